@@ -1,0 +1,1 @@
+"""Long-lived, stateful Spark pipelines as first-class things in Airflow."""

@@ -1,0 +1,72 @@
+"""The two protocols a connector implements, and what passes through them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from airflow_pipelines.engine.changes import TableChanges
+
+Position = dict[str, Any]
+"""A connector's place in its source, as JSON. It is kept in checkpoints and given back on resume."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorError:
+    """One record or transport error: kept in the connector's error list (newest 100 per tag) and counted."""
+
+    tag: str
+    message: str
+    index: int = 0
+    timestamp: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+@dataclass(frozen=True, slots=True)
+class InputChunk:
+    """What one read of an input gave. ``position`` is where the source stands after this chunk.
+
+    ``records`` counts well-formed rows, ``size_bytes`` what was read; ``errors`` are malformed rows, which are not in ``changes``.
+    """
+
+    changes: TableChanges | None
+    records: int
+    size_bytes: int
+    position: Position
+    parse_errors: tuple[ConnectorError, ...] = ()
+    num_parse_errors: int = 0
+    end_of_input: bool = False
+
+
+class InputTransport(Protocol):
+    """A source that is read chunk by chunk from a thread of its own."""
+
+    def open(self, position: Position | None) -> None:
+        """Prepare to read from ``position`` (None: from the start). Raises ConnectorFailure when the source cannot be read."""
+
+    def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
+        """The next chunk, or None when nothing came within ``timeout_s``. Not called again after end of input."""
+
+    def close(self) -> None:
+        """Let go of the source; safe to call from another thread and more than once."""
+
+
+class OutputTransport(Protocol):
+    """A sink that gets each step's encoded delta."""
+
+    def open(self, resumed: bool) -> None:
+        """Prepare to write; ``resumed`` is True when the pipeline goes on from a checkpoint."""
+
+    def write(self, step: int, batch: Any) -> tuple[int, int]:
+        """Write one step's delta (a pyarrow Table with ``__weight``); return (records, bytes) written."""
+
+    def close(self) -> None:
+        """Flush and let go of the sink."""
+
+
+class ConnectorFailure(Exception):
+    """A connector cannot go on: what, where, and what to do about it."""
+
+
+class UnknownOptionError(ValueError):
+    """A connector declaration names a transport, format or option that does not exist; the message lists the known ones."""

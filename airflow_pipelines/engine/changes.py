@@ -1,0 +1,32 @@
+"""What inputs hand to the engine: changes of one table, not yet normalised into a delta."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+OP = "__op"
+"""Name of the column that says what each row of a change does (an :class:`Op` as int8)."""
+GIVEN = "__given"
+"""Name of the optional list<string> column that names the columns an UPDATE row sets."""
+
+
+class Op(IntEnum):
+    """What a row does to its table."""
+
+    DELETE = -1
+    INSERT = 1
+    UPDATE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanges:
+    """Changes of one table in arrival order: a pyarrow Table with the table's columns (Arrow types of its schema) plus ``__op``.
+
+    With a primary key an INSERT is an upsert, a DELETE needs the key columns only and an UPDATE sets the columns in ``__given``.
+    Without one, rows form a multiset and UPDATE is not allowed.
+    """
+
+    table: str
+    rows: Any

@@ -1,0 +1,176 @@
+"""The part of the store that hosts write: who is alive where, which incarnation each runs, and how it fares.
+
+Hosts and the service meet only here and over HTTP. Rows of ``hosts`` carry an unguessable token; it is never logged or shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import JSON, DateTime, Engine, Float, Integer, MetaData, String, Uuid, select, update
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+
+from airflow_pipelines.host.deployment import RuntimeStatus, RuntimeTransition
+
+
+class Base(DeclarativeBase):
+    """Tables shared by hosts and the service; the service's own tables use the same metadata."""
+
+    metadata = MetaData()
+
+
+class HostRow(Base):
+    """One Spark application. ``kind`` is ``shared`` or ``dedicated``; ``deployment_id`` is set for a dedicated one."""
+
+    __tablename__ = "hosts"
+
+    host_id: Mapped[UUID] = mapped_column(Uuid, primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    deployment_id: Mapped[UUID | None] = mapped_column(Uuid, nullable=True)
+    url: Mapped[str | None] = mapped_column(String(255), nullable=True)
+    token: Mapped[str] = mapped_column(String(128))
+    pid: Mapped[int | None] = mapped_column(Integer, nullable=True)
+    machine: Mapped[str | None] = mapped_column(String(255), nullable=True)
+    log_path: Mapped[str] = mapped_column(String(1024))
+    submitted_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+    heartbeat: Mapped[float | None] = mapped_column(Float, nullable=True)
+    """Seconds since the epoch, by the host's clock; None until the host has registered."""
+    ended_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True), nullable=True)
+
+
+class TransitionRow(Base):
+    """One runtime transition; ``sequence`` orders all of a store's transitions."""
+
+    __tablename__ = "runtime_transitions"
+
+    sequence: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
+    deployment_id: Mapped[UUID] = mapped_column(Uuid, index=True)
+    status: Mapped[str] = mapped_column(String(32))
+    desired: Mapped[str] = mapped_column(String(32))
+    details: Mapped[Any] = mapped_column(JSON, nullable=True)
+    error: Mapped[Any] = mapped_column(JSON, nullable=True)
+    checkpoints: Mapped[Any] = mapped_column(JSON, nullable=True)
+    recorded_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+
+
+@dataclass(frozen=True, slots=True)
+class HostRecord:
+    """A host as the registry knows it."""
+
+    host_id: UUID
+    kind: str
+    deployment_id: UUID | None
+    url: str | None
+    token: str = field(repr=False)
+    pid: int | None
+    machine: str | None
+    log_path: str
+    submitted_at: datetime
+    heartbeat: float | None
+    ended_at: datetime | None
+
+
+class Registry:
+    """Reads and writes of the hosts' tables over one SQLAlchemy engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def submit(self, host: HostRecord) -> None:
+        """Write a host's row before it is started, so that a host nobody knows cannot exist."""
+        with Session(self._engine) as session, session.begin():
+            session.add(
+                HostRow(
+                    host_id=host.host_id,
+                    kind=host.kind,
+                    deployment_id=host.deployment_id,
+                    url=host.url,
+                    token=host.token,
+                    pid=host.pid,
+                    machine=host.machine,
+                    log_path=host.log_path,
+                    submitted_at=host.submitted_at,
+                    heartbeat=host.heartbeat,
+                )
+            )
+
+    def update(self, host_id: UUID, **values: Any) -> bool:
+        """Set columns of a host's row; False when the row is gone or the host was declared ended."""
+        with Session(self._engine) as session, session.begin():
+            statement = update(HostRow).where(HostRow.host_id == host_id, HostRow.ended_at.is_(None)).values(**values)
+            return bool(session.connection().execute(statement).rowcount)
+
+    def end(self, host_id: UUID) -> None:
+        """Declare a host ended: it must not run anything from now on."""
+        self.update(host_id, ended_at=datetime.now(UTC))
+
+    def live_hosts(self, kind: str | None = None, deployment_id: UUID | None = None) -> list[HostRecord]:
+        """Hosts not declared ended, newest first."""
+        statement = select(HostRow).where(HostRow.ended_at.is_(None)).order_by(HostRow.submitted_at.desc())
+        if kind is not None:
+            statement = statement.where(HostRow.kind == kind)
+        if deployment_id is not None:
+            statement = statement.where(HostRow.deployment_id == deployment_id)
+        with Session(self._engine) as session:
+            return [_record(row) for row in session.scalars(statement)]
+
+    def get(self, host_id: UUID) -> HostRecord | None:
+        """One host, ended or not."""
+        with Session(self._engine) as session:
+            row = session.get(HostRow, host_id)
+            return None if row is None else _record(row)
+
+    def record(self, transition: RuntimeTransition) -> None:
+        """Append a runtime transition."""
+        with Session(self._engine) as session, session.begin():
+            session.add(
+                TransitionRow(
+                    deployment_id=transition.deployment_id,
+                    status=transition.status.value,
+                    desired=transition.desired.value,
+                    details=transition.details,
+                    error=transition.error,
+                    checkpoints=transition.checkpoints,
+                    recorded_at=datetime.now(UTC),
+                )
+            )
+
+    def transitions(self, deployment_id: UUID, after: int) -> list[RuntimeTransition]:
+        """The transitions of one incarnation with a sequence above ``after``, in order."""
+        statement = (
+            select(TransitionRow)
+            .where(TransitionRow.deployment_id == deployment_id, TransitionRow.sequence > after)
+            .order_by(TransitionRow.sequence)
+        )
+        with Session(self._engine) as session:
+            return [
+                RuntimeTransition(
+                    sequence=row.sequence,
+                    deployment_id=row.deployment_id,
+                    status=RuntimeStatus(row.status),
+                    desired=RuntimeStatus(row.desired),
+                    details=row.details,
+                    error=row.error,
+                    checkpoints=row.checkpoints,
+                )
+                for row in session.scalars(statement)
+            ]
+
+
+def _record(row: HostRow) -> HostRecord:
+    return HostRecord(
+        host_id=row.host_id,
+        kind=row.kind,
+        deployment_id=row.deployment_id,
+        url=row.url,
+        token=row.token,
+        pid=row.pid,
+        machine=row.machine,
+        log_path=row.log_path,
+        submitted_at=row.submitted_at,
+        heartbeat=row.heartbeat,
+        ended_at=row.ended_at,
+    )

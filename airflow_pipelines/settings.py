@@ -1,0 +1,56 @@
+"""Where things are kept and how the service runs: read once from arguments and the environment."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+PREFIX = "AIRFLOW_PIPELINES_"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of one store and the service over it.
+
+    ``home``: folder of the embedded store, pipeline storage and logs. ``database_url``: SQLAlchemy URL; default is SQLite in ``home``.
+    ``storage``: folder under which each pipeline keeps its storage. ``deployer``: ``shared`` or ``dedicated``.
+    ``master``: Spark master for hosts started with spark-submit. ``driver_memory``: Spark's notation.
+    ``host_address``: the address hosts listen on. ``api_keys``: accepted bearer keys; empty accepts everybody (loopback use).
+    ``heartbeat_timeout_s``: seconds without a heartbeat after which a host counts as lost.
+    """
+
+    home: Path
+    database_url: str = field(repr=False, default="")
+    storage: Path = Path()
+    deployer: str = "shared"
+    master: str = "local[*]"
+    driver_memory: str = "4g"
+    host_address: str = "127.0.0.1"
+    api_keys: tuple[str, ...] = field(repr=False, default=())
+    heartbeat_timeout_s: float = 15.0
+
+    @property
+    def logs(self) -> Path:
+        """Folder of the pipelines' and hosts' logs."""
+        return self.home / "logs"
+
+    @classmethod
+    def load(cls, home: str | os.PathLike[str] | None = None, **overrides: Any) -> Self:
+        """Settings from arguments, else ``AIRFLOW_PIPELINES_*`` variables, else defaults (home: ``~/.airflow_pipelines``)."""
+        env = os.environ
+        base = Path(home or env.get(f"{PREFIX}HOME") or Path.home() / ".airflow_pipelines").expanduser().absolute()
+        keys = tuple(key for key in env.get(f"{PREFIX}API_KEYS", "").split(",") if key)
+        settings = cls(
+            home=base,
+            database_url=env.get(f"{PREFIX}DATABASE_URL", f"sqlite:///{base / 'store.sqlite'}"),
+            storage=Path(env.get(f"{PREFIX}STORAGE", base / "storage")),
+            deployer=env.get(f"{PREFIX}DEPLOYER", "shared"),
+            master=env.get(f"{PREFIX}MASTER", "local[*]"),
+            driver_memory=env.get(f"{PREFIX}DRIVER_MEMORY", "4g"),
+            host_address=env.get(f"{PREFIX}HOST_ADDRESS", "127.0.0.1"),
+            api_keys=keys,
+            heartbeat_timeout_s=float(env.get(f"{PREFIX}HEARTBEAT_TIMEOUT_S", "15")),
+        )
+        return replace(settings, **overrides)

@@ -1,0 +1,143 @@
+"""What compiling a program's text gives, before Spark has seen it: relations, connectors and where each was written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_pipelines.sql.types import ColumnType
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of the program's text; lines and columns count from 1 and both ends are included."""
+
+    start_line: int
+    start_column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyText:
+    """One ``'key' = 'value'`` pair of a WITH clause, with the places of both."""
+
+    value: str
+    key_span: Span
+    value_span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table.
+
+    ``name`` is canonical: lower case when it was written unquoted, verbatim when quoted (``case_sensitive``).
+    ``default`` is Spark SQL text, or None. ``type.nullable`` is False for NOT NULL and primary-key columns.
+    """
+
+    name: str
+    type: ColumnType
+    case_sensitive: bool = False
+    default: str | None = None
+    lateness: str | None = None
+    span: Span | None = None
+
+
+class ConnectorDirection(Enum):
+    """Which way a connector moves rows."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """A named input of a table or output of a view, as declared; transport and format names are not checked here."""
+
+    relation: str
+    name: str
+    direction: ConnectorDirection
+    transport: str
+    transport_config: Mapping[str, Any] = field(default_factory=dict)
+    format: str | None = None
+    format_config: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Everything else of the declaration: paused, labels, start_after, max_batch_size, send_snapshot ..."""
+    span: Span | None = None
+
+    @property
+    def endpoint(self) -> str:
+        """The connector's full name, ``relation.connector``."""
+        return f"{self.relation}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table declaration. ``primary_key`` is None or the key's column names in order."""
+
+    name: str
+    columns: tuple[Column, ...]
+    case_sensitive: bool = False
+    primary_key: tuple[str, ...] | None = None
+    properties: Mapping[str, PropertyText] = field(default_factory=dict)
+    connectors: tuple[Connector, ...] = ()
+    span: Span | None = None
+
+    @property
+    def materialized(self) -> bool:
+        """Whether ad-hoc queries may read the table: declared so, or it has a primary key."""
+        return self._flag("materialized") or self.primary_key is not None
+
+    @property
+    def append_only(self) -> bool:
+        """Whether deletes are refused."""
+        return self._flag("append_only")
+
+    def _flag(self, key: str) -> bool:
+        return key in self.properties and self.properties[key].value.strip().lower() == "true"
+
+
+class ViewKind(Enum):
+    """How a view was declared."""
+
+    PLAIN = "plain"
+    MATERIALIZED = "materialized"
+    LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view declaration.
+
+    ``query`` is Spark SQL with every unquoted name folded to lower case and every quoted one in back quotes; folding keeps
+    lengths, and quotes are replaced one for one, so an offset in ``query`` is ``query_offset`` less than in the program text.
+    ``column_names`` is the optional ``name(cols)`` list. ``reads`` are the relations the query names, canonical.
+    """
+
+    name: str
+    kind: ViewKind
+    query: str
+    query_offset: int
+    reads: tuple[str, ...]
+    case_sensitive: bool = False
+    column_names: tuple[str, ...] | None = None
+    properties: Mapping[str, PropertyText] = field(default_factory=dict)
+    connectors: tuple[Connector, ...] = ()
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program whose names resolve: tables in the order written, views ordered so that each comes after what it reads."""
+
+    text: str
+    tables: Mapping[str, Table]
+    views: Mapping[str, View]
+
+    def connectors(self) -> tuple[Connector, ...]:
+        """All declared connectors, of tables first."""
+        relations = [*self.tables.values(), *self.views.values()]
+        return tuple(connector for relation in relations for connector in relation.connectors)
