@@ -30,6 +30,8 @@ class HostRow(Base):
     host_id: Mapped[UUID] = mapped_column(Uuid, primary_key=True)
     kind: Mapped[str] = mapped_column(String(16))
     deployment_id: Mapped[UUID | None] = mapped_column(Uuid, nullable=True)
+    deployment: Mapped[Any] = mapped_column(JSON, nullable=True)
+    """A dedicated host's own Deployment, which it starts by itself once it is up."""
     url: Mapped[str | None] = mapped_column(String(255), nullable=True)
     token: Mapped[str] = mapped_column(String(128))
     pid: Mapped[int | None] = mapped_column(Integer, nullable=True)
@@ -63,6 +65,7 @@ class HostRecord:
     host_id: UUID
     kind: str
     deployment_id: UUID | None
+    deployment: dict[str, Any] | None = field(repr=False)
     url: str | None
     token: str = field(repr=False)
     pid: int | None
@@ -87,6 +90,7 @@ class Registry:
                     host_id=host.host_id,
                     kind=host.kind,
                     deployment_id=host.deployment_id,
+                    deployment=host.deployment,
                     url=host.url,
                     token=host.token,
                     pid=host.pid,
@@ -165,6 +169,7 @@ def _record(row: HostRow) -> HostRecord:
         host_id=row.host_id,
         kind=row.kind,
         deployment_id=row.deployment_id,
+        deployment=row.deployment,
         url=row.url,
         token=row.token,
         pid=row.pid,

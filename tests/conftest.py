@@ -1,0 +1,3 @@
+"""Shared fixtures: one SparkSession, one warm host and one service for the whole test session."""
+
+pytest_plugins = ["tests.fixtures.spark", "tests.fixtures.host", "tests.fixtures.service"]
