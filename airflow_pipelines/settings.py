@@ -14,7 +14,8 @@ PREFIX = "AIRFLOW_PIPELINES_"
 class Settings:
     """Settings of one store and the service over it.
 
-    ``home``: folder of the embedded store, pipeline storage and logs. ``database_url``: SQLAlchemy URL; default is SQLite in ``home``.
+    ``home``: folder of the embedded store, pipeline storage and logs.
+    ``database_url``: SQLAlchemy URL; default is SQLite in ``home``.
     ``storage``: folder under which each pipeline keeps its storage. ``deployer``: ``shared`` or ``dedicated``.
     ``master``: Spark master for hosts started with spark-submit. ``driver_memory``: Spark's notation.
     ``host_address``: the address hosts listen on. ``api_keys``: accepted bearer keys; empty accepts everybody (loopback use).

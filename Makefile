@@ -1,0 +1,43 @@
+# Everything a person or CI runs. `make` alone lists the targets.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format bench clean
+
+help: ## List the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: $(VENV)/.installed ## Check Java, create .venv and install the package with its development tools
+
+$(VENV)/.installed: pyproject.toml constraints.txt tools/check-java.sh
+	@tools/check-java.sh
+	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else f"Python 3.11 to 3.13 is needed, {sys.executable} is {sys.version.split()[0]}; set PYTHON=/path/to/python3.11")'
+	@echo "Creating $(VENV) and installing (about a minute, Spark and Airflow are large) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[dev,postgres]'
+	@touch $@
+
+demo: setup ## Run the example DAG with a real Airflow and a real Spark, step by step
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m dags_examples.demo
+
+test: setup ## Run every test
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest
+
+lint: setup ## Check style, types and which room imports which
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## Format the code
+	$(BIN)/ruff check --fix --select I .
+	$(BIN)/ruff format .
+
+bench: setup ## Measure what the README's numbers come from; writes benchmarks/results/latest.json
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m benchmarks
+
+clean: ## Remove what the other targets made
+	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse
