@@ -1,0 +1,135 @@
+"""A batch: an immutable piece of a delta or trace, in memory as Arrow or in Parquet files."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StructField, StructType
+
+from airflow_pipelines.engine.storage import BatchStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+WEIGHT = "__weight"
+"""The column that says how often a row is added (positive) or taken away (negative): a bigint, the last one of every batch."""
+SMALL_ROWS = 50_000
+"""A batch of at most this many rows counts as small: it may live in the driver's memory."""
+SMALL_BYTES = 64 << 20
+"""... unless it takes more bytes than this."""
+
+_numbers = itertools.count(1)
+
+
+def weighted(schema: StructType) -> StructType:
+    """The schema of a relation's batches: its columns and the weight."""
+    return StructType([*schema.fields, StructField(WEIGHT, LongType(), nullable=False)])
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Batch:
+    """Rows with weights, never changed after creation.
+
+    ``schema``: Spark's schema, weight included. ``rows``: number of stored rows (not the sum of weights). ``table``: the rows as a
+    pyarrow Table, or None when they are only in files. ``files``: names in ``store``; empty while the rows are only in memory.
+    ``insert_only``: every weight is 1. ``number`` tells batches apart within the process.
+    """
+
+    schema: StructType
+    rows: int
+    table: Any = None
+    files: tuple[str, ...] = ()
+    store: BatchStore | None = None
+    insert_only: bool = False
+    number: int = field(default_factory=lambda: next(_numbers))
+
+    @classmethod
+    def in_memory(cls, schema: StructType, table: Any) -> Batch:
+        """A batch of a pyarrow Table, cast to ``schema``'s Arrow types (columns are taken by name)."""
+        arrow = to_arrow_schema(schema, timezone="UTC", error_on_duplicated_field_names_in_struct=False)
+        table = table.select(arrow.names)
+        # Nullability is Spark's guess and changes between queries; only the types must match.
+        arrow = pa.schema([column.with_nullable(True) for column in arrow])
+        if table.schema != arrow:
+            table = table.cast(arrow)
+        return cls(schema, table.num_rows, table, insert_only=_all_one(table))
+
+    @classmethod
+    def in_files(cls, schema: StructType, rows: int, files: tuple[str, ...], store: BatchStore, insert_only: bool) -> Batch:
+        """A batch whose rows are in ``files`` of ``store``."""
+        batch = cls(schema, rows, None, files, store, insert_only)
+        store.hold(batch)
+        return batch
+
+    @classmethod
+    def empty(cls, schema: StructType) -> Batch:
+        """A batch without rows."""
+        arrow = to_arrow_schema(schema, timezone="UTC", error_on_duplicated_field_names_in_struct=False)
+        return cls.in_memory(schema, arrow.empty_table())
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the batch may be held in, and planned from, the driver's memory."""
+        return self.rows <= SMALL_ROWS and (self.table is None or self.table.nbytes <= SMALL_BYTES)
+
+    def flush(self, store: BatchStore) -> Batch:
+        """The same batch with its rows in files of ``store``; the rows in memory are kept as well."""
+        if self.files or self.rows == 0:
+            return self
+        with store.lock:
+            flushed = replace(self, files=store.write(self.table), store=store)
+            store.hold(flushed)
+        return flushed
+
+    def to_arrow(self) -> Any:
+        """The rows as a pyarrow Table, weight included. Reads the files of a batch that is not in memory."""
+        if self.table is not None:
+            return self.table
+        arrow = to_arrow_schema(self.schema, timezone="UTC", error_on_duplicated_field_names_in_struct=False)
+        arrow = pa.schema([column.with_nullable(True) for column in arrow])
+        if self.store is None or not self.files:
+            return arrow.empty_table()
+        return self.store.read(self.files).select(arrow.names).cast(arrow)
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The rows as a DataFrame of ``spark``: a local relation when in memory, else a scan of the files."""
+        if self.table is not None:
+            return spark.createDataFrame(self.table, schema=_nullable(self.schema))
+        if self.store is None or not self.files:
+            return spark.createDataFrame([], schema=_nullable(self.schema))
+        return spark.read.schema(_nullable(self.schema)).parquet(*(str(self.store.path(name)) for name in self.files))
+
+    def to_manifest(self) -> dict[str, Any]:
+        """The batch as JSON. Raises ValueError while its rows are only in memory."""
+        if self.rows and not self.files:
+            raise ValueError("a batch must be flushed before it can be named in a manifest")
+        return {"rows": self.rows, "files": list(self.files), "insert_only": self.insert_only}
+
+    @classmethod
+    def from_manifest(cls, manifest: dict[str, Any], schema: StructType, store: BatchStore) -> Batch:
+        """The batch that :meth:`to_manifest` described; small ones are read into memory.
+
+        Raises FileNotFoundError naming the file when one is missing.
+        """
+        files = tuple(manifest["files"])
+        for name in files:
+            if not store.path(name).exists():
+                raise FileNotFoundError(f"batch file {store.path(name)} is missing")
+        batch = cls.in_files(schema, int(manifest["rows"]), files, store, bool(manifest["insert_only"]))
+        if batch.rows <= SMALL_ROWS:
+            batch = replace(batch, table=batch.to_arrow())
+            store.hold(batch)
+        return batch
+
+
+def _nullable(schema: StructType) -> StructType:
+    return StructType([StructField(column.name, column.dataType, nullable=True) for column in schema.fields])
+
+
+def _all_one(table: Any) -> bool:
+    return table.num_rows == 0 or bool(pc.all(pc.equal(table[WEIGHT], 1)).as_py())

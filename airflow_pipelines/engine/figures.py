@@ -1,0 +1,34 @@
+"""What a step did, in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorFigures:
+    """One stage of one view in one step: rows of the deltas it read and gave, and its time in milliseconds.
+
+    ``strategy``: ``linear``, ``join``, ``union``, ``accumulators``, ``touched groups`` or ``full``.
+    """
+
+    view: str
+    strategy: str
+    rows_in: int
+    rows_out: int
+    duration_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepFigures:
+    """One step: its number, wall-clock time in milliseconds, rows of all table deltas, and the stages that had something to do."""
+
+    step: int
+    duration_ms: float
+    input_rows: int
+    operators: tuple[OperatorFigures, ...] = ()
+
+    def to_wire(self) -> dict[str, Any]:
+        """The figures as JSON."""
+        return asdict(self)

@@ -1,0 +1,68 @@
+"""A snapshot: every trace and operator state after one step. Readers hold one and are never disturbed by later steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from airflow_pipelines.engine.storage import BatchStore
+from airflow_pipelines.engine.trace import Trace
+
+INTERNAL = "$"
+"""Separates a view's name from the number of a relation that its plan made for itself."""
+
+
+def owner(name: str, relations: Set[str]) -> str:
+    """The relation that ``name`` belongs to: itself, or the view whose plan made it."""
+    return name if name in relations else name.rpartition(INTERNAL)[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """The contents after ``step``.
+
+    ``traces``: of every relation whose contents are kept. ``states``: of every operator that keeps accumulators, by the relation it
+    computes. Relations that a view's plan made for itself are called ``view$1``, ``view$2`` ...
+    """
+
+    step: int = 0
+    traces: Mapping[str, Trace] = field(default_factory=dict)
+    states: Mapping[str, Trace] = field(default_factory=dict)
+
+    def flush(self, store: BatchStore) -> Snapshot:
+        """The same contents with every row in files of ``store``."""
+        return replace(
+            self,
+            traces={name: trace.flush(store) for name, trace in self.traces.items()},
+            states={name: trace.flush(store) for name, trace in self.states.items()},
+        )
+
+    def keep(self, relations: Set[str]) -> Snapshot:
+        """Only what belongs to ``relations`` (what their plans made for themselves included)."""
+        return replace(
+            self,
+            traces={name: trace for name, trace in self.traces.items() if owner(name, relations) in relations},
+            states={name: trace for name, trace in self.states.items() if owner(name, relations) in relations},
+        )
+
+    def files(self) -> set[str]:
+        """Names of all files that the snapshot needs."""
+        return {name for trace in (*self.traces.values(), *self.states.values()) for name in trace.files()}
+
+    def to_manifest(self) -> dict[str, Any]:
+        """The snapshot as JSON. Raises ValueError when it is not flushed."""
+        return {
+            "step": self.step,
+            "traces": {name: trace.to_manifest() for name, trace in sorted(self.traces.items())},
+            "states": {name: trace.to_manifest() for name, trace in sorted(self.states.items())},
+        }
+
+    @classmethod
+    def from_manifest(cls, manifest: Mapping[str, Any], store: BatchStore) -> Snapshot:
+        """The snapshot that :meth:`to_manifest` described. Raises FileNotFoundError when a file is missing."""
+        return cls(
+            int(manifest["step"]),
+            {name: Trace.from_manifest(part, store) for name, part in manifest["traces"].items()},
+            {name: Trace.from_manifest(part, store) for name, part in manifest["states"].items()},
+        )

@@ -1,0 +1,133 @@
+"""Where batches lie on disk: one folder of immutable Parquet files named by their content."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import threading
+import uuid
+import weakref
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_NAME = re.compile(r"[0-9a-f]{40}\.parquet")
+_STAGING = ".staging"
+_CHUNK = 1 << 20
+
+
+class _HasFiles(Protocol):
+    @property
+    def files(self) -> tuple[str, ...]: ...
+
+
+class BatchStore:
+    """A folder of batch files.
+
+    ``lock`` is to be held from writing files until they are named somewhere that garbage collection looks at (a live batch, or
+    the ``keep`` of its caller).
+
+    A file appears under its final name only when it is complete and on disk, and is never changed afterwards. Two batches with
+    equal content share one file. A name is ``<40 hex digits>.parquet``, so no name read from a manifest can leave the folder.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """Use ``folder``, creating it where needed."""
+        self.folder = Path(folder).absolute()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.lock = threading.RLock()
+        self._staged: set[str] = set()
+        self._batches: weakref.WeakSet[_HasFiles] = weakref.WeakSet()
+
+    def write(self, table: Any) -> tuple[str, ...]:
+        """Store a pyarrow Table; return the file names (none for an empty table)."""
+        if table.num_rows == 0:
+            return ()
+        staging = self.staging()
+        target = staging / "part.parquet"
+        pq.write_table(table, target, compression="zstd", store_schema=False)
+        return self.adopt(staging)
+
+    def staging(self) -> Path:
+        """A new empty folder inside the store, into which Spark may write Parquet for :meth:`adopt`."""
+        staging = self.folder / _STAGING / uuid.uuid4().hex
+        self._staged.add(staging.name)
+        staging.mkdir(parents=True)
+        return staging
+
+    def hold(self, batch: _HasFiles) -> None:
+        """Keep the files of ``batch`` for as long as something in this process refers to it."""
+        with self.lock:
+            self._batches.add(batch)
+
+    def adopt(self, staging: str | os.PathLike[str]) -> tuple[str, ...]:
+        """Move the non-empty Parquet files of a staging folder into the store; return their names, sorted by the old ones.
+
+        Every file is on disk (fsync) before it gets its name. The staging folder is removed.
+        """
+        folder = Path(staging)
+        names = []
+        for path in sorted(folder.rglob("*.parquet")):
+            if pq.read_metadata(path).num_rows == 0:
+                continue
+            name = f"{_digest(path)}.parquet"
+            target = self.folder / name
+            if not target.exists():
+                _sync(path)
+                path.replace(target)
+            names.append(name)
+        shutil.rmtree(folder, ignore_errors=True)
+        self._staged.discard(folder.name)
+        _sync(self.folder)
+        return tuple(names)
+
+    def path(self, name: str) -> Path:
+        """The file of that name. Raises ValueError when ``name`` is not the name of a batch file."""
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of a batch file")
+        return self.folder / name
+
+    def read(self, names: Iterable[str]) -> Any:
+        """The rows of the files as one pyarrow Table."""
+        return pa.concat_tables([pq.read_table(self.path(name), partitioning=None) for name in names])
+
+    def files(self) -> set[str]:
+        """Names of all batch files in the store."""
+        return {entry.name for entry in self.folder.iterdir() if _NAME.fullmatch(entry.name)}
+
+    def garbage_collect(self, keep: Iterable[str]) -> int:
+        """Remove every file that is neither in ``keep`` nor used by a live batch, and what interrupted writes left behind.
+
+        Returns how many batch files were removed.
+        """
+        with self.lock:
+            held = {name for batch in list(self._batches) for name in batch.files}
+            dead = self.files() - set(keep) - held
+            for name in dead:
+                (self.folder / name).unlink(missing_ok=True)
+            staging = self.folder / _STAGING
+            for entry in list(staging.iterdir()) if staging.exists() else []:
+                if entry.name not in self._staged:
+                    shutil.rmtree(entry, ignore_errors=True)
+        return len(dead)
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.blake2b(digest_size=20)
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import DecimalType, LongType, StringType, StructField, StructType
+
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.storage import BatchStore
+from airflow_pipelines.engine.trace import Trace
+
+SCHEMA = weighted(
+    StructType([StructField("id", LongType()), StructField("name", StringType()), StructField("price", DecimalType(5, 2))])
+)
+
+
+def _batch(*rows: tuple[int | None, str | None, str | None, int]) -> Batch:
+    columns = list(zip(*rows, strict=True))
+    prices = [None if price is None else decimal.Decimal(price) for price in columns[2]]
+    return Batch.in_memory(SCHEMA, pa.table({"id": columns[0], "name": columns[1], "price": prices, WEIGHT: columns[3]}))
+
+
+def test_a_snapshot_survives_the_way_through_its_manifest(tmp_path: Path) -> None:
+    store = BatchStore(tmp_path)
+    trace = Trace(SCHEMA).append(_batch((1, "a", "1.50", 1), (None, None, None, 1))).append(_batch((1, "a", "1.50", -1)))
+    snapshot = Snapshot(3, {"t": trace}, {"v": Trace(SCHEMA, sums=(WEIGHT,))}).flush(store)
+    again = Snapshot.from_manifest(snapshot.to_manifest(), BatchStore(tmp_path))
+    assert again.step == 3
+    assert [batch.to_arrow().to_pylist() for batch in again.traces["t"].batches] == [b.table.to_pylist() for b in trace.batches]
+    assert [batch.insert_only for batch in again.traces["t"].batches] == [True, False]
+    assert again.files() == snapshot.files() == store.files()
+    assert again.traces["t"].schema == SCHEMA
+
+
+def test_unflushed_rows_cannot_be_named_in_a_manifest() -> None:
+    with pytest.raises(ValueError, match="flushed"):
+        Snapshot(1, {"t": Trace(SCHEMA).append(_batch((1, "a", None, 1)))}).to_manifest()
+
+
+def test_equal_content_is_stored_once_and_a_missing_file_is_named(tmp_path: Path) -> None:
+    store = BatchStore(tmp_path)
+    first, second = _batch((1, "a", None, 1)).flush(store), _batch((1, "a", None, 1)).flush(store)
+    assert first.files == second.files
+    manifest = Snapshot(1, {"t": Trace(SCHEMA, (first,))}).to_manifest()
+    store.path(first.files[0]).unlink()
+    with pytest.raises(FileNotFoundError, match=first.files[0]):
+        Snapshot.from_manifest(manifest, store)
+
+
+def test_a_name_cannot_leave_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not the name of a batch file"):
+        BatchStore(tmp_path).path("../../etc/passwd")
+
+
+def test_garbage_collection_spares_what_is_kept_or_alive(tmp_path: Path) -> None:
+    store = BatchStore(tmp_path)
+    kept = store.write(pa.table({"x": [1]}))
+    alive = _batch((1, "a", None, 1)).flush(store)
+    store.write(pa.table({"x": [2]}))
+    abandoned = BatchStore(tmp_path).staging()
+    assert store.garbage_collect(kept) == 1
+    assert store.files() == {*kept, *alive.files}
+    assert not abandoned.exists()
+    del alive
+    assert store.garbage_collect(kept) == 1
+
+
+def test_merging_insert_only_memory_concatenates() -> None:
+    trace = Trace(SCHEMA)
+    for number in range(10):
+        trace = trace.append(_batch((number, "x", None, 1)))
+    assert trace.needs_merge
+    merged = trace.merge(lambda _: pytest.fail("nothing to consolidate"))
+    assert len(merged.batches) == 1
+    assert merged.rows == 10
+
+
+def test_keep_drops_what_belongs_to_other_relations() -> None:
+    trace = Trace(SCHEMA)
+    snapshot = Snapshot(1, {"t": trace, "v$1": trace, "w": trace}, {"v$1": trace, "w": trace})
+    kept = snapshot.keep({"t", "v"})
+    assert set(kept.traces) == {"t", "v$1"}
+    assert set(kept.states) == {"v$1"}
