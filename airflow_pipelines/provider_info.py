@@ -1,0 +1,93 @@
+"""What Airflow discovers about this package. Loaded in every Airflow process, so it imports nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+INTEGRATION = "Airflow Pipelines"
+
+
+def _modules(room: str, *names: str) -> list[dict[str, Any]]:
+    return [{"integration-name": INTEGRATION, "python-modules": [f"airflow_pipelines.{room}.{name}" for name in names]}]
+
+
+def get_provider_info() -> dict[str, Any]:
+    """The provider's description in the form of Airflow's ``provider_info.schema.json``.
+
+    Returns:
+        A fresh dictionary: names, the modules of each kind, the connection type with its form, and the configuration section.
+    """
+    return {
+        "package-name": "airflow-pipelines",
+        "name": INTEGRATION,
+        "description": "Long-lived, stateful Spark pipelines as first-class things in Airflow.",
+        "integrations": [
+            {
+                "integration-name": INTEGRATION,
+                "external-doc-url": "https://pypi.org/project/airflow-pipelines/",
+                "tags": ["software"],
+            }
+        ],
+        "hooks": _modules("hooks", "pipeline"),
+        "operators": _modules("operators", "lifecycle", "change", "approval", "checkpoint", "data"),
+        "sensors": _modules("sensors", "pipeline"),
+        "triggers": _modules("triggers", "pipeline"),
+        "connection-types": [_connection_type()],
+        "config": {"airflow_pipelines": _configuration()},
+    }
+
+
+def _connection_type() -> dict[str, Any]:
+    return {
+        "connection-type": "airflow_pipelines",
+        "hook-class-name": "airflow_pipelines.hooks.pipeline.PipelineHook",
+        "hook-name": INTEGRATION,
+        "ui-field-behaviour": {
+            "hidden-fields": ["schema", "login"],
+            "relabeling": {"password": "API key", "host": "Service URL"},
+            "placeholders": {"host": "https://pipelines.example.com (empty: embedded, no server needed)"},
+        },
+        "conn-fields": {
+            "home": {
+                "label": "Home folder",
+                "description": "Embedded: folder of store, storage and logs; the same path on every worker.",
+                "schema": {"type": ["string", "null"]},
+            },
+            "deployer": {
+                "label": "Deployer",
+                "description": "Embedded: shared (one warm Spark application) or dedicated (one per pipeline).",
+                "schema": {"type": ["string", "null"], "enum": ["shared", "dedicated", None]},
+            },
+            "spark_conn_id": {
+                "label": "Spark connection",
+                "description": "Embedded, dedicated hosts: the Spark connection that submits them.",
+                "schema": {"type": ["string", "null"]},
+            },
+        },
+    }
+
+
+def _configuration() -> dict[str, Any]:
+    return {
+        "description": "How waits on pipelines behave.",
+        "options": {
+            "deferral_first_delay": {
+                "description": (
+                    "Seconds a trigger sleeps before it looks for the first time. A trigger that fires while the worker is still "
+                    "leaving the deferred task can make Airflow mark the task failed; keep it above [workers] "
+                    "min_heartbeat_interval."
+                ),
+                "version_added": "0.1.0",
+                "type": "float",
+                "example": None,
+                "default": "10.0",
+            },
+            "max_consecutive_errors": {
+                "description": "How many times in a row a wait may fail to reach the service before it gives up.",
+                "version_added": "0.1.0",
+                "type": "integer",
+                "example": None,
+                "default": "5",
+            },
+        },
+    }
