@@ -1,0 +1,59 @@
+"""Opens the store's database: the same settings for the service and for every host that writes to it."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+BUSY_TIMEOUT_MS = 15_000
+"""How long a SQLite writer waits for another process's write before it gives up."""
+
+
+class DatabaseError(Exception):
+    """The store's database cannot be used; the message says where it is and why."""
+
+
+def open_database(database_url: str) -> Engine:
+    """Return an engine for ``database_url`` (a SQLAlchemy URL); nothing is read or created in it yet.
+
+    SQLite runs with a write-ahead log, so that readers never wait for writers, and with a busy timeout; its folder is created.
+    Raises :class:`DatabaseError` when the URL makes no sense or the folder cannot be written.
+    """
+    try:
+        url = make_url(database_url)
+    except ArgumentError as error:
+        # The URL itself may hold a password, so it is not repeated.
+        raise DatabaseError("The database URL is not one SQLAlchemy understands, such as sqlite:////folder/store.sqlite") from error
+    if url.get_backend_name() != "sqlite":
+        return create_engine(_with_driver(url), pool_size=10, max_overflow=20, pool_pre_ping=True, hide_parameters=True)
+    if url.database and url.database != ":memory:":
+        folder = Path(url.database).absolute().parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DatabaseError(f"The store folder {folder} cannot be created: {error.strerror or error}") from error
+    engine = create_engine(
+        url, pool_size=20, max_overflow=60, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000, "check_same_thread": False}, hide_parameters=True
+    )
+    event.listen(engine, "connect", _configure_sqlite)
+    return engine
+
+
+def _with_driver(url: URL) -> URL:
+    """PostgreSQL without a named driver means psycopg, the one the ``postgres`` extra installs."""
+    return url.set(drivername="postgresql+psycopg") if url.drivername in {"postgresql", "postgres"} else url
+
+
+def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
+    cursor = connection.cursor()
+    try:
+        cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=NORMAL")
+    finally:
+        cursor.close()
