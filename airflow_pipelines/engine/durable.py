@@ -1,0 +1,37 @@
+"""Files that survive a kill: written aside, flushed to the disk, put in place by one rename."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+TEMPORARY = ".tmp"
+"""Suffix of files being written; such a file is never read and may be removed when nobody is writing."""
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush a folder's entries, so that a rename or removal in it survives a power failure."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Put ``content`` at ``path``: readers see the old file or the whole new one, whenever the process is killed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(path.name + TEMPORARY)
+    with aside.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+    sync_folder(path.parent)
+
+
+def remove(path: Path) -> None:
+    """Remove a file that may be gone already, durably."""
+    path.unlink(missing_ok=True)
+    if path.parent.is_dir():
+        sync_folder(path.parent)

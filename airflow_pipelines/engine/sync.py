@@ -1,0 +1,220 @@
+"""Copies of checkpoints in an object store: pushed after the fact, pulled when a start finds no local one.
+
+Layout under the bucket: ``owner.json``, ``batches/<name>`` and ``checkpoints/<uuid>.json``. Batch files are named by content, so a
+copy sends only what is not there yet; the manifest goes last, so a checkpoint that can be listed is complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import fsspec
+
+from airflow_pipelines.engine.checkpoint import BatchFiles, CheckpointStore
+from airflow_pipelines.engine.durable import TEMPORARY, sync_folder, write_atomically
+
+OWNER = "owner.json"
+
+
+class SyncError(RuntimeError):
+    """A checkpoint could not be copied to or from the object store; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncConfig:
+    """Where checkpoints are synced to: ``runtime_config.storage.backend.config.sync``.
+
+    ``bucket`` is ``name/prefix`` of an S3-compatible store, a URL, or a path of a local folder. ``start_from_checkpoint`` is
+    ``latest``, a checkpoint's id, or None (never pull).
+    """
+
+    bucket: str
+    endpoint: str | None = None
+    region: str = "us-east-1"
+    access_key: str | None = field(default=None, repr=False)
+    secret_key: str | None = field(default=None, repr=False)
+    read_bucket: str | None = None
+    start_from_checkpoint: str | None = None
+    fail_if_no_checkpoint: bool = False
+    push_interval_s: float | None = None
+
+    @classmethod
+    def from_wire(cls, config: Mapping[str, Any]) -> SyncConfig:
+        """The configuration as written in a runtime configuration. Raises SyncError when it names no bucket."""
+        bucket = config.get("bucket")
+        if not bucket:
+            raise SyncError("storage.backend.config.sync needs a 'bucket': a name/prefix, a URL or the path of a folder.")
+        interval = config.get("push_interval")
+        return cls(
+            bucket=str(bucket),
+            endpoint=config.get("endpoint"),
+            region=config.get("region") or "us-east-1",
+            access_key=config.get("access_key"),
+            secret_key=config.get("secret_key"),
+            read_bucket=config.get("read_bucket"),
+            start_from_checkpoint=config.get("start_from_checkpoint"),
+            fail_if_no_checkpoint=bool(config.get("fail_if_no_checkpoint", False)),
+            push_interval_s=None if interval is None else float(interval),
+        )
+
+
+class RemoteCheckpoints:
+    """The checkpoints under one bucket.
+
+    Any fsspec URL works when its package is installed; a plain ``name/prefix`` means S3.
+    """
+
+    def __init__(self, config: SyncConfig, bucket: str | None = None) -> None:
+        self.url = _url(bucket or config.bucket)
+        options: dict[str, Any] = {}
+        if self.url.startswith(("s3://", "s3a://")):
+            client = {"region_name": config.region}
+            if config.endpoint:
+                client["endpoint_url"] = config.endpoint
+            options = {"key": config.access_key, "secret": config.secret_key, "client_kwargs": client}
+        try:
+            self._system, self._root = fsspec.core.url_to_fs(self.url, **options)
+        except (ImportError, ValueError) as error:
+            raise SyncError(f"The object store {self.url} cannot be reached: {error}") from error
+
+    def list(self) -> tuple[UUID, ...]:
+        """Ids of the complete checkpoints, oldest first."""
+        folder = f"{self._root}/checkpoints"
+        try:
+            if not self._system.exists(folder):
+                return ()
+            names = [str(entry).rsplit("/", 1)[-1] for entry in self._system.ls(folder, detail=False)]
+        except (OSError, ValueError) as error:
+            raise SyncError(f"The checkpoints in {self.url} cannot be listed: {_cause(error)}") from error
+        return tuple(sorted(UUID(name.removesuffix(".json")) for name in names if name.endswith(".json")))
+
+    def claim(self, owner: str) -> None:
+        """Make ``owner`` the bucket's owner when it has none. Raises SyncError when it belongs to another pipeline."""
+        found = self.owner()
+        if found is None:
+            self._put_bytes(OWNER, json.dumps({"owner": owner}).encode())
+        elif found != owner:
+            raise SyncError(
+                f"The bucket {self.url} is already owned by {found}. Refusing to write checkpoint data of {owner} into it."
+            )
+
+    def owner(self) -> str | None:
+        """The pipeline that owns the bucket, if any."""
+        path = f"{self._root}/{OWNER}"
+        try:
+            if not self._system.exists(path):
+                return None
+            return str(json.loads(self._system.cat_file(path))["owner"])
+        except (OSError, ValueError, KeyError) as error:
+            raise SyncError(f"The owner of {self.url} cannot be read: {_cause(error)}") from error
+
+    def push(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID) -> int:
+        """Copy a local checkpoint; what is there already is not sent again. Returns the number of batch files sent."""
+        manifest = store.manifest_path(uuid).read_bytes()
+        if uuid in self.list():
+            return 0
+        sent = 0
+        for name in json.loads(manifest)["files"]:
+            if self._put_file(f"batches/{name}", Path(batches.path(name))):
+                sent += 1
+        self._put_bytes(f"checkpoints/{uuid}.json", manifest)
+        return sent
+
+    def pull(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID) -> None:
+        """Copy a checkpoint into the local store; its manifest is put in place last."""
+        try:
+            manifest = self._system.cat_file(f"{self._root}/checkpoints/{uuid}.json")
+            for name in json.loads(manifest)["files"]:
+                target = Path(batches.path(name))
+                if not target.exists():
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    aside = target.with_name(target.name + TEMPORARY)
+                    self._system.get_file(f"{self._root}/batches/{name}", str(aside))
+                    with aside.open("rb") as file:
+                        os.fsync(file.fileno())
+                    aside.replace(target)
+                    sync_folder(target.parent)
+        except (OSError, ValueError) as error:
+            raise SyncError(f"The checkpoint {uuid} cannot be read from {self.url}: {_cause(error)}") from error
+        write_atomically(store.manifest_path(uuid), manifest)
+
+    def _put_file(self, name: str, source: Path) -> bool:
+        path = f"{self._root}/{name}"
+        try:
+            if self._system.exists(path) and self._system.size(path) == source.stat().st_size:
+                return False
+            self._make_parent(path)
+            aside = path + TEMPORARY
+            self._system.put_file(str(source), aside)
+            self._system.mv(aside, path)
+        except (OSError, ValueError) as error:
+            raise SyncError(f"{name} cannot be written to {self.url}: {_cause(error)}") from error
+        return True
+
+    def _put_bytes(self, name: str, content: bytes) -> None:
+        path = f"{self._root}/{name}"
+        try:
+            self._make_parent(path)
+            self._system.pipe_file(path + TEMPORARY, content)
+            self._system.mv(path + TEMPORARY, path)
+        except (OSError, ValueError) as error:
+            raise SyncError(f"{name} cannot be written to {self.url}: {_cause(error)}") from error
+
+    def _make_parent(self, path: str) -> None:
+        self._system.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
+
+
+def resolve_start(config: SyncConfig, store: CheckpointStore, batches: BatchFiles) -> UUID | None:
+    """The checkpoint to start from: local when there is one, else pulled from the bucket, else from the read bucket.
+
+    Returns None when nothing is found and that is allowed. Raises SyncError otherwise, and when a store cannot be read.
+    """
+    wanted = config.start_from_checkpoint
+    if wanted is None:
+        return None
+    exact = None if wanted == "latest" else _parse_uuid(wanted)
+    local = [info.uuid for info in store.listed()]
+    if exact is None and local:
+        return local[0]
+    if exact in local:
+        return exact
+    sources = [config.bucket, *([config.read_bucket] if config.read_bucket else [])]
+    for bucket in sources:
+        remote = RemoteCheckpoints(config, bucket)
+        there = remote.list()
+        if exact is None and there:
+            exact = there[-1]
+        if exact is not None and exact in there:
+            remote.pull(store, batches, exact)
+            return exact
+    if config.fail_if_no_checkpoint:
+        what = "Checkpoints" if exact is None else f"Checkpoint {exact}: files"
+        raise SyncError(f"{what} were not found in source {', '.join(sources)}.")
+    return None
+
+
+def _parse_uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise SyncError(f"start_from_checkpoint must be 'latest' or a checkpoint's id, not {text!r}.") from error
+
+
+def _url(bucket: str) -> str:
+    if "://" in bucket:
+        return bucket.rstrip("/")
+    if bucket.startswith(("/", "./", "../", "~")):
+        return Path(bucket).expanduser().absolute().as_uri()
+    return f"s3://{bucket.strip('/')}"
+
+
+def _cause(error: BaseException) -> str:
+    text = str(error) or type(error).__name__
+    denied = isinstance(error, PermissionError) and "SignatureDoesNotMatch" not in text
+    return f"Forbidden: {text}" if denied else text
