@@ -1,0 +1,147 @@
+"""A relation's schema in the two forms the engine works with: Arrow in the driver, Spark in plans."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import StructField, StructType
+
+from airflow_pipelines.sql.program import Column
+from airflow_pipelines.sql.types import SPARK_NAMES, ColumnType, from_spark_json
+
+TYPE_HINT = "airflow_pipelines.type"
+"""Key of a Spark field's metadata that keeps what Spark's own type cannot say, e.g. that a STRING holds UUIDs."""
+
+_HINT = re.compile(r"^(?P<name>[A-Z]+)(\((?P<size>\d+)\))?$")
+_ARROW: dict[str, pa.DataType] = {
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INTEGER": pa.int32(),
+    "BIGINT": pa.int64(),
+    "REAL": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "VARCHAR": pa.string(),
+    "CHAR": pa.string(),
+    "UUID": pa.string(),
+    "BINARY": pa.binary(),
+    "VARBINARY": pa.binary(),
+    "DATE": pa.date32(),
+    # Spark hands out nanoseconds but reads only microseconds from Parquet, so microseconds is what batches hold.
+    "TIME": pa.time64("us"),
+    "TIMESTAMP": pa.timestamp("us"),
+    "TIMESTAMP_TZ": pa.timestamp("us", tz="UTC"),
+    # The form in which Spark itself hands a VARIANT to Arrow and recognises one that comes back. Arrow cannot cast a NULL struct
+    # to one whose fields are not nullable, so they are nullable here.
+    "VARIANT": pa.struct([pa.field("value", pa.binary()), pa.field("metadata", pa.binary(), metadata={"variant": "true"})]),
+    "NULL": pa.null(),
+}
+
+
+def arrow_type(kind: ColumnType) -> pa.DataType:
+    """The Arrow type in which the engine holds values of ``kind``.
+
+    :raises ValueError: for interval types, which relations that the engine stores cannot have
+    """
+    if kind.name == "DECIMAL":
+        return pa.decimal128(kind.precision or 38, kind.scale or 0)
+    if kind.component is not None:
+        return pa.list_(pa.field("element", arrow_type(kind.component), nullable=kind.component.nullable))
+    if kind.key is not None and kind.value is not None:
+        return pa.map_(arrow_type(kind.key), pa.field("value", arrow_type(kind.value), nullable=kind.value.nullable))
+    if kind.fields is not None:
+        return pa.struct([pa.field(name, arrow_type(inner), nullable=inner.nullable) for name, inner in kind.fields])
+    if kind.name in _ARROW:
+        return _ARROW[kind.name]
+    if kind.name.startswith("INTERVAL_YEAR") or kind.name == "INTERVAL_MONTH":
+        return pa.int32()
+    if kind.is_interval:
+        return pa.duration("us")
+    raise ValueError(f"{kind} has no Arrow type")
+
+
+@dataclass(frozen=True)
+class RelationSchema:
+    """The name and columns of a relation, with its Arrow and Spark schemas made once on demand."""
+
+    name: str
+    columns: tuple[Column, ...]
+
+    @cached_property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns' canonical names in order."""
+        return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """The pyarrow schema in which the engine holds the relation's rows."""
+        return pa.schema([pa.field(c.name, arrow_type(c.type), nullable=c.type.nullable) for c in self.columns])
+
+    @cached_property
+    def spark(self) -> StructType:
+        """The Spark schema of the relation."""
+        return StructType.fromJson(self.spark_json)
+
+    @cached_property
+    def spark_json(self) -> dict[str, Any]:
+        """The Spark schema of the relation in Spark's JSON form, without type hints."""
+        fields = [{"name": c.name, "type": c.type.spark_json(), "nullable": c.type.nullable, "metadata": {}} for c in self.columns]
+        return {"type": "struct", "fields": fields}
+
+    @cached_property
+    def hinted_spark_json(self) -> dict[str, Any]:
+        """Like :attr:`spark_json`, with a hint (:data:`TYPE_HINT`) on each column whose type Spark cannot say in full."""
+        fields = [{**field, "metadata": _hint(c.type)} for field, c in zip(self.spark_json["fields"], self.columns, strict=True)]
+        return {"type": "struct", "fields": fields}
+
+    @cached_property
+    def ddl(self) -> str:
+        """The columns as a Spark DDL string, e.g. ``a BIGINT NOT NULL, b STRING`` with every name in back quotes."""
+        return ", ".join(
+            f"`{c.name.replace('`', '``')}` {c.type.spark_ddl()}{'' if c.type.nullable else ' NOT NULL'}" for c in self.columns
+        )
+
+    def column(self, name: str) -> Column:
+        """The column with the canonical ``name``.
+
+        :raises KeyError: when there is none
+        """
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+
+def _hint(kind: ColumnType) -> dict[str, Any]:
+    if kind.name in {"UUID", "CHAR", "BINARY"} or (kind.precision is not None and kind.name != "DECIMAL"):
+        return {TYPE_HINT: kind.name if kind.precision is None else f"{kind.name}({kind.precision})"}
+    return {}
+
+
+def column_from_spark(field: StructField) -> Column:
+    """The column that a field of an analyzed query's Spark schema stands for.
+
+    A hint in the field's metadata (:data:`TYPE_HINT`) gives back what Spark's type dropped, such as UUID or CHAR(3).
+
+    :raises ValueError: when the field's type has no counterpart
+    """
+    return column_from_spark_json(field.jsonValue())
+
+
+def column_from_spark_json(field: Mapping[str, Any]) -> Column:
+    """Like :func:`column_from_spark`, for one element of ``fields`` in Spark's schema JSON.
+
+    :raises ValueError: when the field's type has no counterpart
+    """
+    name = field["name"]
+    kind = from_spark_json(field["type"], field["nullable"])
+    hint = _HINT.match(field.get("metadata", {}).get(TYPE_HINT, ""))
+    # A hint travels with a column through a query; where an expression changed the type it says nothing any more.
+    if hint and SPARK_NAMES.get(hint["name"]) == SPARK_NAMES.get(kind.name):
+        kind = ColumnType(hint["name"], kind.nullable, precision=int(hint["size"]) if hint["size"] else None)
+    return Column(name, kind, case_sensitive=name != name.lower())
