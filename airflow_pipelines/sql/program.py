@@ -139,5 +139,5 @@ class Program:
 
     def connectors(self) -> tuple[Connector, ...]:
         """All declared connectors, of tables first."""
-        relations = [*self.tables.values(), *self.views.values()]
+        relations: list[Table | View] = [*self.tables.values(), *self.views.values()]
         return tuple(connector for relation in relations for connector in relation.connectors)

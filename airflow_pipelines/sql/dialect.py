@@ -1,0 +1,84 @@
+"""The SQL dialect: sqlglot's Spark with ANSI quoting, and the entry points that keep positions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token
+
+_TOKEN_DUMP = re.compile(r" but got <Token .*", re.DOTALL)
+
+
+class PipelineSpark(Spark):
+    """Spark SQL as Spark 4 reads it with ANSI mode and double-quoted identifiers on."""
+
+    class Tokenizer(Spark.Tokenizer):
+        """Double quotes hold names; a doubled quote inside a string stands for one, as in Spark 4."""
+
+        QUOTES = ["'"]
+        IDENTIFIERS = ["`", '"']
+        STRING_ESCAPES = ["'", "\\"]
+
+
+class SyntaxFailure(ParseError):
+    """A text that is no query or expression. Offsets are those of the tokens given; ``end`` is exclusive."""
+
+    def __init__(self, start: int, end: int, message: str) -> None:
+        super().__init__(message)
+        self.start = start
+        self.end = end
+        self.message = message
+
+
+class _Parser(SparkParser):
+    """A parser that says at which token it stopped."""
+
+    def raise_error(self, message: str, token: Any = None) -> None:
+        where = token or self._curr or self._prev
+        at_end = not token and not self._curr
+        start, end = (where.start, where.end + 1) if where else (0, 0)
+        found = "the end of the statement" if at_end else repr(self.sql[start:end])
+        wanted = _TOKEN_DUMP.sub("", message).rstrip(". ")
+        raise SyntaxFailure(start, end, f"{wanted}; found {found}")
+
+
+DIALECT = PipelineSpark()
+
+
+def tokenise(text: str) -> list[Token]:
+    """The tokens of ``text`` with their offsets (``end`` included).
+
+    :raises sqlglot.errors.TokenError: when a quote or comment is not closed
+    """
+    return DIALECT.tokenize(text)
+
+
+def parse_tokens(tokens: Sequence[Token], text: str) -> exp.Expr:
+    """The tree of one query or expression, whose names carry their offsets in ``meta``.
+
+    :param tokens: a piece of what :func:`tokenise` gave for ``text``, without semicolons
+    :param text: the whole text that was tokenised
+    :raises SyntaxFailure: when the tokens do not make one statement
+    """
+    trees = _Parser(dialect=DIALECT).parse(list(tokens), text)
+    tree = trees[0] if trees else None
+    if not isinstance(tree, exp.Expr):
+        raise SyntaxFailure(0, 0, "Nothing to parse")
+    return tree
+
+
+def parse_query(sql: str) -> exp.Query:
+    """The tree of one query given as text, e.g. of :attr:`View.query`.
+
+    :raises SyntaxFailure: when the text is not one query
+    """
+    tree = parse_tokens(tokenise(sql), sql)
+    if not isinstance(tree, exp.Query):
+        raise SyntaxFailure(0, len(sql), "Expected a query")
+    return tree

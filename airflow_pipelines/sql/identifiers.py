@@ -1,0 +1,44 @@
+"""Names: unquoted ones fold to lower case, quoted ones are taken as they are."""
+
+from __future__ import annotations
+
+import re
+
+RESERVED_PREFIX = "feldera"
+"""Relation names that start so, in any case, belong to the system."""
+SYSTEM_VIEW = "error_view"
+"""The view that every program has without declaring it."""
+INTERNAL_PREFIX = "__"
+"""Column names that start so belong to the engine (weights, operations)."""
+
+_PLAIN = re.compile(r"^[^\W\d]\w*$")
+
+
+def fold(text: str) -> str:
+    """``text`` in lower case with its length unchanged: a character whose lower case is longer stays as it is."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(low if len(low := char.lower()) == 1 else char for char in text)
+
+
+def canonical(name: str) -> str:
+    """The canonical name of a relation or column as it is written in a URL or a call.
+
+    :param name: ``v0`` or ``V0`` (folds to ``v0``), or ``"V0"`` (verbatim, doubled quotes stand for one)
+    """
+    if len(name) >= 2 and name[0] == name[-1] and name[0] in '"`':
+        return name[1:-1].replace(name[0] * 2, name[0])
+    return fold(name)
+
+
+def quote(name: str) -> str:
+    """A canonical name as Spark SQL text: in back quotes, with back quotes inside doubled."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def display(name: str) -> str:
+    """A canonical name as a user would write it: in double quotes when it would fold to something else."""
+    if _PLAIN.match(name) and fold(name) == name:
+        return name
+    return '"' + name.replace('"', '""') + '"'

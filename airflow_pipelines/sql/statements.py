@@ -1,0 +1,348 @@
+"""The statements of a program: CREATE TABLE and CREATE VIEW are read here, everything else is refused with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token
+
+from airflow_pipelines.sql.connector_text import PropertyString, parse_connectors
+from airflow_pipelines.sql.cursor import Cursor, Name, StatementError
+from airflow_pipelines.sql.dialect import SyntaxFailure, parse_tokens
+from airflow_pipelines.sql.errors import COMPILATION_ERROR, NOT_SUPPORTED, SYNTAX_ERROR, ProgramMessage
+from airflow_pipelines.sql.identifiers import INTERNAL_PREFIX, RESERVED_PREFIX, SYSTEM_VIEW, display
+from airflow_pipelines.sql.program import Column, Connector, ConnectorDirection, PropertyText, Span, Table, View, ViewKind
+from airflow_pipelines.sql.source import twice
+from airflow_pipelines.sql.tokens import FoldedText
+from airflow_pipelines.sql.type_syntax import parse_type
+
+TABLE_PROPERTIES = frozenset({"append_only", "connectors", "expected_size", "materialized", "skip_unused_columns"})
+"""Properties a table may have."""
+VIEW_PROPERTIES = frozenset({"connectors", "expected_size"})
+"""Properties a view may have."""
+_BOOLEAN_PROPERTIES = frozenset({"append_only", "materialized", "skip_unused_columns"})
+_LATER_PROPERTIES: Mapping[str, str] = {"emit_final": "emitting only final rows of a view"}
+_COLUMN_STOPS = frozenset(
+    {"default", "lateness", "watermark", "primary key", "foreign key", "references", "unique", "check", "constraint"}
+)
+_UNKEYABLE = frozenset({"MAP", "VARIANT"})
+
+_LATER: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("declare", "recursive", "view"), "DECLARE RECURSIVE VIEW"),
+    (("create", "recursive", "view"), "CREATE RECURSIVE VIEW"),
+    (("create", "type"), "CREATE TYPE"),
+    (("create", "function"), "CREATE FUNCTION"),
+    (("create", "linear", "aggregate"), "CREATE AGGREGATE"),
+    (("create", "aggregate"), "CREATE AGGREGATE"),
+    (("create", "index"), "CREATE INDEX"),
+    (("lateness",), "LATENESS for a view"),
+    (("set",), "SET"),
+)
+
+
+@dataclass(slots=True)
+class ParsedView:
+    """A view and the tree of its query; names in the tree carry their offsets in the program's text."""
+
+    view: View
+    tree: exp.Query
+
+
+@dataclass(slots=True)
+class Statements:
+    """What the statements of a program declare, before names are resolved, and all errors found."""
+
+    tables: list[Table] = field(default_factory=list)
+    views: list[ParsedView] = field(default_factory=list)
+    messages: list[ProgramMessage] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+    """Every declared name, also of statements that could not be read, so that their readers are not blamed."""
+
+
+def parse_statement(folded: FoldedText, tokens: list[Token], into: Statements) -> None:
+    """Read one statement and add what it declares, or its errors, to ``into``."""
+    cursor = Cursor(folded, tokens)
+    try:
+        _StatementReader(cursor, into).read()
+    except StatementError as failure:
+        into.messages.append(failure.message)
+
+
+class _StatementReader:
+    """Reads one statement; errors that leave the rest readable are noted, others raised."""
+
+    def __init__(self, cursor: Cursor, into: Statements) -> None:
+        self._cursor = cursor
+        self._into = into
+
+    def read(self) -> None:
+        cursor = self._cursor
+        for words, title in _LATER:
+            if cursor.at(*words):
+                raise cursor.failure_at(self._head_span(len(words)), f"{title} is not supported yet", NOT_SUPPORTED)
+        if cursor.take("create", "table"):
+            self._into.tables.append(self._read_table())
+            return
+        for words, kind in (
+            (("create", "view"), ViewKind.PLAIN),
+            (("create", "local", "view"), ViewKind.LOCAL),
+            (("create", "materialized", "view"), ViewKind.MATERIALIZED),
+        ):
+            if cursor.take(*words):
+                self._into.views.append(self._read_view(kind))
+                return
+        if cursor.take("create"):
+            raise cursor.failure("Expected TABLE, VIEW, LOCAL VIEW or MATERIALIZED VIEW after CREATE")
+        raise cursor.failure("Expected CREATE TABLE or CREATE VIEW")
+
+    def _head_span(self, words: int) -> Span:
+        tokens = self._cursor.tokens
+        return self._cursor.span(tokens[0].start, tokens[words - 1].end + 1)
+
+    def _note(self, span: Span, message: str, error_type: str = COMPILATION_ERROR) -> None:
+        self._into.messages.append(self._cursor.source.message(span, error_type, message))
+
+    def _relation_name(self) -> Name:
+        cursor = self._cursor
+        name = cursor.name("a name")
+        self._into.names.add(name.text)
+        if cursor.at("."):
+            raise cursor.failure("The name of a table or view has one part", COMPILATION_ERROR)
+        if name.text.lower().startswith(RESERVED_PREFIX):
+            self._note(
+                name.span,
+                f"The name {display(name.text)} is reserved: names that start with '{RESERVED_PREFIX}' belong to the system",
+            )
+        elif name.text == SYSTEM_VIEW:
+            self._note(name.span, f"The name {name.text} is reserved: every program has a system view of that name")
+        return name
+
+    # Tables
+
+    def _read_table(self) -> Table:
+        cursor = self._cursor
+        name = self._relation_name()
+        cursor.expect("(")
+        columns: list[Column] = []
+        keys: list[tuple[Span, list[Name]]] = []
+        while True:
+            if not self._read_table_constraint(keys):
+                column, key = self._read_column()
+                self._add_column(columns, column, name)
+                if key is not None:
+                    keys.append((key, [Name(column.name, column.case_sensitive, key)]))
+            if not cursor.take(","):
+                break
+        cursor.expect(")")
+        if not columns:
+            self._note(name.span, f"Table {display(name.text)} has no columns")
+        primary_key = self._resolve_key(columns, keys, name)
+        properties, connectors = self._read_properties(name, ConnectorDirection.INPUT)
+        if cursor.current is not None:
+            raise cursor.failure("Expected the end of the statement")
+        return Table(name.text, tuple(columns), name.quoted, primary_key, properties, tuple(connectors), name.span)
+
+    def _add_column(self, columns: list[Column], column: Column, table: Name) -> None:
+        span = column.span
+        if span is None:
+            raise AssertionError("a parsed column has a place")
+        for other in columns:
+            if other.name == column.name and other.span is not None:
+                self._note(
+                    span,
+                    f"Column {display(column.name)} of table {display(table.text)} is declared twice: {twice(other.span, span)}",
+                )
+                return
+        if column.name.startswith(INTERNAL_PREFIX):
+            self._note(
+                span,
+                f"The column name {display(column.name)} is reserved: names that start with '{INTERNAL_PREFIX}' are the engine's",
+            )
+        columns.append(column)
+
+    def _read_table_constraint(self, keys: list[tuple[Span, list[Name]]]) -> bool:
+        cursor = self._cursor
+        start = cursor.index
+        if cursor.at("constraint") and cursor.peek(2) in {"primary key", "foreign key", "unique", "check"}:
+            cursor.index += 2
+        if cursor.at("primary key", "("):
+            first = cursor.tokens[cursor.index]
+            cursor.index += 1
+            names = self._read_names("a column's name")
+            keys.append((cursor.span(first.start, cursor.tokens[cursor.index - 1].end + 1), names))
+            return True
+        if cursor.at("foreign key", "("):
+            cursor.index += 1
+            cursor.skip_parenthesis()
+            self._skip_references()
+            return True
+        if cursor.peek() in {"unique", "check"} and cursor.peek(1) == "(":
+            raise cursor.failure(f"{cursor.peek().upper()} constraints are not supported yet", NOT_SUPPORTED)
+        cursor.index = start
+        return False
+
+    def _skip_references(self) -> None:
+        cursor = self._cursor
+        cursor.expect("references")
+        cursor.name("a table's name")
+        if cursor.at("("):
+            cursor.skip_parenthesis()
+
+    def _read_names(self, what: str) -> list[Name]:
+        cursor = self._cursor
+        cursor.expect("(")
+        names = [cursor.name(what)]
+        while cursor.take(","):
+            names.append(cursor.name(what))
+        cursor.expect(")")
+        return names
+
+    def _read_column(self) -> tuple[Column, Span | None]:
+        cursor = self._cursor
+        name = cursor.name("a column's name")
+        column = Column(name.text, parse_type(cursor), name.quoted, span=name.span)
+        key: Span | None = None
+        while cursor.current is not None and cursor.peek() not in {",", ")"}:
+            first = cursor.current
+            if cursor.take("not", "null"):
+                column = replace(column, type=column.type.with_nullable(False))
+            elif cursor.take("null"):
+                continue
+            elif cursor.take("primary key"):
+                key = cursor.span(first.start, cursor.tokens[cursor.index - 1].end + 1)
+            elif cursor.take("default"):
+                column = replace(column, default=self._read_expression("DEFAULT"))
+            elif cursor.take("lateness"):
+                column = replace(column, lateness=self._read_expression("LATENESS"))
+            elif cursor.at("watermark"):
+                raise cursor.failure("WATERMARK is not supported yet", NOT_SUPPORTED)
+            elif cursor.at("references") or cursor.take("foreign key"):
+                self._skip_references()
+            else:
+                raise cursor.failure("Expected NOT NULL, DEFAULT, PRIMARY KEY, LATENESS, ',' or ')'")
+        return column, key
+
+    def _read_expression(self, what: str) -> str:
+        cursor = self._cursor
+        end = cursor.expression_end(_COLUMN_STOPS)
+        tokens = cursor.tokens[cursor.index : end]
+        if not tokens:
+            raise cursor.failure(f"Expected an expression after {what}")
+        tree = self._parse(tokens)
+        if isinstance(tree, (exp.Query, exp.DDL, exp.Command)):
+            raise cursor.failure(f"Expected an expression after {what}")
+        cursor.index = end
+        return cursor.folded.text[tokens[0].start : tokens[-1].end + 1]
+
+    def _resolve_key(self, columns: list[Column], keys: list[tuple[Span, list[Name]]], table: Name) -> tuple[str, ...] | None:
+        if not keys:
+            return None
+        for span, _ in keys[1:]:
+            self._note(
+                span,
+                f"Table {display(table.text)} has two primary keys: {twice(keys[0][0], span)}; "
+                "a key of several columns is written PRIMARY KEY (a, b)",
+            )
+        names: list[str] = []
+        for name in keys[0][1]:
+            at = next((index for index, column in enumerate(columns) if column.name == name.text), None)
+            if at is None:
+                self._note(
+                    name.span,
+                    f"The primary key names the column {display(name.text)}, which table {display(table.text)} does not have",
+                )
+            elif name.text in names:
+                self._note(name.span, f"The primary key names the column {display(name.text)} twice")
+            elif columns[at].type.name in _UNKEYABLE:
+                self._note(name.span, f"A {columns[at].type.name} cannot be part of a primary key")
+            else:
+                columns[at] = replace(columns[at], type=columns[at].type.with_nullable(False))
+                names.append(name.text)
+        return tuple(names)
+
+    # Views
+
+    def _read_view(self, kind: ViewKind) -> ParsedView:
+        cursor = self._cursor
+        name = self._relation_name()
+        column_names = self._read_column_names(name) if cursor.at("(") else None
+        properties, connectors = self._read_properties(name, ConnectorDirection.OUTPUT)
+        if kind is ViewKind.LOCAL and connectors and connectors[0].span is not None:
+            self._note(connectors[0].span, f"View {display(name.text)} is LOCAL, so it cannot have output connectors")
+        cursor.expect("as")
+        tokens = cursor.tokens[cursor.index :]
+        if not tokens:
+            raise cursor.failure("Expected a query after AS")
+        tree = self._parse(tokens)
+        if not isinstance(tree, exp.Query):
+            raise cursor.failure("Expected a query after AS")
+        start, end = tokens[0].start, tokens[-1].end + 1
+        query = cursor.folded.text[start:end]
+        view = View(name.text, kind, query, start, (), name.quoted, column_names, properties, tuple(connectors), name.span)
+        return ParsedView(view, tree)
+
+    def _read_column_names(self, view: Name) -> tuple[str, ...]:
+        seen: dict[str, Span] = {}
+        for name in self._read_names("a column's name"):
+            first = seen.get(name.text)
+            if first is not None:
+                self._note(
+                    name.span,
+                    f"Column {display(name.text)} of view {display(view.text)} is declared twice: {twice(first, name.span)}",
+                )
+                continue
+            seen[name.text] = name.span
+        return tuple(seen)
+
+    def _parse(self, tokens: Sequence[Token]) -> exp.Expr:
+        try:
+            return parse_tokens(tokens, self._cursor.folded.text)
+        except SyntaxFailure as failure:
+            span = self._cursor.span(failure.start, failure.end)
+            raise self._cursor.failure_at(span, failure.message, SYNTAX_ERROR) from failure
+        except RecursionError as failure:
+            span = self._cursor.span(tokens[0].start, tokens[0].end + 1)
+            raise self._cursor.failure_at(span, "This expression nests too deep", SYNTAX_ERROR) from failure
+
+    # Properties
+
+    def _read_properties(self, relation: Name, direction: ConnectorDirection) -> tuple[dict[str, PropertyText], list[Connector]]:
+        cursor = self._cursor
+        properties: dict[str, PropertyText] = {}
+        connectors: list[Connector] = []
+        if not cursor.take("with"):
+            return properties, connectors
+        cursor.expect("(")
+        while True:
+            key = cursor.string("a property's name")
+            cursor.expect("=")
+            value = cursor.string("a property's value")
+            key_span, value_span = cursor.span(key.start, key.end + 1), cursor.span(value.start, value.end + 1)
+            if key.text in properties:
+                first = properties[key.text].key_span
+                self._note(
+                    key_span,
+                    f"Property '{key.text}' of {display(relation.text)} is given twice: {twice(first, key_span)}",
+                )
+            else:
+                text = PropertyString(cursor, value).text
+                properties[key.text] = PropertyText(text, key_span, value_span)
+                self._check_property(key.text, text, key_span, value_span, direction)
+                if key.text == "connectors":
+                    connectors, messages = parse_connectors(cursor, value, relation.text, direction)
+                    self._into.messages.extend(messages)
+            if not cursor.take(","):
+                break
+        cursor.expect(")")
+        return properties, connectors
+
+    def _check_property(self, key: str, value: str, key_span: Span, value_span: Span, direction: ConnectorDirection) -> None:
+        known = TABLE_PROPERTIES if direction is ConnectorDirection.INPUT else VIEW_PROPERTIES
+        if key in _LATER_PROPERTIES:
+            self._note(key_span, f"Property '{key}' ({_LATER_PROPERTIES[key]}) is not supported yet", NOT_SUPPORTED)
+        elif key not in known:
+            self._note(key_span, f"Unknown property '{key}'. Known properties: {', '.join(sorted(known))}")
+        elif key in _BOOLEAN_PROPERTIES and value.strip().lower() not in {"true", "false"}:
+            self._note(value_span, f"Property '{key}' must be 'true' or 'false', not '{value}'")
