@@ -1,0 +1,1 @@
+"""The parts of :class:`airflow_pipelines.pipeline.Pipeline`, one concern each."""

@@ -1,0 +1,160 @@
+"""Checkpoints of a pipeline, and their copies in an object store."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from airflow_pipelines._pipeline.base import STATUS_POLL_S, PipelineBase
+from airflow_pipelines._pipeline.waiting import wait_until
+from airflow_pipelines.descriptors import CheckpointMetadata
+from airflow_pipelines.enums import CheckpointStatus
+from airflow_pipelines.errors import PipelineFailedError
+
+
+class PipelineCheckpoints(PipelineBase):
+    """Taking checkpoints, syncing them, and looking at both."""
+
+    def checkpoint(self, wait: bool = False, timeout_s: float | None = None) -> int:
+        """Ask for a checkpoint.
+
+        Args:
+            wait: whether to wait until it is complete.
+            timeout_s: seconds to wait at most; None waits without limit.
+
+        Returns:
+            The checkpoint's sequence number, for :meth:`checkpoint_status`; it counts within one incarnation.
+
+        Raises:
+            PipelineAPIError: when the pipeline cannot take checkpoints now.
+            PipelineFailedError: when the awaited checkpoint fails, or the pipeline stops.
+            PipelineTimeoutError: when it is not complete in time.
+        """
+        seq = int(self.client.post(self._path("checkpoint"))["checkpoint_sequence_number"])
+        if wait:
+            last = "nothing"
+
+            def outcome() -> CheckpointStatus | None:
+                nonlocal last
+                last = self._raise_if_down(f"checkpoint {seq}")
+                status = self.checkpoint_status(seq)
+                last = f"checkpoint {status.name}, {last}"
+                return None if status == CheckpointStatus.InProgress else status
+
+            what = f"checkpoint {seq} of pipeline {self.name!r}"
+            status = wait_until(outcome, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STATUS_POLL_S)
+            if status == CheckpointStatus.Failure:
+                raise PipelineFailedError(f"{what} failed: {status.get_error()}")
+        return seq
+
+    def checkpoint_status(self, seq: int) -> CheckpointStatus:
+        """How a checkpoint fares.
+
+        Args:
+            seq: the sequence number that :meth:`checkpoint` gave.
+
+        Returns:
+            ``Success``; ``Failure`` with its error; ``InProgress``; or ``Unknown`` when a newer one has completed since.
+
+        Raises:
+            PipelineAPIError: when the pipeline has no host.
+        """
+        answer = self.client.get(self._path("checkpoint_status"))
+        success, failure = answer.get("success"), answer.get("failure")
+        if success == seq:
+            return CheckpointStatus.Success
+        if failure and failure.get("sequence_number") == seq:
+            return CheckpointStatus.Failure._with_error(failure.get("error"))
+        if success is None or seq > success:
+            return CheckpointStatus.InProgress
+        return CheckpointStatus.Unknown
+
+    def checkpoints(self) -> list[CheckpointMetadata]:
+        """The checkpoints the pipeline keeps.
+
+        Returns:
+            Oldest first, as the service lists them.
+
+        Raises:
+            PipelineAPIError: when the pipeline has no host.
+        """
+        return [CheckpointMetadata.from_dict(entry) for entry in self.client.get(self._path("checkpoints"))]
+
+    def sync_checkpoint(self, wait: bool = False, timeout_s: float | None = None) -> str:
+        """Copy the newest checkpoint to the object store that the pipeline's storage configuration names.
+
+        Args:
+            wait: whether to wait until it is copied.
+            timeout_s: seconds to wait at most; None waits without limit.
+
+        Returns:
+            The checkpoint's UUID, for :meth:`sync_checkpoint_status`.
+
+        Raises:
+            PipelineAPIError: when there is no checkpoint yet, or no object store is configured.
+            RuntimeError: when the awaited sync fails, or the pipeline stops.
+            PipelineTimeoutError: when it is not complete in time.
+        """
+        uuid = str(self.client.post(self._path("checkpoint", "sync"))["checkpoint_uuid"])
+        if wait:
+            last = "nothing"
+
+            def outcome() -> CheckpointStatus | None:
+                nonlocal last
+                last = self._raise_if_down(f"the sync of checkpoint {uuid}")
+                answer = self._sync_status()
+                status = _sync_outcome(answer, uuid)
+                newest = _newest_synced(answer)
+                last = f"newest synced checkpoint {newest or 'none'}, {last}"
+                superseded = newest is not None and newest > UUID(uuid)
+                return CheckpointStatus.Success if superseded else None if status == CheckpointStatus.Unknown else status
+
+            what = f"the sync of checkpoint {uuid} of pipeline {self.name!r}"
+            status = wait_until(outcome, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STATUS_POLL_S)
+            if status == CheckpointStatus.Failure:
+                raise PipelineFailedError(f"{what} failed: {status.get_error()}")
+        return uuid
+
+    def sync_checkpoint_status(self, uuid: str) -> CheckpointStatus:
+        """How the sync of a checkpoint fares.
+
+        Args:
+            uuid: the checkpoint's UUID.
+
+        Returns:
+            ``Success``; ``Failure`` with its error (not raised); or ``Unknown`` while it is under way or not known.
+
+        Raises:
+            PipelineAPIError: when the pipeline has no host.
+        """
+        return _sync_outcome(self._sync_status(), uuid)
+
+    def last_successful_checkpoint_sync(self) -> UUID | None:
+        """The newest checkpoint that is in the object store.
+
+        Returns:
+            Its UUID; None when none was synced yet.
+
+        Raises:
+            PipelineAPIError: when the pipeline has no host.
+        """
+        return _newest_synced(self._sync_status())
+
+    def _sync_status(self) -> dict[str, Any]:
+        answer: dict[str, Any] = self.client.get(self._path("checkpoint", "sync_status"))
+        return answer
+
+
+def _sync_outcome(answer: dict[str, Any], uuid: str) -> CheckpointStatus:
+    wanted = UUID(uuid)
+    failure = answer.get("failure")
+    if any(answer.get(key) and UUID(answer[key]) == wanted for key in ("success", "periodic")):
+        return CheckpointStatus.Success
+    if failure and UUID(str(failure["uuid"])) == wanted:
+        return CheckpointStatus.Failure._with_error(failure.get("error"))
+    return CheckpointStatus.Unknown
+
+
+def _newest_synced(answer: dict[str, Any]) -> UUID | None:
+    synced = [UUID(answer[key]) for key in ("success", "periodic") if answer.get(key)]
+    return max(synced, default=None)

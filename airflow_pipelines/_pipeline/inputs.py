@@ -1,0 +1,440 @@
+"""Getting rows into a pipeline, and waiting until they are processed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from airflow_pipelines._pipeline.base import STATUS_POLL_S, PipelineBase
+from airflow_pipelines._pipeline.waiting import wait_until
+from airflow_pipelines.enums import CompletionTokenStatus, PipelineStatus
+from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError
+from airflow_pipelines.stats import (
+    GlobalPipelineMetrics,
+    InputEndpointStatus,
+    OutputEndpointStatus,
+    PipelineStatistics,
+    StepFigures,
+)
+
+if TYPE_CHECKING:
+    import pandas
+
+UPDATE_FORMATS = ("raw", "insert_delete")
+PANDAS_CHUNK_ROWS = 50_000
+COMPLETION_POLL_S = 1.0
+
+_PROCESSING = frozenset(
+    {
+        PipelineStatus.PROVISIONING,
+        PipelineStatus.UNAVAILABLE,
+        PipelineStatus.INITIALIZING,
+        PipelineStatus.REPLAYING,
+        PipelineStatus.BOOTSTRAPPING,
+        PipelineStatus.CONCURRENTBOOTSTRAPPING,
+        PipelineStatus.SYNCHRONIZING,
+        PipelineStatus.RUNNING,
+    }
+)
+"""Statuses in which input goes on being processed, or soon will."""
+
+_NOT_READY_CODES = frozenset({"Initializing", "RestoreInProgress", "BootstrapInProgress"})
+
+
+class PipelineInputs(PipelineBase):
+    """Input, input connectors, statistics, and the waits for what was sent in."""
+
+    def input_json(
+        self,
+        table_name: str,
+        data: Mapping[str, Any] | Sequence[Any],
+        update_format: str = "raw",
+        force: bool = False,
+        wait: bool = True,
+        **kwargs: Any,
+    ) -> str:
+        """Send rows to a table.
+
+        Args:
+            table_name: the table; unquoted names fold to lower case, ``'"Name"'`` is taken as it is.
+            data: one row or a list of rows, as mappings by column name. Decimals, dates, times, UUIDs and bytes are encoded as the
+                service reads them.
+            update_format: ``raw`` for rows to insert; ``insert_delete`` for ``{"insert": row}`` and ``{"delete": row}``.
+            force: whether to send even when the pipeline is paused.
+            wait: whether to wait until the rows are processed and delivered. A paused pipeline processes nothing, so with ``force``
+                such a wait ends only when somebody resumes it.
+            kwargs: ``json_flavor`` (how values are encoded, default ``default``) and ``timeout_s`` (of the wait, in seconds).
+
+        Returns:
+            The completion token of these rows, for :meth:`completion_token_status`.
+
+        Raises:
+            ValueError: when the update format is unknown, or a value has no JSON form (NaN, infinity).
+            RuntimeError: when the pipeline is paused and ``force`` is not set.
+            PipelineAPIError: when the pipeline is not up, the table unknown, or rows are malformed (code ``ParseErrors``; rows that
+                could be read are processed nevertheless).
+        """
+        if update_format not in UPDATE_FORMATS:
+            raise ValueError(f"unknown update_format {update_format!r}; known: {', '.join(UPDATE_FORMATS)}")
+        if not force:
+            self._refuse_when_paused()
+        is_list = not isinstance(data, Mapping)
+        body = json.dumps(list(data) if is_list else data, default=_encode, allow_nan=False)
+        return self._push(table_name, body, is_list, update_format, force, wait, **kwargs)
+
+    def input_pandas(self, table_name: str, df: pandas.DataFrame, force: bool = False) -> None:
+        """Send the rows of a pandas DataFrame to a table, and wait until they are processed.
+
+        Args:
+            table_name: the table.
+            df: the rows; its columns are the table's.
+            force: whether to send even when the pipeline is paused; then without waiting.
+
+        Raises:
+            ValueError: when the pipeline has no such table.
+            RuntimeError: when the pipeline is neither running nor paused, or is paused and ``force`` is not set.
+            PipelineAPIError: when rows are malformed.
+        """
+        wanted = table_name[1:-1].replace('""', '"') if table_name.startswith('"') else table_name.lower()
+        tables = [table.name for table in self.tables()]  # type: ignore[attr-defined]
+        if wanted not in tables:
+            raise ValueError(f"pipeline {self.name!r} has no table {table_name!r}; it has: {', '.join(tables) or 'none'}")
+        status = self.status()
+        if status not in (PipelineStatus.RUNNING, PipelineStatus.PAUSED):
+            raise PipelineFailedError(
+                f"cannot send rows to pipeline {self.name!r} in status {status}: it must be RUNNING or PAUSED"
+            )
+        if not force:
+            self._refuse_when_paused(status)
+        token = ""
+        for start in range(0, len(df), PANDAS_CHUNK_ROWS):
+            chunk = df.iloc[start : start + PANDAS_CHUNK_ROWS]
+            body = chunk.to_json(orient="records", date_format="epoch")
+            token = self._push(table_name, body, True, "raw", force, False, json_flavor="pandas")
+        if token and status is PipelineStatus.RUNNING:
+            self.wait_for_token(token)
+
+    def generate_completion_token(self, table_name: str, connector_name: str) -> str:
+        """A token that stands for everything an input connector has received so far.
+
+        Args:
+            table_name: the connector's table.
+            connector_name: the connector's name within the table.
+
+        Returns:
+            The token, for :meth:`completion_token_status` and :meth:`wait_for_token`.
+
+        Raises:
+            PipelineAPIError: when there is no such connector, or the pipeline has no host.
+        """
+        answer = self.client.get(self._path("tables", table_name, "connectors", connector_name, "completion_token"))
+        return str(answer["token"])
+
+    def completion_token_status(self, token: str) -> CompletionTokenStatus:
+        """Whether everything a token stands for is processed, and what follows from it delivered.
+
+        Args:
+            token: a completion token.
+
+        Returns:
+            ``COMPLETE`` or ``IN_PROGRESS``.
+
+        Raises:
+            PipelineAPIError: when the token is malformed, or is from before the pipeline's last restart.
+        """
+        return self._token_status(token, idempotent=True)
+
+    def wait_for_token(self, token: str, timeout_s: float | None = None) -> None:
+        """Wait until everything a token stands for is processed and delivered.
+
+        Args:
+            token: a completion token.
+            timeout_s: seconds to wait at most; None waits without limit.
+
+        Raises:
+            PipelineAPIError: when the token is malformed, or is from before the pipeline's last restart.
+            PipelineFailedError: when the pipeline stops meanwhile; with its error.
+            PipelineTimeoutError: when time is up.
+        """
+        last = "nothing"
+
+        def complete() -> bool | None:
+            nonlocal last
+            try:
+                status = self._token_status(token, idempotent=False)
+            except PipelineAPIError as error:
+                if error.status_code not in (410, 503, 502, 504):
+                    raise
+                last = self._raise_if_down("a completion token")
+                if error.status_code == 410:
+                    raise
+                return None
+            last = f"token {status.value}"
+            return True if status is CompletionTokenStatus.COMPLETE else None
+
+        what = f"pipeline {self.name!r} to process everything behind a completion token"
+        wait_until(complete, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STATUS_POLL_S)
+
+    def stats(self) -> PipelineStatistics:
+        """The pipeline's statistics.
+
+        Returns:
+            Its global metrics and those of its connectors.
+
+        Raises:
+            PipelineAPIError: when the pipeline has no host, or is not ready.
+        """
+        return PipelineStatistics.from_dict(self.client.get(self._path("stats")))
+
+    def steps(self) -> list[StepFigures]:
+        """Figures of the most recent steps: how long each took, and what each view cost in it.
+
+        Returns:
+            Oldest first.
+
+        Raises:
+            PipelineAPIError: when the pipeline has no host, or is not ready.
+        """
+        answer = self.client.get(self._path("steps"))
+        entries = answer["steps"] if isinstance(answer, dict) else answer
+        return [StepFigures.from_dict(entry) for entry in entries]
+
+    def input_connector_stats(self, table_name: str, connector_name: str) -> InputEndpointStatus:
+        """How an input connector fares, with its most recent errors.
+
+        Args:
+            table_name: the connector's table.
+            connector_name: the connector's name within the table.
+
+        Returns:
+            Its status.
+
+        Raises:
+            PipelineAPIError: when there is no such connector, or the pipeline has no host.
+        """
+        return InputEndpointStatus.from_dict(
+            self.client.get(self._path("tables", table_name, "connectors", connector_name, "stats"))
+        )
+
+    def output_connector_stats(self, view_name: str, connector_name: str) -> OutputEndpointStatus:
+        """How an output connector fares, with its most recent errors.
+
+        Args:
+            view_name: the connector's view.
+            connector_name: the connector's name within the view.
+
+        Returns:
+            Its status.
+
+        Raises:
+            PipelineAPIError: when there is no such connector, or the pipeline has no host.
+        """
+        return OutputEndpointStatus.from_dict(
+            self.client.get(self._path("views", view_name, "connectors", connector_name, "stats"))
+        )
+
+    def pause_connector(self, table_name: str, connector_name: str) -> None:
+        """Stop an input connector from reading. It stays so until :meth:`resume_connector`, over restarts too.
+
+        Args:
+            table_name: the connector's table.
+            connector_name: the connector's name within the table.
+
+        Raises:
+            PipelineAPIError: when there is no such connector, or the pipeline has no host.
+        """
+        self.client.post(self._path("tables", table_name, "connectors", connector_name, "pause"))
+
+    def resume_connector(self, table_name: str, connector_name: str) -> None:
+        """Let an input connector read again.
+
+        Args:
+            table_name: the connector's table.
+            connector_name: the connector's name within the table.
+
+        Raises:
+            PipelineAPIError: when there is no such connector, or the pipeline has no host.
+        """
+        self.client.post(self._path("tables", table_name, "connectors", connector_name, "start"))
+
+    def is_complete(self) -> bool:
+        """Whether every input has come to its end and everything received is processed and delivered.
+
+        Returns:
+            True when complete. Rows sent with :meth:`input_json` or INSERT count as received; they do not keep it incomplete for ever.
+
+        Raises:
+            PipelineAPIError: when the pipeline has no host.
+            RuntimeError: when the service gives no such metric.
+        """
+        return self._is_complete(self._metrics())
+
+    def wait_for_completion(self, force_stop: bool = False, timeout_s: float | None = None) -> None:
+        """Wait until every input has come to its end and everything received is processed and delivered.
+
+        An input that follows its source never comes to an end; then this waits until time is up.
+
+        Args:
+            force_stop: whether to stop the pipeline by force afterwards, without a checkpoint.
+            timeout_s: seconds to wait at most; None waits without limit.
+
+        Raises:
+            RuntimeError: when the pipeline is paused or stopped, so that it processes nothing, or stops with an error meanwhile.
+            PipelineTimeoutError: when time is up.
+        """
+        last = "nothing"
+
+        def complete() -> bool | None:
+            nonlocal last
+            last = self._raise_if_down("completion")
+            status = PipelineStatus.from_str(self._descriptor["deployment_status"])
+            if status not in _PROCESSING:
+                raise PipelineFailedError(f"pipeline {self.name!r} cannot come to completion in status {status}")
+            metrics = self._metrics_when_ready()
+            if metrics is None:
+                return None
+            last = f"{_progress(metrics)}, {last}"
+            return True if self._is_complete(metrics) else None
+
+        what = f"pipeline {self.name!r} to complete its inputs"
+        wait_until(complete, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=COMPLETION_POLL_S)
+        if force_stop:
+            self._stop_by_force()
+
+    def wait_for_idle(self, idle_interval_s: float = 5.0, timeout_s: float | None = None, poll_interval_s: float = 0.2) -> None:
+        """Wait until the pipeline is idle: everything received is processed, and nothing new came for a while.
+
+        Args:
+            idle_interval_s: how long nothing must have changed, in seconds.
+            timeout_s: seconds to wait at most; None waits without limit.
+            poll_interval_s: pause between two looks, in seconds.
+
+        Raises:
+            ValueError: when the idle interval or the poll interval exceeds the timeout, or the poll interval the idle interval.
+            RuntimeError: when metrics are missing, the pipeline stops, or time is up (``PipelineTimeoutError``).
+        """
+        if timeout_s is not None and idle_interval_s > timeout_s:
+            raise ValueError(f"idle_interval_s ({idle_interval_s}) is larger than timeout_s ({timeout_s})")
+        if timeout_s is not None and poll_interval_s > timeout_s:
+            raise ValueError(f"poll_interval_s ({poll_interval_s}) is larger than timeout_s ({timeout_s})")
+        if poll_interval_s > idle_interval_s:
+            raise ValueError(f"poll_interval_s ({poll_interval_s}) is larger than idle_interval_s ({idle_interval_s})")
+        counters: tuple[int, int] | None = None
+        since = time.monotonic()
+        last = "nothing"
+
+        def idle() -> bool | None:
+            nonlocal counters, since, last
+            try:
+                metrics = self._metrics(idempotent=False)
+            except PipelineAPIError as error:
+                if error.status_code != 503:
+                    raise
+                last = self._raise_if_down("idleness")
+                counters = None
+                return None
+            if metrics.total_input_records is None or metrics.total_processed_records is None:
+                raise PipelineFailedError(f"the statistics of pipeline {self.name!r} have no record counters")
+            now = (metrics.total_input_records, metrics.total_processed_records)
+            last = _progress(metrics)
+            if now != counters:
+                counters, since = now, time.monotonic()
+                return None
+            return True if now[0] == now[1] and time.monotonic() - since >= idle_interval_s else None
+
+        what = f"pipeline {self.name!r} to be idle for {idle_interval_s:g} s"
+        wait_until(idle, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=poll_interval_s)
+
+    def _wait_for_counted_input(self, timeout_s: float | None) -> None:
+        """Wait until all input that has been counted by now is completed."""
+        metrics = self._metrics()
+        goal = (metrics.total_input_records or 0) - (metrics.buffered_input_records or 0)
+        last = _progress(metrics)
+
+        def completed() -> bool | None:
+            nonlocal metrics, last
+            if (metrics.total_completed_records or 0) >= goal:
+                return True
+            last = self._raise_if_down("an INSERT or DELETE")
+            metrics = self._metrics(idempotent=False)
+            last = f"{_progress(metrics)}, {last}"
+            return True if (metrics.total_completed_records or 0) >= goal else None
+
+        what = f"pipeline {self.name!r} to complete {goal} input records"
+        wait_until(completed, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STATUS_POLL_S)
+
+    def _push(
+        self,
+        table_name: str,
+        body: str,
+        is_list: bool,
+        update_format: str,
+        force: bool,
+        wait: bool,
+        *,
+        json_flavor: str = "default",
+        timeout_s: float | None = None,
+    ) -> str:
+        params = {"format": "json", "array": is_list, "update_format": update_format, "json_flavor": json_flavor, "force": force}
+        headers = {"Content-Type": "application/json"}
+        answer = self.client.post(self._path("ingress", table_name), params=params, content=body, headers=headers)
+        token = str(answer["token"])
+        if wait:
+            self.wait_for_token(token, timeout_s)
+        return token
+
+    def _refuse_when_paused(self, status: PipelineStatus | None = None) -> None:
+        if (status or self.status()) is PipelineStatus.PAUSED:
+            raise PipelineFailedError(f"pipeline {self.name!r} is PAUSED: resume it, or send rows with force=True")
+
+    def _token_status(self, token: str, *, idempotent: bool) -> CompletionTokenStatus:
+        answer = self.client.get(self._path("completion_status"), params={"token": token}, idempotent=idempotent)
+        return CompletionTokenStatus(answer["status"])
+
+    def _metrics(self, *, idempotent: bool = True) -> GlobalPipelineMetrics:
+        metrics = PipelineStatistics.from_dict(self.client.get(self._path("stats"), idempotent=idempotent)).global_metrics
+        if metrics is None:
+            raise PipelineFailedError(f"pipeline {self.name!r} gives no global metrics")
+        return metrics
+
+    def _metrics_when_ready(self) -> GlobalPipelineMetrics | None:
+        try:
+            return self._metrics(idempotent=False)
+        except PipelineAPIError as error:
+            # It may just have gone down or not be up yet: the next look at its status tells which.
+            if error.status_code == 503:
+                return None
+            raise
+
+    def _is_complete(self, metrics: GlobalPipelineMetrics) -> bool:
+        if metrics.pipeline_complete is None:
+            raise PipelineFailedError(f"the statistics of pipeline {self.name!r} do not say whether it is complete")
+        return metrics.pipeline_complete
+
+    def _stop_by_force(self) -> None:
+        self.stop(force=True)  # type: ignore[attr-defined]
+
+
+def _progress(metrics: GlobalPipelineMetrics) -> str:
+    return (
+        f"{metrics.total_input_records} records received, {metrics.total_processed_records} processed, "
+        f"{metrics.total_completed_records} completed"
+    )
+
+
+def _encode(value: Any) -> Any:
+    """Values that JSON does not know, in the form the service reads."""
+    if isinstance(value, Decimal | UUID):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ") if value.tzinfo is None else value.isoformat()
+    if isinstance(value, date) or hasattr(value, "isoformat"):
+        return value.isoformat()
+    if isinstance(value, bytes | bytearray):
+        return list(value)
+    raise TypeError(f"a {type(value).__name__} has no JSON form: {value!r}")

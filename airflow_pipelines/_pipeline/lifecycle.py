@@ -1,0 +1,316 @@
+"""Starting, pausing, stopping, changing and deleting a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow_pipelines._pipeline.base import PipelineBase, describe_status, is_down
+from airflow_pipelines._pipeline.waiting import wait_until
+from airflow_pipelines.enums import BootstrapPolicy, PipelineFieldSelector, PipelineStatus, StorageStatus
+from airflow_pipelines.errors import PipelineFailedError
+from airflow_pipelines.runtime_config import RuntimeConfig
+
+if TYPE_CHECKING:
+    from airflow_pipelines.output_handler import OutputHandler
+
+STOP_POLL_S = 0.1
+LISTENER_STOP_S = 10.0
+
+
+class PipelineLifecycle(PipelineBase):
+    """The calls that move a pipeline from state to state.
+
+    ``timeout_s`` is in seconds everywhere, None waits without limit, and a wait that runs out raises ``PipelineTimeoutError`` with what
+    was awaited and the last state seen. A pipeline that stops with an error while somebody waits raises ``PipelineFailedError`` at once.
+    """
+
+    _listeners: list[OutputHandler]
+
+    def start(
+        self,
+        bootstrap_policy: BootstrapPolicy | None = None,
+        wait: bool = True,
+        timeout_s: float | None = None,
+        dismiss_error: bool = True,
+        *,
+        silent_bootstrap: bool | None = None,
+        concurrent_bootstrap: bool | None = None,
+    ) -> None:
+        """Start the pipeline. It resumes from its newest checkpoint, if it has one.
+
+        Args:
+            bootstrap_policy: what to do when the program differs from the checkpoint's; default: await approval.
+            wait: whether to wait until the pipeline runs, or awaits approval.
+            timeout_s: seconds to wait at most.
+            dismiss_error: whether to dismiss an earlier deployment error; otherwise such an error makes the call fail.
+            silent_bootstrap: whether to send nothing to outputs while bootstrapping.
+            concurrent_bootstrap: whether unchanged views go on while new ones are bootstrapped.
+
+        Raises:
+            RuntimeError: when the pipeline is not stopped, or does not come up; then with the deployment error's message.
+            PipelineAPIError: when the service refuses, for example because the program does not compile.
+            PipelineTimeoutError: when the pipeline does not come up in time.
+        """
+        flags = {"silent_bootstrap": silent_bootstrap, "concurrent_bootstrap": concurrent_bootstrap}
+        self._start(PipelineStatus.RUNNING, bootstrap_policy, wait, timeout_s, dismiss_error, flags)
+
+    def start_paused(
+        self,
+        bootstrap_policy: BootstrapPolicy | None = None,
+        wait: bool = True,
+        timeout_s: float | None = None,
+        dismiss_error: bool = True,
+        *,
+        silent_bootstrap: bool | None = None,
+        concurrent_bootstrap: bool | None = None,
+    ) -> None:
+        """Start the pipeline paused, so that listeners can be attached before :meth:`resume` lets input in.
+
+        Args:
+            bootstrap_policy: as for :meth:`start`, and so are all other arguments.
+            wait: whether to wait until the pipeline is paused, or awaits approval.
+            timeout_s: seconds to wait at most.
+            dismiss_error: see :meth:`start`.
+            silent_bootstrap: see :meth:`start`.
+            concurrent_bootstrap: see :meth:`start`.
+
+        Raises:
+            RuntimeError: as for :meth:`start`.
+            PipelineAPIError: as for :meth:`start`.
+            PipelineTimeoutError: as for :meth:`start`.
+        """
+        flags = {"silent_bootstrap": silent_bootstrap, "concurrent_bootstrap": concurrent_bootstrap}
+        self._start(PipelineStatus.PAUSED, bootstrap_policy, wait, timeout_s, dismiss_error, flags)
+
+    def pause(self, wait: bool = True, timeout_s: float | None = None) -> None:
+        """Stop taking input. A paused pipeline stays paused.
+
+        Args:
+            wait: whether to wait until the pipeline is paused.
+            timeout_s: seconds to wait at most.
+
+        Raises:
+            PipelineAPIError: when the pipeline has no host.
+            PipelineFailedError: when it stops with an error meanwhile.
+            PipelineTimeoutError: when it does not pause in time.
+        """
+        self.client.post(self._path("pause"))
+        if wait:
+            what = f"pipeline {self.name!r} to pause"
+            self._wait_for_status({PipelineStatus.PAUSED}, what=what, action="PAUSE", timeout_s=timeout_s)
+
+    def resume(self, wait: bool = True, timeout_s: float | None = None) -> None:
+        """Take input again. A running pipeline keeps running.
+
+        Args:
+            wait: whether to wait until the pipeline runs.
+            timeout_s: seconds to wait at most.
+
+        Raises:
+            PipelineAPIError: when the pipeline has no host.
+            PipelineFailedError: when it stops with an error meanwhile.
+            PipelineTimeoutError: when it does not run in time.
+        """
+        self.client.post(self._path("resume"))
+        if wait:
+            what = f"pipeline {self.name!r} to resume"
+            self._wait_for_status({PipelineStatus.RUNNING}, what=what, action="RESUME", timeout_s=timeout_s)
+
+    def stop(self, force: bool, wait: bool = True, timeout_s: float | None = None) -> None:
+        """Stop the pipeline, whatever it does.
+
+        Args:
+            force: True stops it at once; False takes a checkpoint first.
+            wait: whether to wait until it is stopped, and to end its listeners.
+            timeout_s: seconds to wait at most.
+
+        Raises:
+            PipelineFailedError: when it was to take a checkpoint and could not; it is stopped nevertheless.
+            PipelineTimeoutError: when it does not stop in time.
+        """
+        earlier = None if force else self._read(PipelineFieldSelector.STATUS)["deployment_error"]
+        self.client.post(self._path("stop"), params={"force": force}, idempotent=True)
+        if not wait:
+            return
+        last = "nothing"
+
+        def stopped() -> dict[str, Any] | None:
+            nonlocal last
+            descriptor = self._read(PipelineFieldSelector.STATUS, idempotent=False)
+            last = describe_status(descriptor)
+            return descriptor if is_down(descriptor) else None
+
+        what = f"pipeline {self.name!r} to stop"
+        descriptor = wait_until(stopped, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STOP_POLL_S)
+        for listener in self._listeners:
+            listener.join(LISTENER_STOP_S)
+        self._listeners.clear()
+        error = descriptor["deployment_error"]
+        if not force and error and error != earlier:
+            raise PipelineFailedError(f"pipeline {self.name!r} stopped without its final checkpoint: {error.get('message')}", error)
+
+    def restart(
+        self,
+        bootstrap_policy: BootstrapPolicy | None = None,
+        timeout_s: float | None = None,
+        dismiss_error: bool = True,
+    ) -> None:
+        """Stop the pipeline by force, without a checkpoint, and start it again.
+
+        Args:
+            bootstrap_policy: as for :meth:`start`.
+            timeout_s: seconds to wait at most for each of the two.
+            dismiss_error: as for :meth:`start`.
+
+        Raises:
+            RuntimeError: as for :meth:`start`.
+            PipelineAPIError: as for :meth:`start`.
+            PipelineTimeoutError: when it does not stop or start in time.
+        """
+        self.stop(force=True, timeout_s=timeout_s)
+        self.start(bootstrap_policy=bootstrap_policy, timeout_s=timeout_s, dismiss_error=dismiss_error)
+
+    def approve(self, *, silent_bootstrap: bool | None = None, concurrent_bootstrap: bool | None = None) -> None:
+        """Let a pipeline in AWAITINGAPPROVAL bootstrap its changes. Does nothing when it awaits no approval.
+
+        The call returns when the pipeline has left that state; use :meth:`wait_for_status` to wait until it runs.
+
+        Args:
+            silent_bootstrap: replaces what the start said; see :meth:`start`.
+            concurrent_bootstrap: replaces what the start said; see :meth:`start`.
+
+        Raises:
+            PipelineAPIError: when the pipeline has no host.
+        """
+        flags = {"silent_bootstrap": silent_bootstrap, "concurrent_bootstrap": concurrent_bootstrap}
+        self.client.post(self._path("approve"), params=flags)
+
+    def dismiss_error(self) -> None:
+        """Forget the deployment error of a stopped pipeline.
+
+        Raises:
+            PipelineAPIError: when the pipeline has an error and is not stopped.
+        """
+        self.client.post(self._path("dismiss_error"), idempotent=True)
+
+    def clear_storage(self, wait: bool = True, timeout_s: float | None = None, poll_interval_s: float = 0.25) -> None:
+        """Delete everything the pipeline has stored: tables, views, checkpoints, positions. This cannot be undone.
+
+        Args:
+            wait: whether to wait until all is deleted.
+            timeout_s: seconds to wait at most.
+            poll_interval_s: longest pause between two looks, in seconds.
+
+        Raises:
+            PipelineAPIError: when the pipeline is not stopped.
+            PipelineTimeoutError: when storage is not cleared in time.
+        """
+        self.client.post(self._path("clear"), idempotent=True)
+        if not wait:
+            return
+        last = "nothing"
+
+        def cleared() -> bool | None:
+            nonlocal last
+            last = f"storage {self._read(PipelineFieldSelector.STATUS, idempotent=False)['storage_status']}"
+            return True if StorageStatus.from_str(self._descriptor["storage_status"]) is StorageStatus.CLEARED else None
+
+        what = f"the storage of pipeline {self.name!r} to be cleared"
+        wait_until(cleared, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=poll_interval_s)
+
+    def delete(self, clear_storage: bool = False) -> None:
+        """Delete the pipeline. It must be stopped.
+
+        Args:
+            clear_storage: whether to clear its storage first; a pipeline that still holds storage cannot be deleted.
+
+        Raises:
+            PipelineAPIError: when the pipeline is not stopped or holds storage.
+        """
+        if clear_storage:
+            self.clear_storage()
+        self.client.delete(self._path())
+        self._descriptor = {}
+
+    def modify(
+        self,
+        sql: str | None = None,
+        udf_rust: str | None = None,
+        udf_toml: str | None = None,
+        program_config: Mapping[str, Any] | None = None,
+        runtime_config: Mapping[str, Any] | RuntimeConfig | None = None,
+        description: str | None = None,
+        *,
+        tags: list[str] | None = None,
+    ) -> None:
+        """Change the pipeline; what is not given stays. State is kept: the next start bootstraps what changed.
+
+        Returns at once; a new program is compiled in the background, and a start waits for that.
+
+        Args:
+            sql: the new program.
+            udf_rust: Rust code; the service refuses anything but an empty text.
+            udf_toml: Rust dependencies; the service refuses anything but an empty text.
+            program_config: new compiler configuration.
+            runtime_config: new runtime configuration, whole.
+            description: new description; may be changed in any state.
+            tags: new tags; may be changed in any state.
+
+        Raises:
+            PipelineAPIError: when the pipeline is not stopped (``UpdateRestrictedToStopped``), or a field cannot change while storage
+                is in use (``EditRestrictedToClearedStorage``).
+        """
+        if isinstance(runtime_config, RuntimeConfig):
+            runtime_config = runtime_config.to_dict()
+        fields = {
+            "program_code": sql,
+            "udf_rust": udf_rust,
+            "udf_toml": udf_toml,
+            "program_config": program_config,
+            "runtime_config": runtime_config,
+            "description": description,
+            "tags": tags,
+        }
+        body = {name: value for name, value in fields.items() if value is not None}
+        self.client.patch(self._path(), json=body)
+
+    def set_runtime_config(self, runtime_config: RuntimeConfig) -> None:
+        """Change how the pipeline runs. It must be stopped, and for some values its storage cleared.
+
+        Args:
+            runtime_config: the new configuration; best one read by :meth:`runtime_config` and changed.
+
+        Raises:
+            PipelineAPIError: as for :meth:`modify`.
+        """
+        self.modify(runtime_config=runtime_config)
+
+    def _start(
+        self,
+        initial: PipelineStatus,
+        policy: BootstrapPolicy | None,
+        wait: bool,
+        timeout_s: float | None,
+        dismiss_error: bool,
+        flags: Mapping[str, bool | None],
+    ) -> None:
+        descriptor = self._read(PipelineFieldSelector.STATUS)
+        if not is_down(descriptor):
+            raise PipelineFailedError(
+                f"cannot start pipeline {self.name!r} now: {describe_status(descriptor)}; it must be STOPPED. "
+                "Use resume() for a paused pipeline, approve() for one that awaits approval, or stop() first."
+            )
+        if dismiss_error:
+            self.dismiss_error()
+        params = {
+            "initial": str(initial.value).lower(),
+            "bootstrap_policy": None if policy is None else policy.value,
+            "dismiss_error": False,
+            **flags,
+        }
+        self.client.post(self._path("start"), params=params)
+        if wait:
+            expected = {initial, PipelineStatus.AWAITINGAPPROVAL}
+            what = f"pipeline {self.name!r} to become {initial}"
+            self._wait_for_status(expected, what=what, action="START", timeout_s=timeout_s)

@@ -1,0 +1,198 @@
+"""Ad-hoc queries, following views, logs and events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_pipelines._pipeline.base import PipelineBase
+from airflow_pipelines.client import lines_of
+from airflow_pipelines.errors import PipelineAPIError
+from airflow_pipelines.output_handler import OutputHandler
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class PipelineQueries(PipelineBase):
+    """Reading from a pipeline. Queries are SQL over materialized tables and views and see the state of one step."""
+
+    _listeners: list[OutputHandler]
+
+    def query(self, query: str) -> Generator[Mapping[str, Any], None, None]:
+        """Run a query and yield its rows. Lazy: nothing is asked before the first row is taken.
+
+        Args:
+            query: a SELECT.
+
+        Returns:
+            A generator of rows as dictionaries; numbers with a fraction are ``Decimal``, so that nothing is rounded.
+
+        Raises:
+            PipelineAPIError: when the pipeline is neither running nor paused, the query is invalid, or reads what is not materialized;
+                also when it fails after some rows.
+        """
+        names: list[str] | None = None
+        with self.client.stream("GET", self._path("query"), params=self._query_params(query, "json")) as response:
+            for line in lines_of(response):
+                if not line.strip():
+                    continue
+                row: dict[str, Any] = json.loads(line, parse_float=Decimal)
+                # The service reports a failure after the first row in a last line of its own; a result's rows all have the same names.
+                if names is not None and list(row) != names and list(row) == ["error"]:
+                    raise PipelineAPIError(200, "AdHocQueryError", f"the query failed after some rows: {row['error']}", row)
+                names = list(row)
+                yield row
+
+    def query_tabular(self, query: str) -> Generator[str, None, None]:
+        """Run a query and yield its result as a text table. Lazy, as :meth:`query`.
+
+        Args:
+            query: a SELECT.
+
+        Returns:
+            A generator of parts of the text; joined by nothing they are the table.
+
+        Raises:
+            PipelineAPIError: as for :meth:`query`.
+        """
+        with self.client.stream("GET", self._path("query"), params=self._query_params(query, "text")) as response:
+            yield from response.iter_text()
+
+    def query_parquet(self, query: str, path: str) -> None:
+        """Run a query and save its result as a Parquet file, whole or not at all.
+
+        Args:
+            query: a SELECT.
+            path: the file; ``.parquet`` is appended when its name does not end so. A file of that name is replaced.
+
+        Raises:
+            PipelineAPIError: as for :meth:`query`.
+            OSError: when the file cannot be written.
+        """
+        target = Path(path if path.endswith(".parquet") else f"{path}.parquet")
+        aside = target.with_name(f".{target.name}.part")
+        try:
+            with (
+                self.client.stream("GET", self._path("query"), params=self._query_params(query, "parquet")) as response,
+                aside.open("wb") as file,
+            ):
+                for chunk in response.iter_bytes():
+                    file.write(chunk)
+            aside.replace(target)
+        finally:
+            aside.unlink(missing_ok=True)
+
+    def query_hash(self, query: str) -> str:
+        """Run a query and give a hash of its result, to see whether it changed without reading it.
+
+        Args:
+            query: a SELECT with a deterministic result.
+
+        Returns:
+            Upper-case hexadecimal SHA-256 over the columns and rows, whatever the order of the rows.
+
+        Raises:
+            PipelineAPIError: as for :meth:`query`.
+        """
+        return str(self.client.get(self._path("query"), params=self._query_params(query, "hash"))).strip()
+
+    def execute(self, query: str, wait: bool = True, timeout_s: float | None = None) -> None:
+        """Run an INSERT, DELETE or SELECT to its end and drop its result. Blocks while the pipeline is paused and rows are to change.
+
+        Args:
+            query: the SQL text.
+            wait: whether to wait until what was inserted or deleted is processed by all views.
+            timeout_s: seconds to wait at most for that; None waits without limit.
+
+        Raises:
+            PipelineAPIError: when the pipeline has no host, or the text is invalid.
+            PipelineFailedError: when the pipeline stops with an error meanwhile, such as one of the rows causes.
+            PipelineTimeoutError: when time is up.
+        """
+        for _ in self.query_tabular(query):
+            pass
+        if wait:
+            self._wait_for_counted_input(timeout_s)  # type: ignore[attr-defined]
+
+    def listen(self, view_name: str) -> OutputHandler:
+        """Follow the changes of a view from now on. To see all of them, listen before a paused pipeline is resumed.
+
+        Args:
+            view_name: the view, or a materialized table.
+
+        Returns:
+            A started handler that gathers the changes; it ends when the pipeline stops.
+
+        Raises:
+            PipelineAPIError: when there is no such view, or the pipeline has no host.
+        """
+        handler = OutputHandler(self.client, self.name, view_name)
+        handler.start()
+        self._listeners.append(handler)
+        return handler
+
+    def foreach_chunk(self, view_name: str, callback: Callable[[pandas.DataFrame, int], None]) -> None:
+        """Call a function with each chunk of changes of a view, in a thread of its own.
+
+        Args:
+            view_name: the view, or a materialized table.
+            callback: takes the chunk (the view's columns and ``insert_delete``, +1 or -1) and its sequence number, which grows. A slow
+                callback slows the pipeline down. An error it raises ends the following, and is logged.
+
+        Raises:
+            PipelineAPIError: when there is no such view, or the pipeline has no host.
+        """
+        handler = OutputHandler(self.client, self.name, view_name, on_chunk=callback)
+        handler.start()
+        self._listeners.append(handler)
+
+    def logs(self) -> Generator[str, None, None]:
+        """The pipeline's log, from its beginning and on as it grows. Close the generator to stop following.
+
+        Returns:
+            A generator of lines; it ends when the pipeline is deleted.
+
+        Raises:
+            PipelineAPIError: when there is no such pipeline.
+        """
+        with self.client.stream("GET", self._path("logs")) as response:
+            for line in lines_of(response):
+                yield line.decode("utf-8", errors="replace")
+
+    def events(self, *, selector: str = "status") -> list[dict[str, Any]]:
+        """What happened to the pipeline's statuses: one event for each change.
+
+        Args:
+            selector: ``status`` for the statuses only, ``all`` for details too.
+
+        Returns:
+            The events, newest first.
+
+        Raises:
+            PipelineAPIError: when there is no such pipeline.
+        """
+        events: list[dict[str, Any]] = self.client.get(self._path("events"), params={"selector": selector})
+        return events
+
+    def event(self, event_id: str, *, selector: str = "status") -> dict[str, Any]:
+        """One event.
+
+        Args:
+            event_id: its UUID, or ``latest``.
+            selector: as for :meth:`events`.
+
+        Returns:
+            The event.
+
+        Raises:
+            PipelineAPIError: when there is no such event.
+        """
+        event: dict[str, Any] = self.client.get(self._path("events", event_id), params={"selector": selector})
+        return event
+
+    def _query_params(self, query: str, result_format: str) -> dict[str, str]:
+        return {"sql": query, "format": result_format, "pipeline_name": self.name}

@@ -1,0 +1,597 @@
+"""Clients of the pipeline service: one REST contract, over the network or in-process.
+
+Nothing is connected and no service is made before the first request, so building a client costs nothing where DAGs are parsed.
+"""
+
+from __future__ import annotations
+
+import json as jsonlib
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+import tenacity
+
+from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError, PipelineTimeoutError
+from airflow_pipelines.settings import PREFIX, Settings
+from airflow_pipelines.transport import ASGIApp, AsyncLocalTransport, LocalApp, LocalTransport, local_app
+
+RETRIED_STATUSES = frozenset({408, 429, 502, 503, 504})
+RETRY_WAITS_S = (2.0, 4.0, 8.0)
+STATE_CODES = frozenset({"PipelineInteractionNotDeployed", "AwaitingApproval", "Suspended", "Standby"})
+"""503s that say what state the pipeline is in. Waiting 14 seconds would not change it, so these are never retried."""
+
+DEFAULT_TIMEOUT_S = 120.0
+CONNECT_TIMEOUT_S = 10.0
+_EMBEDDED_URL = "http://embedded"
+_USER_AGENT = "airflow-pipelines-sdk/v1"
+
+
+def path_of(*parts: str) -> str:
+    """The path ``/v0/<part>/...`` with every part percent-encoded, so that no name can leave its place."""
+    return "/v0/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def lines_of(response: httpx.Response) -> Iterator[bytes]:
+    """The lines of a streamed answer, without their ends, each as soon as it is there.
+
+    Only a line feed ends a line: httpx's own ``iter_lines`` also splits at U+2028 and its like, which may stand in JSON text.
+    """
+    rest = b""
+    for chunk in response.iter_bytes():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line.removesuffix(b"\r")
+    if rest:
+        yield rest
+
+
+class _Endpoint:
+    """Where a client's requests go, and with what: shared by the synchronous and the asynchronous client."""
+
+    def __init__(
+        self,
+        url: str | None,
+        api_key: str | None,
+        home: str | os.PathLike[str] | None,
+        deployer: str | None,
+        deployers: Any,
+        app: ASGIApp | None,
+    ) -> None:
+        if url is not None and (home is not None or app is not None):
+            raise ValueError("give either a url or a home: a service reached by url has its own home")
+        if url is None and home is None and app is None:
+            url = os.environ.get(f"{PREFIX}URL") or None
+        self.url = url.rstrip("/") if url is not None else None
+        if self.url is not None and self.url.endswith("/v0"):
+            self.url = self.url.removesuffix("/v0")
+        self.api_key = api_key or os.environ.get(f"{PREFIX}API_KEY") or None
+        self._deployers = deployers
+        self._app = app
+        # The caller of an embedded service has the store itself, so a key would guard nothing.
+        overrides: dict[str, Any] = {"api_keys": ()}
+        if deployer is not None:
+            overrides["deployer"] = deployer
+        self._settings = None if self.url is not None or app is not None else Settings.load(home, **overrides)
+
+    @property
+    def base_url(self) -> str:
+        return self.url or _EMBEDDED_URL
+
+    @property
+    def headers(self) -> dict[str, str]:
+        headers = {"User-Agent": _USER_AGENT}
+        if self.api_key:
+            headers["Authorization"] = f"Bearer {self.api_key}"
+        return headers
+
+    def local_app(self) -> LocalApp:
+        """The embedded service of this process for this endpoint."""
+        if self._app is not None:
+            app = self._app
+            return local_app(("app", id(app)), lambda: app)
+        settings = self._settings
+        if settings is None:
+            raise RuntimeError("an endpoint with a url has no embedded service")
+        key = (settings, id(self._deployers) if self._deployers is not None else None)
+        return local_app(key, self._create_app)
+
+    def _create_app(self) -> ASGIApp:
+        # Imported here, so that a client of a remote service never loads the service's code.
+        from airflow_pipelines.service.app import create_app
+
+        app: ASGIApp = create_app(self._settings, self._deployers) if self._deployers is not None else create_app(self._settings)
+        return app
+
+    def __repr__(self) -> str:
+        if self.url is not None:
+            return f"url={self.url!r}"
+        return f"home={str(self._settings.home)!r}" if self._settings is not None else "app=<ASGI app>"
+
+
+class _Payload:
+    """The request body in wire form: JSON, raw content, or the JSON text ``null`` for a POST without one."""
+
+    def __init__(self, method: str, json: Any, content: bytes | str | None, headers: Mapping[str, str] | None) -> None:
+        self.headers = dict(headers or {})
+        self.content: bytes | None
+        if content is not None:
+            self.content = content.encode() if isinstance(content, str) else content
+        elif json is not None or method in ("POST", "PUT", "PATCH"):
+            self.content = jsonlib.dumps(json).encode()
+            self.headers.setdefault("Content-Type", "application/json")
+        else:
+            self.content = None
+        if method == "GET":
+            self.headers.setdefault("Cache-Control", "no-cache")
+
+
+def _wire_params(params: Mapping[str, Any] | None) -> dict[str, str]:
+    """Query parameters as the service reads them: booleans in lower case, None left out."""
+    wire: dict[str, str] = {}
+    for name, value in (params or {}).items():
+        if isinstance(value, bool):
+            wire[name] = "true" if value else "false"
+        elif value is not None:
+            wire[name] = str(value)
+    return wire
+
+
+def _parse(response: httpx.Response) -> Any:
+    """The value of a successful answer by its content type."""
+    if not response.content:
+        return None
+    kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
+    if kind == "text/plain":
+        return response.text
+    if kind in ("application/octet-stream", "application/zip", "application/gzip"):
+        return response.content
+    try:
+        return response.json()
+    except ValueError as error:
+        raise PipelineAPIError(response.status_code, "", f"the service's answer is no JSON: {response.text[:200]!r}") from error
+
+
+def _api_error(response: httpx.Response) -> PipelineAPIError:
+    """The error that a read response with an error status stands for."""
+    try:
+        body = response.json()
+    except ValueError:
+        body = None
+    if not isinstance(body, dict) or "message" not in body:
+        text = response.text.strip()[:1000]
+        request = response.request
+        return PipelineAPIError(
+            response.status_code,
+            "",
+            f"{request.method} {request.url.path}: {text or response.reason_phrase}",
+            body,
+        )
+    return PipelineAPIError(response.status_code, str(body.get("error_code") or ""), str(body["message"]), body.get("details"))
+
+
+def is_retryable(error: BaseException) -> bool:
+    """Whether an error may go away by itself: a busy or unreachable service or host, not a pipeline in the wrong state."""
+    if isinstance(error, PipelineAPIError):
+        return error.status_code in RETRIED_STATUSES and error.error_code not in STATE_CODES
+    return isinstance(error, PipelineConnectionError)
+
+
+def _retry_options() -> dict[str, Any]:
+    return {
+        "stop": tenacity.stop_after_attempt(len(RETRY_WAITS_S) + 1),
+        "wait": tenacity.wait_chain(*(tenacity.wait_fixed(seconds) for seconds in RETRY_WAITS_S)),
+        "retry": tenacity.retry_if_exception(is_retryable),
+        "reraise": True,
+    }
+
+
+def _transport_error(error: httpx.TransportError, method: str, path: str, where: str) -> Exception:
+    if isinstance(error, httpx.TimeoutException):
+        return PipelineTimeoutError(f"{method} {path}: no answer from {where} in time: {error or type(error).__name__}")
+    return PipelineConnectionError(f"{method} {path}: cannot talk to {where}: {error or type(error).__name__}")
+
+
+class _ClientBase:
+    """What both clients know: the endpoint, the limits, and how to describe themselves without the key."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        home: str | os.PathLike[str] | None = None,
+        deployer: str | None = None,
+        deployers: Any = None,
+        app: ASGIApp | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        verify: bool | str = True,
+    ) -> None:
+        self._endpoint = _Endpoint(url, api_key, home, deployer, deployers, app)
+        self.timeout_s = timeout_s
+        self._verify = verify
+        self._reached = False
+        """Whether a request came through before; only then is a refused connection worth a retry (a service that restarts)."""
+
+    @property
+    def url(self) -> str | None:
+        """The service's base URL; None when it runs in this process."""
+        return self._endpoint.url
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the service runs in this process."""
+        return self._endpoint.url is None
+
+    def _timeout(self, seconds: float | None) -> httpx.Timeout:
+        limit = self.timeout_s if seconds is None else seconds
+        return httpx.Timeout(limit, connect=min(limit, CONNECT_TIMEOUT_S))
+
+    def _worth_retrying(self, error: BaseException) -> bool:
+        return is_retryable(error) and (self._reached or not isinstance(error, PipelineConnectionError))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._endpoint!r})"
+
+
+class PipelineClient(_ClientBase):
+    """A client of the pipeline service. Thread-safe, and usable in forked children.
+
+    With a ``url`` (or ``AIRFLOW_PIPELINES_URL``) it talks to ``airflow-pipelines serve``. Without, the same service runs inside this
+    process over the store in ``home`` (default ``AIRFLOW_PIPELINES_HOME``, else ``~/.airflow_pipelines``): nothing to start, nothing
+    to leave running but the Spark host that pipelines run in.
+
+    Args:
+        url: base URL of a service, such as ``http://pipelines:8080``.
+        api_key: sent as a bearer token; default ``AIRFLOW_PIPELINES_API_KEY``. Never shown.
+        home: folder of the embedded service's store. Not together with ``url``; takes precedence over ``AIRFLOW_PIPELINES_URL``.
+        deployer: how the embedded service runs pipelines: ``shared`` or ``dedicated`` (default: the settings').
+        deployers: the embedded service's deployers, for callers that submit Spark applications their own way.
+        app: an ASGI app to call in-process instead of one made for ``home``.
+        timeout_s: seconds to wait for an answer, or for the next part of one.
+        verify: whether to verify TLS certificates, or the path of a CA bundle.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        home: str | os.PathLike[str] | None = None,
+        deployer: str | None = None,
+        deployers: Any = None,
+        app: ASGIApp | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        verify: bool | str = True,
+    ) -> None:
+        super().__init__(
+            url, api_key, home=home, deployer=deployer, deployers=deployers, app=app, timeout_s=timeout_s, verify=verify
+        )
+        self._lock = threading.Lock()
+        self._http: tuple[int, httpx.Client] | None = None
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+        content: bytes | str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        idempotent: bool | None = None,
+    ) -> Any:
+        """Make one call of the contract.
+
+        Args:
+            method: HTTP method.
+            path: path with percent-encoded parts, such as ``/v0/pipelines``; see :func:`path_of`.
+            params: query parameters; None values are left out.
+            json: body as a JSON value. A POST, PUT or PATCH without any body sends ``null``.
+            content: body as is, instead of ``json``.
+            headers: extra headers.
+            timeout_s: seconds to wait for the answer; default the client's.
+            idempotent: whether the call may be repeated when the service is busy or away (after 2, 4 and 8 seconds). Default: GETs are.
+
+        Returns:
+            Text for ``text/plain``, bytes for ``application/octet-stream``, None for an empty answer, else the JSON value.
+
+        Raises:
+            PipelineAPIError: when the service answers with an error.
+            PipelineConnectionError: when the service cannot be reached.
+            PipelineTimeoutError: when it does not answer in time.
+        """
+        payload = _Payload(method, json, content, headers)
+
+        def once() -> Any:
+            return self._send(method, path, params, payload, timeout_s)
+
+        if not (method == "GET" if idempotent is None else idempotent):
+            return once()
+        options = _retry_options() | {"retry": tenacity.retry_if_exception(self._worth_retrying)}
+        return tenacity.Retrying(**options)(once)
+
+    def get(self, path: str, **options: Any) -> Any:
+        """GET ``path``; options and result as for :meth:`request`."""
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, **options: Any) -> Any:
+        """POST to ``path``; options and result as for :meth:`request`."""
+        return self.request("POST", path, **options)
+
+    def put(self, path: str, **options: Any) -> Any:
+        """PUT to ``path``; options and result as for :meth:`request`."""
+        return self.request("PUT", path, **options)
+
+    def patch(self, path: str, **options: Any) -> Any:
+        """PATCH ``path``; options and result as for :meth:`request`."""
+        return self.request("PATCH", path, **options)
+
+    def delete(self, path: str, **options: Any) -> Any:
+        """DELETE ``path``; options and result as for :meth:`request`."""
+        return self.request("DELETE", path, **options)
+
+    @contextmanager
+    def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+        read_timeout_s: float | None = None,
+    ) -> Iterator[httpx.Response]:
+        """Make one call and read its answer as it comes. Leaving the context closes the answer and cancels the call.
+
+        Args:
+            method: HTTP method.
+            path: as for :meth:`request`.
+            params: as for :meth:`request`.
+            json: as for :meth:`request`.
+            read_timeout_s: seconds to wait for each part of the answer; None waits without limit.
+
+        Yields:
+            The response, its status already checked and its body not read.
+
+        Raises:
+            PipelineAPIError: when the service answers with an error.
+            PipelineConnectionError: when the service cannot be reached or the answer breaks off.
+            PipelineTimeoutError: when the next part does not come in time.
+        """
+        payload = _Payload(method, json, None, None)
+        limit = httpx.Timeout(self.timeout_s, connect=CONNECT_TIMEOUT_S, read=read_timeout_s)
+        with self._translating(method, path):
+            request = self._client().build_request(
+                method, path, params=_wire_params(params), content=payload.content, headers=payload.headers, timeout=limit
+            )
+            response = self._client().send(request, stream=True)
+            try:
+                self._reached = True
+                if response.status_code >= 400:
+                    response.read()
+                    raise _api_error(response)
+                yield response
+            finally:
+                response.close()
+
+    def get_config(self) -> dict[str, Any]:
+        """The service's configuration: ``version``, ``edition``, ``revision`` and more."""
+        config: dict[str, Any] = self.get(path_of("config"))
+        return config
+
+    def version(self) -> str:
+        """The service's version."""
+        return str(self.get_config()["version"])
+
+    def is_healthy(self) -> bool:
+        """Whether the service answers and says that it is healthy."""
+        try:
+            answer = self.request("GET", "/healthz", idempotent=False, timeout_s=min(self.timeout_s, CONNECT_TIMEOUT_S))
+        except (PipelineAPIError, PipelineConnectionError, PipelineTimeoutError):
+            return False
+        return bool(answer == {"status": "healthy"})
+
+    def cluster_health(self) -> dict[str, Any]:
+        """The health of the service's parts: ``all_healthy, api, compiler, runner``.
+
+        Returns:
+            The report, also when a part is unhealthy (which the service answers with 503).
+        """
+        try:
+            answer: Any = self.request("GET", path_of("cluster_healthz"), idempotent=False)
+        except PipelineAPIError as error:
+            if error.status_code != 503 or not isinstance(error.details, dict):
+                raise
+            answer = error.details
+        health: dict[str, Any] = answer
+        return health
+
+    def close(self) -> None:
+        """Close the connections. The client may be used again; an embedded service keeps running for the process."""
+        with self._lock:
+            http, self._http = self._http, None
+        if http is not None and http[0] == os.getpid():
+            http[1].close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def _client(self) -> httpx.Client:
+        """The httpx client of this process: sockets must not be shared with a forked child."""
+        pid = os.getpid()
+        http = self._http
+        if http is None or http[0] != pid:
+            transport = LocalTransport(self._endpoint.local_app) if self.is_embedded else None
+            client = httpx.Client(
+                base_url=self._endpoint.base_url,
+                headers=self._endpoint.headers,
+                transport=transport,
+                verify=self._verify,
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+                follow_redirects=False,
+            )
+            self._http = http = (pid, client)
+        return http[1]
+
+    def _send(self, method: str, path: str, params: Mapping[str, Any] | None, payload: _Payload, timeout_s: float | None) -> Any:
+        with self._translating(method, path):
+            response = self._client().request(
+                method,
+                path,
+                params=_wire_params(params),
+                content=payload.content,
+                headers=payload.headers,
+                timeout=self._timeout(timeout_s),
+            )
+        self._reached = True
+        if response.status_code >= 400:
+            raise _api_error(response)
+        return _parse(response)
+
+    @contextmanager
+    def _translating(self, method: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except httpx.TransportError as error:
+            raise _transport_error(error, method, path, repr(self._endpoint)) from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError("a PipelineClient holds a key and connections and cannot be pickled; make a new one where it is needed")
+
+
+class AsyncPipelineClient(_ClientBase):
+    """The asynchronous client, for Airflow triggers and other event loops. Bound to the loop it is first used in.
+
+    Args:
+        url: as for :class:`PipelineClient`, and so are all other arguments.
+        api_key: see there.
+        home: see there.
+        deployer: see there.
+        deployers: see there.
+        app: see there.
+        timeout_s: see there.
+        verify: see there.
+    """
+
+    _http: httpx.AsyncClient | None = None
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+        content: bytes | str | None = None,
+        timeout_s: float | None = None,
+        idempotent: bool | None = None,
+    ) -> Any:
+        """Make one call of the contract; arguments, result and errors as for :meth:`PipelineClient.request`."""
+        payload = _Payload(method, json, content, None)
+
+        async def once() -> Any:
+            try:
+                response = await self._client().request(
+                    method,
+                    path,
+                    params=_wire_params(params),
+                    content=payload.content,
+                    headers=payload.headers,
+                    timeout=self._timeout(timeout_s),
+                )
+            except httpx.TransportError as error:
+                raise _transport_error(error, method, path, repr(self._endpoint)) from error
+            self._reached = True
+            if response.status_code >= 400:
+                raise _api_error(response)
+            return _parse(response)
+
+        if not (method == "GET" if idempotent is None else idempotent):
+            return await once()
+        options = _retry_options() | {"retry": tenacity.retry_if_exception(self._worth_retrying)}
+        return await tenacity.AsyncRetrying(**options)(once)
+
+    async def get(self, path: str, **options: Any) -> Any:
+        """GET ``path``; options and result as for :meth:`request`."""
+        return await self.request("GET", path, **options)
+
+    async def post(self, path: str, **options: Any) -> Any:
+        """POST to ``path``; options and result as for :meth:`request`."""
+        return await self.request("POST", path, **options)
+
+    @asynccontextmanager
+    async def stream(
+        self, method: str, path: str, *, params: Mapping[str, Any] | None = None, read_timeout_s: float | None = None
+    ) -> AsyncIterator[httpx.Response]:
+        """Make one call and read its answer as it comes; see :meth:`PipelineClient.stream`."""
+        payload = _Payload(method, None, None, None)
+        limit = httpx.Timeout(self.timeout_s, connect=CONNECT_TIMEOUT_S, read=read_timeout_s)
+        client = self._client()
+        try:
+            async with client.stream(
+                method, path, params=_wire_params(params), content=payload.content, headers=payload.headers, timeout=limit
+            ) as response:
+                if response.status_code >= 400:
+                    await response.aread()
+                    raise _api_error(response)
+                yield response
+        except httpx.TransportError as error:
+            raise _transport_error(error, method, path, repr(self._endpoint)) from error
+
+    async def pipeline(self, name: str) -> dict[str, Any]:
+        """A pipeline's descriptor with its status fields.
+
+        Args:
+            name: name of the pipeline.
+
+        Returns:
+            The wire object of selector ``status``.
+
+        Raises:
+            PipelineAPIError: with code ``UnknownPipelineName`` when there is none.
+        """
+        descriptor: dict[str, Any] = await self.get(path_of("pipelines", name), params={"selector": "status"}, idempotent=False)
+        return descriptor
+
+    async def stats(self, name: str) -> dict[str, Any]:
+        """A pipeline's statistics, as the wire object."""
+        stats: dict[str, Any] = await self.get(path_of("pipelines", name, "stats"), idempotent=False)
+        return stats
+
+    async def completion_status(self, name: str, token: str) -> dict[str, Any]:
+        """What became of a completion token: ``{"status": "complete" | "inprogress", ...}``."""
+        answer: dict[str, Any] = await self.get(
+            path_of("pipelines", name, "completion_status"), params={"token": token}, idempotent=False
+        )
+        return answer
+
+    async def close(self) -> None:
+        """Close the connections."""
+        http, self._http = self._http, None
+        if http is not None:
+            await http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
+
+    def _client(self) -> httpx.AsyncClient:
+        if self._http is None:
+            local: Callable[[], LocalApp] = self._endpoint.local_app
+            self._http = httpx.AsyncClient(
+                base_url=self._endpoint.base_url,
+                headers=self._endpoint.headers,
+                transport=AsyncLocalTransport(local) if self.is_embedded else None,
+                verify=self._verify,
+            )
+        return self._http

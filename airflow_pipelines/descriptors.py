@@ -1,0 +1,82 @@
+"""What a pipeline's descriptor lists: its relations and its checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+from uuid import UUID
+
+
+@dataclass(frozen=True)
+class SQLRelation:
+    """A table or view of a compiled program.
+
+    Attributes:
+        name: canonical name: folded to lower case, or verbatim when it was quoted.
+        fields: the columns in order, each a mapping with ``name``, ``case_sensitive`` and ``columntype``.
+        case_sensitive: whether the name was quoted.
+        materialized: whether its contents can be queried.
+        primary_key: names of the key's columns; None without a key.
+        properties: what its WITH clause said, by name.
+    """
+
+    name: str
+    fields: list[dict[str, Any]] = field(default_factory=list)
+    case_sensitive: bool = False
+    materialized: bool = False
+    primary_key: list[str] | None = None
+    properties: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Self:
+        """Read a relation of ``program_info.schema``."""
+        return cls(
+            name=str(d["name"]),
+            fields=list(d.get("fields") or []),
+            case_sensitive=bool(d.get("case_sensitive", False)),
+            materialized=bool(d.get("materialized", False)),
+            primary_key=d.get("primary_key"),
+            properties=dict(d.get("properties") or {}),
+        )
+
+
+class SQLTable(SQLRelation):
+    """A table of a compiled program."""
+
+
+class SQLView(SQLRelation):
+    """A view of a compiled program."""
+
+
+@dataclass(frozen=True)
+class CheckpointMetadata:
+    """A checkpoint.
+
+    Attributes:
+        uuid: its identity; newer checkpoints have greater ones.
+        identifier: its label, if any.
+        fingerprint: hash of the program it was made by.
+        size: bytes of its files.
+        steps: steps processed before it.
+        processed_records: input records processed before it.
+    """
+
+    uuid: UUID
+    identifier: str | None = None
+    fingerprint: int | None = None
+    size: int | None = None
+    steps: int | None = None
+    processed_records: int | None = None
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Self:
+        """Read one entry of the service's list."""
+        return cls(
+            uuid=UUID(str(d["uuid"])),
+            identifier=d.get("identifier"),
+            fingerprint=d.get("fingerprint"),
+            size=d.get("size"),
+            steps=d.get("steps"),
+            processed_records=d.get("processed_records"),
+        )

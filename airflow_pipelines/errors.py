@@ -1,0 +1,99 @@
+"""The errors of the SDK. Each says what was asked for, what was found, and carries the contract's code when there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class PipelinesError(Exception):
+    """Base of every error this SDK raises on its own account."""
+
+
+class PipelineAPIError(PipelinesError):
+    """The service answered with an error.
+
+    Attributes:
+        status_code: HTTP status.
+        error_code: the contract's code, such as ``UnknownPipelineName``; empty when the answer had none.
+        message: what the service said.
+        details: structured details, of a shape that depends on the code.
+    """
+
+    def __init__(self, status_code: int, error_code: str, message: str, details: Any = None) -> None:
+        super().__init__(status_code, error_code, message, details)
+        self.status_code = status_code
+        self.error_code = error_code
+        self.message = message
+        self.details = details
+
+    def __str__(self) -> str:
+        code = f"{self.error_code}, " if self.error_code else ""
+        return f"{self.message} ({code}HTTP {self.status_code})"
+
+
+class PipelineConnectionError(PipelinesError, ConnectionError):
+    """The service could not be reached, or the connection broke before the answer was complete."""
+
+
+class PipelineTimeoutError(PipelinesError, TimeoutError, RuntimeError):
+    """A wait or a request ran out of time. The message says what was awaited and the last state seen.
+
+    It is a ``RuntimeError`` too, because some waits of the reference are documented to raise that on a timeout.
+    """
+
+
+class PipelineFailedError(PipelinesError, RuntimeError):
+    """The pipeline stopped, or never came up, while somebody waited for it.
+
+    Attributes:
+        deployment_error: the pipeline's deployment error (``message, error_code, details``), or None when it was stopped on request.
+    """
+
+    def __init__(self, message: str, deployment_error: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message, deployment_error)
+        self.deployment_error = deployment_error
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ProgramCompilationError(PipelinesError, RuntimeError):
+    """The program does not compile. The text shows each message with the lines it is about.
+
+    Attributes:
+        program_error: the pipeline's ``program_error`` as the service keeps it.
+    """
+
+    def __init__(self, message: str, program_error: Mapping[str, Any]) -> None:
+        super().__init__(message, program_error)
+        self.program_error = program_error
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def describe_program_error(program_error: Mapping[str, Any]) -> str:
+    """A readable text of a pipeline's ``program_error``: every SQL message with its place and snippet, then other causes.
+
+    Args:
+        program_error: the wire object ``{sql_compilation, rust_compilation, system_error}``.
+
+    Returns:
+        One paragraph per message; empty when there is nothing to tell.
+    """
+    parts: list[str] = []
+    sql = program_error.get("sql_compilation") or {}
+    for message in sql.get("messages") or []:
+        kind = message.get("error_type") or "Error"
+        warning = "warning: " if message.get("warning") else ""
+        place = f"{message['start_line_number']}:{message['start_column']}: " if message.get("start_line_number") else ""
+        text = f"{place}{warning}{kind}: {message.get('message', '')}"
+        snippet = message.get("snippet")
+        parts.append(f"{text}\n{snippet}" if snippet else text)
+    rust = program_error.get("rust_compilation") or {}
+    if rust.get("exit_code"):
+        parts.append("\n".join(text for text in (rust.get("stdout"), rust.get("stderr")) if text))
+    if program_error.get("system_error"):
+        parts.append(f"System error: {program_error['system_error']}")
+    return "\n".join(parts)

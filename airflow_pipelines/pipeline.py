@@ -1,0 +1,93 @@
+"""A pipeline as its user sees it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_pipelines._pipeline.checkpoints import PipelineCheckpoints
+from airflow_pipelines._pipeline.getters import PipelineGetters
+from airflow_pipelines._pipeline.inputs import PipelineInputs
+from airflow_pipelines._pipeline.lifecycle import PipelineLifecycle
+from airflow_pipelines._pipeline.queries import PipelineQueries
+from airflow_pipelines._pipeline.unavailable import PipelineUnavailable
+from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.enums import PipelineFieldSelector, TransactionStatus
+from airflow_pipelines.output_handler import OutputHandler
+
+
+class Pipeline(PipelineLifecycle, PipelineInputs, PipelineQueries, PipelineCheckpoints, PipelineGetters, PipelineUnavailable):
+    """A long-lived, stateful pipeline of a service.
+
+    Get one with :meth:`get`, :meth:`all` or a :class:`~airflow_pipelines.pipeline_builder.PipelineBuilder`. The object holds no state
+    that matters: every method asks the service, and any number of objects, processes and machines may use the same pipeline.
+
+    Args:
+        client: the client to reach the service with.
+    """
+
+    def __init__(self, client: PipelineClient) -> None:
+        super().__init__(client)
+        self._listeners: list[OutputHandler] = []
+
+    @staticmethod
+    def get(name: str, client: PipelineClient) -> Pipeline:
+        """A pipeline by its name.
+
+        Args:
+            name: the name.
+            client: the client to reach the service with.
+
+        Returns:
+            The pipeline.
+
+        Raises:
+            PipelineAPIError: with code ``UnknownPipelineName`` when there is none of that name.
+        """
+        pipeline = Pipeline(client)
+        pipeline._name = name
+        pipeline.refresh(PipelineFieldSelector.STATUS)
+        return pipeline
+
+    @staticmethod
+    def all(client: PipelineClient) -> list[Pipeline]:
+        """All pipelines of a service.
+
+        Args:
+            client: the client to reach the service with.
+
+        Returns:
+            The pipelines, as the service lists them.
+        """
+        return [Pipeline._of(descriptor, client) for descriptor in client.get("/v0/pipelines", params={"selector": "status"})]
+
+    @classmethod
+    def _of(cls, descriptor: dict[str, Any], client: PipelineClient) -> Pipeline:
+        pipeline = cls(client)
+        pipeline._name = descriptor["name"]
+        pipeline._descriptor = dict(descriptor)
+        return pipeline
+
+    def transaction_status(self) -> TransactionStatus:
+        """Where the pipeline stands with transactions.
+
+        Returns:
+            The status.
+
+        Raises:
+            PipelineAPIError: when the pipeline has no host.
+        """
+        return self._metrics().transaction_status or TransactionStatus.NoTransaction
+
+    def transaction_id(self) -> int | None:
+        """The current transaction.
+
+        Returns:
+            Its number; None when there is none.
+
+        Raises:
+            PipelineAPIError: when the pipeline has no host.
+        """
+        return self._metrics().transaction_id or None
+
+    def __repr__(self) -> str:
+        return f"Pipeline({self._name!r}, client={self.client!r})"

@@ -1,0 +1,135 @@
+"""Creating pipelines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.enums import CompilationProfile, PipelineStatus
+from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError
+from airflow_pipelines.pipeline import Pipeline
+from airflow_pipelines.runtime_config import RuntimeConfig
+
+
+class PipelineBuilder:
+    """What a pipeline is to be, and the two ways to make it so.
+
+    Args:
+        client: the client to reach the service with.
+        name: letters, digits, ``-`` and ``_``, at most 63, beginning and ending with a letter or digit.
+        sql: the program.
+        udf_rust: Rust code of user-defined functions; the service refuses anything but an empty text, since programs run on Spark.
+        udf_toml: Rust dependencies; as ``udf_rust``.
+        description: at most 300 characters.
+        compilation_profile: kept for compatibility; programs run on Spark, whatever it says.
+        runtime_config: how the pipeline runs; default :meth:`RuntimeConfig.default`.
+        runtime_version: the version to compile with; default the service's.
+        tags: tags of the pipeline.
+    """
+
+    def __init__(
+        self,
+        client: PipelineClient,
+        name: str,
+        sql: str,
+        udf_rust: str = "",
+        udf_toml: str = "",
+        description: str = "",
+        compilation_profile: CompilationProfile = CompilationProfile.OPTIMIZED,
+        runtime_config: RuntimeConfig | None = None,
+        runtime_version: str | None = None,
+        *,
+        tags: list[str] | None = None,
+    ) -> None:
+        self.client = client
+        self.name = name
+        self.sql = sql
+        self.udf_rust = udf_rust
+        self.udf_toml = udf_toml
+        self.description = description
+        self.compilation_profile = compilation_profile
+        self.runtime_config = runtime_config if runtime_config is not None else RuntimeConfig.default()
+        self.runtime_version = runtime_version
+        self.tags = tags
+
+    def create(self, wait: bool = True, timeout_s: float | None = None) -> Pipeline:
+        """Create the pipeline.
+
+        Args:
+            wait: whether to wait until its program is compiled.
+            timeout_s: seconds to wait at most for that; None waits without limit.
+
+        Returns:
+            The pipeline, stopped.
+
+        Raises:
+            RuntimeError: when a pipeline of that name exists, or the program does not compile (``ProgramCompilationError``, with the
+                compiler's messages); in the second case the pipeline exists and can be modified.
+            PipelineAPIError: when the service refuses, such as for an invalid name.
+            PipelineTimeoutError: when compiling takes too long.
+        """
+        if self._existing() is not None:
+            raise PipelineFailedError(
+                f"pipeline {self.name!r} exists already: use create_or_replace(), or Pipeline.get() and modify()"
+            )
+        descriptor = self.client.post("/v0/pipelines", json=self._body())
+        return self._made(descriptor, wait, timeout_s)
+
+    def create_or_replace(self, wait: bool = True, timeout_s: float | None = None) -> Pipeline:
+        """Create the pipeline, or replace one of its name: that is stopped by force and loses everything it has stored.
+
+        Args:
+            wait: whether to wait until its program is compiled.
+            timeout_s: seconds to wait at most for each part; None waits without limit.
+
+        Returns:
+            The pipeline, stopped and empty.
+
+        Raises:
+            RuntimeError: when the program does not compile (``ProgramCompilationError``, with the compiler's messages).
+            PipelineAPIError: when the service refuses, such as for an invalid name.
+            PipelineTimeoutError: when stopping, clearing or compiling takes too long.
+        """
+        existing = self._existing()
+        if existing is not None:
+            existing.stop(force=True, timeout_s=timeout_s)
+            existing.clear_storage(timeout_s=timeout_s)
+            existing.dismiss_error()
+        probe = Pipeline(self.client)
+        probe._name = self.name
+        descriptor = self.client.put(probe._path(), json=self._body())
+        return self._made(descriptor, wait, timeout_s)
+
+    def _existing(self) -> Pipeline | None:
+        try:
+            pipeline = Pipeline.get(self.name, self.client)
+        except PipelineAPIError as error:
+            if error.error_code == "UnknownPipelineName":
+                return None
+            raise
+        return None if pipeline.status() is PipelineStatus.NOT_FOUND else pipeline
+
+    def _made(self, descriptor: dict[str, Any], wait: bool, timeout_s: float | None) -> Pipeline:
+        pipeline = Pipeline._of(descriptor, self.client)
+        if wait:
+            pipeline._wait_for_compilation(int(descriptor["program_version"]), timeout_s)
+        return pipeline
+
+    def _body(self) -> dict[str, Any]:
+        program_config: dict[str, Any] = {}
+        if self.compilation_profile is not CompilationProfile.SERVER_DEFAULT:
+            program_config["profile"] = self.compilation_profile.value
+        if self.runtime_version is not None:
+            program_config["runtime_version"] = self.runtime_version
+        body = {
+            "name": self.name,
+            "description": self.description,
+            "program_code": self.sql,
+            "udf_rust": self.udf_rust,
+            "udf_toml": self.udf_toml,
+            "program_config": program_config,
+            "runtime_config": self.runtime_config.to_dict(),
+        }
+        if self.tags is not None:
+            body["tags"] = self.tags
+        return body
