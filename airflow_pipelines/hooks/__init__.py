@@ -1,1 +1,1 @@
-"""TODO-room-doc hooks."""
+"""The hook: Airflow connections to pipelines."""

@@ -1,1 +1,1 @@
-"""TODO-room-doc operators."""
+"""Operators: what a DAG does to pipelines."""

@@ -1,1 +1,1 @@
-"""TODO-room-doc sensors."""
+"""Sensors: what a DAG waits for on pipelines."""

@@ -1,1 +1,1 @@
-"""TODO-room-doc triggers."""
+"""Triggers: waiting on pipelines in the triggerer."""

@@ -1,0 +1,438 @@
+"""The hook: one Airflow connection, one client, one small method per action. It knows nothing of tasks and contexts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.log import mask_secret
+
+from airflow_pipelines.client import AsyncPipelineClient, PipelineClient, path_of
+from airflow_pipelines.enums import BootstrapPolicy, CheckpointStatus, PipelineStatus
+from airflow_pipelines.errors import (
+    PipelineAPIError,
+    PipelinesError,
+    PipelineTimeoutError,
+    ProgramCompilationError,
+    describe_program_error,
+)
+from airflow_pipelines.hooks.conditions import Condition, Observation, is_transient
+from airflow_pipelines.hooks.connection import ServiceAddress
+from airflow_pipelines.hooks.waiting import Wait, wait_in_place
+
+if TYPE_CHECKING:
+    from airflow_pipelines.pipeline import Pipeline
+
+DEFAULT_CONN_ID = "airflow_pipelines_default"
+_TEST_TIMEOUT_S = 5.0
+
+
+class PipelineHook(BaseHook):
+    """Pipelines behind one Airflow connection of type ``airflow_pipelines``.
+
+    A connection with a host is a service in the network (``airflow-pipelines serve``), its password the API key. A connection
+    without a host, or no connection at all under the default id, is the embedded service: its extras ``home``, ``deployer`` and
+    ``spark_conn_id`` say where its store is and how its hosts are run.
+
+    Args:
+        pipeline_conn_id: the connection's id.
+        timeout_s: seconds to wait for one answer of the service.
+    """
+
+    conn_name_attr = "pipeline_conn_id"
+    default_conn_name = DEFAULT_CONN_ID
+    conn_type = "airflow_pipelines"
+    hook_name = "Airflow Pipelines"
+
+    def __init__(self, pipeline_conn_id: str = DEFAULT_CONN_ID, *, timeout_s: float = 120.0) -> None:
+        super().__init__()
+        self.pipeline_conn_id = pipeline_conn_id
+        self.timeout_s = timeout_s
+        self._client: PipelineClient | None = None
+
+    # Connection
+
+    def get_conn(self) -> PipelineClient:
+        """The client for the connection; made once.
+
+        Raises:
+            AirflowNotFoundException: there is no such connection and its id is not the default one.
+            ValueError: the connection contradicts itself.
+        """
+        if self._client is None:
+            address = self._address()
+            self._client = PipelineClient(**self._client_arguments(address, self._spark_connection(address)))
+        return self._client
+
+    async def get_async_conn(self) -> AsyncPipelineClient:
+        """An asynchronous client for the connection, for triggers; the caller closes it. Never blocks the event loop."""
+        try:
+            address = ServiceAddress.of(await self.aget_connection(self.pipeline_conn_id))
+        except AirflowNotFoundException:
+            address = self._default_address()
+        spark = await self.aget_connection(address.spark_conn_id) if address.spark_conn_id else None
+        return AsyncPipelineClient(**self._client_arguments(address, spark))
+
+    def close(self) -> None:
+        """Close the client's connections."""
+        if self._client is not None:
+            self._client.close()
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Whether the service answers, within seconds, and which one it is. Starts no Spark."""
+        self.timeout_s = min(self.timeout_s, _TEST_TIMEOUT_S)
+        try:
+            config = self.get_conn().request("GET", path_of("config"), idempotent=False, timeout_s=_TEST_TIMEOUT_S)
+            pipelines = self.get_conn().request(
+                "GET", path_of("pipelines"), params={"selector": "status"}, idempotent=False, timeout_s=_TEST_TIMEOUT_S
+            )
+        except (PipelinesError, AirflowNotFoundException, ValueError, RuntimeError, OSError) as error:
+            return False, f"{type(error).__name__}: {error}"
+        return True, f"{self.get_conn()!r} answers: version {config['version']}, {len(pipelines)} pipeline(s)"
+
+    def _address(self) -> ServiceAddress:
+        try:
+            return ServiceAddress.of(self.get_connection(self.pipeline_conn_id))
+        except AirflowNotFoundException:
+            return self._default_address()
+
+    def _default_address(self) -> ServiceAddress:
+        """What a missing connection means: the embedded service for the default id, an error for any other."""
+        if self.pipeline_conn_id != self.default_conn_name:
+            raise AirflowNotFoundException(f"There is no connection {self.pipeline_conn_id!r} of type {self.conn_type}")
+        return ServiceAddress()
+
+    def _spark_connection(self, address: ServiceAddress) -> Any:
+        # The provider would take a missing connection for "submit to YARN"; ours is an error.
+        return self.get_connection(address.spark_conn_id) if address.spark_conn_id else None
+
+    def _client_arguments(self, address: ServiceAddress, spark_connection: Any) -> dict[str, Any]:
+        if address.api_key:
+            mask_secret(address.api_key)
+        arguments: dict[str, Any] = {
+            "url": address.url,
+            "api_key": address.api_key,
+            "home": address.home,
+            "deployer": address.deployer,
+            "timeout_s": self.timeout_s,
+        }
+        if spark_connection is not None:
+            # Imported here: most connections submit nothing, and this loads the Spark provider.
+            from airflow_pipelines.hooks.spark import deployers_for
+
+            arguments["deployers"] = deployers_for(spark_connection)
+        return arguments
+
+    # Looking and waiting
+
+    def descriptor(self, name: str, selector: str = "status") -> dict[str, Any] | None:
+        """A pipeline's descriptor, or None when there is no such pipeline.
+
+        Args:
+            name: the pipeline's name.
+            selector: ``status`` or ``all``.
+        """
+        try:
+            descriptor: dict[str, Any] = self.get_conn().request("GET", path_of("pipelines", name), params={"selector": selector})
+        except PipelineAPIError as error:
+            if error.error_code == "UnknownPipelineName":
+                return None
+            raise
+        return descriptor
+
+    def status(self, name: str) -> PipelineStatus:
+        """A pipeline's status; NOT_FOUND when there is none."""
+        return Observation(self.descriptor(name), time.time()).status
+
+    def observe(self, name: str, condition: Condition) -> Observation:
+        """Take one look at a pipeline, as a condition wants it."""
+        descriptor = self.descriptor(name)
+        request = condition.request()
+        answer, refusal = None, None
+        if request is not None and asks_runtime(descriptor):
+            try:
+                path = path_of("pipelines", name) + request.tail
+                answer = self.get_conn().request("GET", path, params=request.params, idempotent=False)
+            except PipelineAPIError as error:
+                refusal = refusal_or_raise(error)
+        return Observation(descriptor, time.time(), answer, refusal)
+
+    def wait(
+        self, name: str, condition: Condition, *, timeout_s: float | None, poll_interval_s: float, max_consecutive_errors: int = 5
+    ) -> dict[str, Any]:
+        """Block until a condition holds.
+
+        Args:
+            name: the pipeline's name.
+            condition: what to wait for.
+            timeout_s: seconds to wait at most, None for no limit.
+            poll_interval_s: seconds between looks.
+            max_consecutive_errors: looks in a row that may fail with an error that may pass.
+
+        Returns:
+            What the condition found.
+
+        Raises:
+            PipelineFailedError: the condition cannot be reached any more; the message has the deployment error.
+            PipelineTimeoutError: the time is up; the message says what was seen last.
+            PipelineConnectionError: the service was not reached too often.
+        """
+        deadline = None if timeout_s is None else time.time() + timeout_s
+        wait = Wait(name, condition, deadline, max_consecutive_errors)
+        return wait_in_place(wait, lambda: self.observe(name, condition), poll_interval_s)
+
+    def wait_until_compiled(self, name: str, program_version: int, *, timeout_s: float, poll_interval_s: float = 0.5) -> None:
+        """Block until a version of a pipeline's program is compiled.
+
+        Args:
+            name: the pipeline's name.
+            program_version: the version to wait for; a later one will do.
+            timeout_s: seconds to wait at most.
+            poll_interval_s: seconds between looks.
+
+        Raises:
+            ProgramCompilationError: it does not compile; the message has the lines, columns and reasons.
+            PipelineTimeoutError: the compiler was not done in time.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            descriptor = self.descriptor(name, "all") or {}
+            status = descriptor.get("program_status")
+            if status == "Success" and descriptor["program_version"] >= program_version:
+                return
+            if isinstance(status, str) and status.endswith("Error"):
+                program_error = descriptor.get("program_error") or {}
+                raise ProgramCompilationError(
+                    f"The program of pipeline {name!r} does not compile:\n{describe_program_error(program_error)}", program_error
+                )
+            if time.monotonic() > deadline:
+                raise PipelineTimeoutError(
+                    f"waiting for the program of pipeline {name!r} to compile: time is up, last seen: {status}"
+                )
+            time.sleep(poll_interval_s)
+
+    # Actions
+
+    def pipeline(self, name: str) -> Pipeline:
+        """The SDK's object for an existing pipeline.
+
+        Raises:
+            PipelineAPIError: there is no such pipeline.
+        """
+        from airflow_pipelines.pipeline import Pipeline
+
+        return Pipeline.get(name, self.get_conn())
+
+    def create(self, name: str, sql: str, *, description: str = "", runtime_config: Mapping[str, Any] | None = None) -> Pipeline:
+        """Create a pipeline and wait until it is compiled."""
+        pipeline: Pipeline = self._builder(name, sql, description, runtime_config).create()
+        return pipeline
+
+    def replace(self, name: str, sql: str, *, description: str = "", runtime_config: Mapping[str, Any] | None = None) -> Pipeline:
+        """Create a pipeline, or throw away the existing one with all its state and create it anew."""
+        pipeline: Pipeline = self._builder(name, sql, description, runtime_config).create_or_replace()
+        return pipeline
+
+    def modify(self, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Change fields of a stopped pipeline, keeping its state.
+
+        Args:
+            name: the pipeline's name.
+            changes: wire fields such as ``program_code``, ``runtime_config``, ``description``.
+
+        Returns:
+            The new descriptor.
+        """
+        descriptor: dict[str, Any] = self.get_conn().request(
+            "PATCH", path_of("pipelines", name), json=dict(changes), idempotent=True
+        )
+        return descriptor
+
+    def start(self, name: str, *, initial: str = "running", bootstrap_policy: BootstrapPolicy | None = None) -> None:
+        """Ask a stopped pipeline to start, without waiting. Asking twice the same is harmless.
+
+        Args:
+            name: the pipeline's name.
+            initial: ``running`` or ``paused``.
+            bootstrap_policy: what to do when the program differs from the checkpoint's.
+        """
+        params = {"initial": initial, "bootstrap_policy": bootstrap_policy.value if bootstrap_policy else None}
+        self._post(name, "start", params, idempotent=True)
+
+    def pause(self, name: str) -> None:
+        """Ask a pipeline to pause, without waiting."""
+        self._post(name, "pause", idempotent=True)
+
+    def resume(self, name: str) -> None:
+        """Ask a paused pipeline to go on, without waiting."""
+        self._post(name, "resume", idempotent=True)
+
+    def stop(self, name: str) -> None:
+        """Ask a pipeline to take a checkpoint and stop, without waiting."""
+        self._post(name, "stop", {"force": False}, idempotent=True)
+
+    def force_stop(self, name: str) -> None:
+        """Ask a pipeline to stop at once without a checkpoint, without waiting."""
+        self._post(name, "stop", {"force": True}, idempotent=True)
+
+    def approve(self, name: str) -> None:
+        """Approve the change that a pipeline in AWAITINGAPPROVAL shows."""
+        self._post(name, "approve")
+
+    def delete(self, name: str) -> None:
+        """Clear a stopped pipeline's storage and delete it."""
+        self.pipeline(name).delete(clear_storage=True)
+
+    def approval_diff(self, name: str) -> dict[str, Any]:
+        """The change that waits for approval.
+
+        Raises:
+            PipelineAPIError: there is no such pipeline.
+            PipelinesError: nothing waits for approval.
+        """
+        diff = self.pipeline(name).deployment_runtime_status_details()
+        if not diff or "program_diff" not in diff:
+            raise PipelinesError(f"Pipeline {name!r} shows no change to approve; its status is {self.status(name).name}")
+        return diff
+
+    def checkpoint(self, name: str, *, timeout_s: float | None = None, poll_interval_s: float = 0.5) -> dict[str, Any]:
+        """Take a checkpoint and wait for it.
+
+        Returns:
+            The checkpoint's entry in the list of checkpoints, with its ``sequence``.
+
+        Raises:
+            PipelinesError: the checkpoint failed; the message says why.
+            PipelineTimeoutError: it did not finish in time.
+        """
+        pipeline = self.pipeline(name)
+        sequence = pipeline.checkpoint(wait=False)
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while (status := pipeline.checkpoint_status(sequence)) is CheckpointStatus.InProgress:
+            if deadline is not None and time.monotonic() > deadline:
+                raise PipelineTimeoutError(f"checkpoint {sequence} of pipeline {name!r} is still in progress after {timeout_s:g} s")
+            time.sleep(poll_interval_s)
+        if status is CheckpointStatus.Failure:
+            raise PipelinesError(f"checkpoint {sequence} of pipeline {name!r} failed: {status.get_error()}")
+        return {"sequence": sequence, **self.newest_checkpoint(name)}
+
+    def newest_checkpoint(self, name: str) -> dict[str, Any]:
+        """The newest checkpoint's entry: ``uuid, steps, processed_records, size, ...``; empty when there is none."""
+        details = (self.descriptor(name) or {}).get("storage_status_details") or {}
+        # UUIDv7: the greatest is the newest.
+        return max(details.get("checkpoints") or [], key=lambda entry: str(entry["uuid"]), default={})
+
+    def sync_checkpoint(self, name: str, *, timeout_s: float | None = None) -> str:
+        """Copy the newest checkpoint to the object store of the pipeline's storage configuration and wait for it.
+
+        Returns:
+            The checkpoint's UUID.
+        """
+        return self.pipeline(name).sync_checkpoint(wait=True, timeout_s=timeout_s)
+
+    def ingest(self, name: str, table: str, body: bytes, params: Mapping[str, Any]) -> str:
+        """Push one request of rows into a table.
+
+        Args:
+            name: the pipeline's name.
+            table: the table.
+            body: the rows, in the format that ``params`` name.
+            params: ``format`` and its options, as of the ingress endpoint.
+
+        Returns:
+            The completion token.
+        """
+        path = path_of("pipelines", name, "ingress", table)
+        return str(self.get_conn().request("POST", path, params=params, content=body)["token"])
+
+    def completion_token(self, name: str, table: str, connector: str) -> str:
+        """A token that completes when everything the connector has received by now is processed and delivered."""
+        return self.pipeline(name).generate_completion_token(table, connector)
+
+    def query(self, name: str, sql: str, limit: int) -> list[Mapping[str, Any]]:
+        """The first ``limit`` rows of an ad-hoc query; decimals are Decimal."""
+        rows: Iterator[Mapping[str, Any]] = iter(self.pipeline(name).query(sql))
+        return list(islice(rows, limit))
+
+    def execute(self, name: str, sql: str) -> None:
+        """Run ad-hoc INSERT or DELETE statements."""
+        self.pipeline(name).execute(sql)
+
+    def stats(self, name: str) -> dict[str, Any]:
+        """The pipeline's statistics, as the service sends them."""
+        stats: dict[str, Any] = self.get_conn().request("GET", path_of("pipelines", name, "stats"))
+        return stats
+
+    def steps(self, name: str) -> list[dict[str, Any]]:
+        """Figures of the recent steps: how many rows went in, which views were computed, how and how long."""
+        answer: Any = self.get_conn().request("GET", path_of("pipelines", name, "steps"))
+        steps: Sequence[dict[str, Any]] = answer["steps"] if isinstance(answer, Mapping) else answer
+        return list(steps)
+
+    def table_columns(self, name: str, table: str) -> list[str]:
+        """The names of a table's columns, in order.
+
+        Raises:
+            ValueError: there is no such table; the message lists the tables there are.
+        """
+        info = (self.descriptor(name, "all") or {}).get("program_info") or {}
+        tables = {relation["name"]: relation for relation in (info.get("schema") or {}).get("inputs") or ()}
+        found = tables.get(table[1:-1] if table.startswith('"') else table.lower())
+        if found is None:
+            raise ValueError(f"pipeline {name!r} has no table {table!r}; its tables: {', '.join(tables) or 'none'}")
+        return [field["name"] for field in found["fields"]]
+
+    def _builder(self, name: str, sql: str, description: str, runtime_config: Mapping[str, Any] | None) -> Any:
+        from airflow_pipelines.pipeline_builder import PipelineBuilder
+        from airflow_pipelines.runtime_config import RuntimeConfig
+
+        config = RuntimeConfig.from_dict(runtime_config) if runtime_config else RuntimeConfig.default()
+        return PipelineBuilder(self.get_conn(), name=name, sql=sql, description=description, runtime_config=config)
+
+    def _post(self, name: str, action: str, params: Mapping[str, Any] | None = None, *, idempotent: bool = False) -> None:
+        self.get_conn().request("POST", path_of("pipelines", name, action), params=params, idempotent=idempotent)
+
+
+async def observe_async(client: AsyncPipelineClient, name: str, condition: Condition) -> Observation:
+    """Take one look at a pipeline without blocking the event loop; the twin of :meth:`PipelineHook.observe`.
+
+    Args:
+        client: an asynchronous client.
+        name: the pipeline's name.
+        condition: says what to look at.
+
+    Returns:
+        The look.
+    """
+    descriptor: dict[str, Any] | None
+    try:
+        descriptor = await client.pipeline(name)
+    except PipelineAPIError as error:
+        if error.error_code != "UnknownPipelineName":
+            raise
+        descriptor = None
+    request = condition.request()
+    answer, refusal = None, None
+    if request is not None and asks_runtime(descriptor):
+        try:
+            path = path_of("pipelines", name) + request.tail
+            answer = await client.request("GET", path, params=request.params, idempotent=False)
+        except PipelineAPIError as error:
+            refusal = refusal_or_raise(error)
+    return Observation(descriptor, time.time(), answer, refusal)
+
+
+def asks_runtime(descriptor: Mapping[str, Any] | None) -> bool:
+    """Whether there is a host to ask, going by a descriptor."""
+    return descriptor is not None and descriptor.get("deployment_resources_status") == "Provisioned"
+
+
+def refusal_or_raise(error: PipelineAPIError) -> PipelineAPIError:
+    """The error itself when it tells something about the pipeline; raised when it is a passing trouble of the service."""
+    if is_transient(error):
+        raise error
+    return error

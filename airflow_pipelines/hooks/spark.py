@@ -1,0 +1,157 @@
+"""Submitting dedicated hosts with a Spark connection of Airflow.
+
+The provider's hook knows how a Spark connection becomes a spark-submit command. Its ``submit`` stays for the life of a driver in
+client mode, and dies with the task, so there only its command is used and the process is started apart. In cluster mode
+``submit`` returns once the cluster has accepted the application, when told to follow it through the cluster's own API.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.sdk.exceptions import AirflowException
+
+from airflow_pipelines.service import processes
+from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess
+from airflow_pipelines.service.deployers.submit import spark_home, submit_environment
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+
+class HostSubmitHook(SparkSubmitHook):
+    """The provider's hook over a connection that was read already, so that it can be used where reading one would block.
+
+    Args:
+        connection: the Spark connection.
+        options: as of SparkSubmitHook.
+    """
+
+    def __init__(self, connection: Connection, **options: Any) -> None:
+        self._given = connection
+        super().__init__(conn_id=connection.conn_id, **options)
+
+    def get_connection(self, conn_id: str) -> Connection:  # type: ignore[override]
+        """The connection this hook was made with."""
+        return self._given
+
+    @property
+    def master(self) -> str:
+        """The Spark master."""
+        return str(self._connection["master"])
+
+    @property
+    def is_cluster_mode(self) -> bool:
+        """Whether the driver runs in the cluster."""
+        return bool(self._connection["deploy_mode"] == "cluster")
+
+    def command(self, application: str) -> list[str]:
+        """The spark-submit command for an application; this environment's own spark-submit is preferred to others on the path."""
+        command: list[str] = self._build_spark_submit_command(application)
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        binary = shutil.which(command[0], path=path)
+        if binary is None:
+            raise SubmitError(
+                f"Spark connection {self._given.conn_id!r} wants {command[0]!r}, which is not on the path of this worker"
+            )
+        return [binary, *command[1:]]
+
+
+class SparkConnectionSubmitter:
+    """Starts hosts with a Spark connection: its master, deploy mode, queue, binary, namespace and Kerberos settings are honoured.
+
+    Args:
+        connection: the Spark connection.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def submit(self, request: SubmitRequest) -> SubmittedProcess:
+        """Start a host that outlives this process.
+
+        Args:
+            request: what to start.
+
+        Returns:
+            The process on this machine, or nothing known when the driver runs in a cluster.
+
+        Raises:
+            SubmitError: it could not be started; the message says why.
+        """
+        try:
+            options = _hook_options(request)
+            if HostSubmitHook(self._connection, **options).is_cluster_mode:
+                return self._submit_to_cluster(request, options)
+            return self._submit_here(request, HostSubmitHook(self._connection, **options))
+        except (AirflowException, ValueError, RuntimeError, NameError, OSError) as error:
+            raise SubmitError(f"Spark connection {self._connection.conn_id!r}: {error}") from error
+
+    def _submit_here(self, request: SubmitRequest, hook: HostSubmitHook) -> SubmittedProcess:
+        """The driver runs on this machine, in a session of its own, writing to the host's log."""
+        command = hook.command(str(request.script))
+        environment = submit_environment(request, spark_home())
+        if Path(command[0]).parent != Path(sys.executable).parent:
+            # Another Spark's binary must find its own home.
+            environment.pop("SPARK_HOME")
+            if "SPARK_HOME" in os.environ:
+                environment["SPARK_HOME"] = os.environ["SPARK_HOME"]
+        request.log_path.parent.mkdir(parents=True, exist_ok=True)
+        with request.log_path.open("ab") as log:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                cwd=request.log_path.parent,
+                start_new_session=True,
+            )
+        threading.Thread(target=process.wait, name=f"reaper-{process.pid}", daemon=True).start()
+        return SubmittedProcess(pid=process.pid, machine=processes.this_machine())
+
+    def _submit_to_cluster(self, request: SubmitRequest, options: dict[str, Any]) -> SubmittedProcess:
+        """The driver runs in the cluster; returns once it is accepted there."""
+        master = HostSubmitHook(self._connection, **options).master
+        prefix, tracking = _cluster_kind(master)
+        with _properties_file({f"{prefix}.{name}": value for name, value in request.environment.items()}) as path:
+            hook = HostSubmitHook(self._connection, **options, **{tracking: True}, properties_file=path)
+            hook.submit(str(request.script))
+        return SubmittedProcess()
+
+
+def _hook_options(request: SubmitRequest) -> dict[str, Any]:
+    return {"conf": dict(request.conf), "name": request.app_name, "application_args": list(request.arguments)}
+
+
+def _cluster_kind(master: str) -> tuple[str, str]:
+    """How a cluster takes environment variables, and the hook's flag that makes ``submit`` return once the driver is accepted."""
+    if master.startswith("yarn"):
+        return "spark.yarn.appMasterEnv", "yarn_track_via_rm_api"
+    if master.startswith("k8s"):
+        return "spark.kubernetes.driverEnv", "track_driver_via_k8s_api"
+    raise SubmitError(
+        f"master {master} runs no Python driver in cluster mode: use deploy mode client, or a YARN or Kubernetes cluster"
+    )
+
+
+@contextmanager
+def _properties_file(properties: Mapping[str, str]) -> Iterator[str]:
+    """A file of Spark properties that only this user can read: what is in it never shows on a command line."""
+    # Made readable to its owner only, and gone when spark-submit has read it.
+    with tempfile.NamedTemporaryFile("w", prefix="airflow-pipelines-", suffix=".conf") as file:
+        for name, value in properties.items():
+            escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
+            file.write(f"{name}={escaped}\n")
+        file.flush()
+        yield file.name

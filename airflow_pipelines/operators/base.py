@@ -1,0 +1,152 @@
+"""What all operators share: the connection, the translation of errors, and waiting in place or in the triggerer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator, conf
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, PipelinesError, ProgramCompilationError
+from airflow_pipelines.hooks.conditions import Condition, Outcome, is_transient
+from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
+from airflow_pipelines.hooks.waiting import Wait
+from airflow_pipelines.triggers.pipeline import (
+    PipelineTrigger,
+    backstop,
+    first_delay_s,
+    max_consecutive_errors,
+    result_of,
+)
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+@contextmanager
+def airflow_errors() -> Iterator[None]:
+    """Tell Airflow which errors are worth a retry.
+
+    A program that does not compile, a pipeline that failed, an argument that means nothing and a call that the service refuses
+    fail the task at once; a service that is away, busy or slow leaves the error as it is, so that ``retries`` apply.
+
+    Raises:
+        AirflowFailException: for the first kind.
+    """
+    try:
+        yield
+    except (ProgramCompilationError, PipelineFailedError, ValueError) as error:
+        raise AirflowFailException(str(error)) from error
+    except PipelineAPIError as error:
+        if is_transient(error):
+            raise
+        raise AirflowFailException(str(error)) from error
+
+
+class PipelineOperator(BaseOperator):
+    """Does one thing to one pipeline. Killing or clearing the task leaves the pipeline as it is.
+
+    Args:
+        pipeline_name: the pipeline.
+        pipeline_conn_id: the Airflow connection.
+    """
+
+    template_fields: Sequence[str] = ("pipeline_name", "pipeline_conn_id")
+    ui_color = "#cfe3f5"
+
+    def __init__(self, *, pipeline_name: str, pipeline_conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline_name = pipeline_name
+        self.pipeline_conn_id = pipeline_conn_id
+
+    @cached_property
+    def hook(self) -> PipelineHook:
+        """The hook for the connection."""
+        return PipelineHook(self.pipeline_conn_id)
+
+    def act(self, context: Context) -> Any:
+        """Do the operator's one thing; the result becomes the XCom."""
+        raise NotImplementedError
+
+    def execute(self, context: Context) -> Any:
+        """Act, with errors as Airflow wants them."""
+        with airflow_errors():
+            return self.act(context)
+
+    def on_kill(self) -> None:
+        """The task was cleared or marked: the pipeline is left as it is, a retry finds it and goes on from there."""
+        self.log.info("The task ends, pipeline %s is left as it is", self.pipeline_name)
+
+
+class WaitingPipelineOperator(PipelineOperator):
+    """Does one thing to a pipeline and waits until it has happened.
+
+    Args:
+        deferrable: wait in the triggerer; default ``[operators] default_deferrable``.
+        timeout: seconds to wait at most.
+        poke_interval: seconds between looks.
+    """
+
+    def __init__(
+        self, *, deferrable: bool | None = None, timeout: float = 600.0, poke_interval: float = 1.0, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.deferrable = conf.getboolean("operators", "default_deferrable", fallback=False) if deferrable is None else deferrable
+        self.timeout = timeout
+        self.poke_interval = poke_interval
+
+    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> Any:
+        """Make the XCom once the wait is over.
+
+        Args:
+            context: the task's context.
+            found: what the condition found.
+            carried: what ``act`` passed to :meth:`wait_and_finish`; JSON values, for they travel through a deferral.
+        """
+        raise NotImplementedError
+
+    def wait_and_finish(self, context: Context, condition: Condition, **carried: Any) -> Any:
+        """Wait for a condition here or in the triggerer, then :meth:`finish`."""
+        if not self.deferrable:
+            found = self.hook.wait(
+                self.pipeline_name,
+                condition,
+                timeout_s=self.timeout,
+                poll_interval_s=self.poke_interval,
+                max_consecutive_errors=max_consecutive_errors(),
+            )
+            return self.finish(context, found, **carried)
+        wait = Wait(self.pipeline_name, condition)
+        try:
+            verdict = wait.seen(self.hook.observe(self.pipeline_name, condition))
+        except PipelinesError as error:
+            wait.stumbled(error)
+        else:
+            if verdict.outcome is Outcome.REACHED:
+                return self.finish(context, verdict.result, **carried)
+            if verdict.outcome is Outcome.FAILED:
+                raise wait.failure(verdict)
+        return self.defer(
+            trigger=PipelineTrigger(
+                pipeline_name=self.pipeline_name,
+                condition=condition.to_wire(),
+                pipeline_conn_id=self.pipeline_conn_id,
+                poll_interval_s=self.poke_interval,
+                first_delay_s=first_delay_s(),
+                deadline=time.time() + self.timeout,
+                max_consecutive_errors=max_consecutive_errors(),
+                memory=dict(wait.memory) if wait.memory else None,
+            ),
+            method_name="execute_complete",
+            kwargs={"carried": carried},
+            timeout=backstop(self.timeout),
+        )
+
+    def execute_complete(self, context: Context, event: dict[str, Any] | None = None, carried: dict[str, Any] | None = None) -> Any:
+        """Go on after the triggerer's wait."""
+        with airflow_errors():
+            return self.finish(context, result_of(event), **(carried or {}))

@@ -1,0 +1,178 @@
+"""Operators that push rows into a pipeline and ask it questions."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_pipelines.operators.base import PipelineOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+ROWS_PER_REQUEST = 10_000
+_FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
+
+
+class IngestOperator(PipelineOperator):
+    """Pushes rows into a table, without waiting until they are processed: that is what the returned token is for.
+
+    Rows are delivered at least once. A retry after a lost answer pushes them again, which adds them again unless the table has a
+    primary key, so give tables that are fed this way one, or set ``retries=0``.
+
+    XCom: ``{"pipeline", "table", "rows", "token"}``; the completion token covers every row of this push.
+
+    Args:
+        table: the table; an unquoted name is not case-sensitive.
+        rows: the rows as dictionaries (or changes, see ``update_format``), or a pandas DataFrame with the table's columns.
+        update_format: what an element of ``rows`` is: ``raw``, a row to insert; ``insert_delete``, one of ``{"insert": row}``,
+            ``{"delete": row}`` and ``{"update": row}``.
+    """
+
+    template_fields: Sequence[str] = (*PipelineOperator.template_fields, "table", "rows")
+    template_fields_renderers = {"rows": "json"}
+
+    def __init__(self, *, table: str, rows: Any, update_format: str = "raw", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+        self.rows = rows
+        self.update_format = update_format
+
+    def act(self, context: Context) -> dict[str, Any]:
+        """Push them, in requests of a bounded size."""
+        rows = _records(self.rows)
+        if not rows:
+            raise AirflowFailException(f"There are no rows to push into {self.table!r}")
+        params = {"format": "json", "array": True, "update_format": self.update_format}
+        token = ""
+        for start in range(0, len(rows), ROWS_PER_REQUEST):
+            body = json.dumps(rows[start : start + ROWS_PER_REQUEST], default=_plain).encode()
+            # Tokens count what came in through the same endpoint, so the last one covers the earlier requests.
+            token = self.hook.ingest(self.pipeline_name, self.table, body, params)
+        return {"pipeline": self.pipeline_name, "table": self.table, "rows": len(rows), "token": token}
+
+
+class IngestFileOperator(PipelineOperator):
+    """Pushes a file that the worker can read into a table: CSV with a header line, JSON, JSON lines or Parquet, by the file's
+    suffix.
+
+    The file goes in one request. For large files, or to resume where a checkpoint stopped, give the table a ``file_input``
+    connector.
+    XCom: ``{"pipeline", "table", "token"}``.
+
+    Args:
+        table: the table; an unquoted name is not case-sensitive.
+        path: the file.
+    """
+
+    template_fields: Sequence[str] = (*PipelineOperator.template_fields, "table", "path")
+
+    def __init__(self, *, table: str, path: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+        self.path = path
+
+    def act(self, context: Context) -> dict[str, Any]:
+        """Push it."""
+        path = Path(self.path)
+        kind = _FORMATS.get(path.suffix.lower())
+        if kind is None:
+            raise AirflowFailException(f"{path}: unknown suffix {path.suffix!r}; known: {', '.join(_FORMATS)}")
+        if not path.is_file():
+            raise AirflowFailException(f"{path}: there is no such file on this worker")
+        body = path.read_bytes()
+        params: dict[str, Any] = {"format": kind}
+        if kind == "csv":
+            body = self._without_header(path, body.decode("utf-8-sig"))
+        elif kind == "json":
+            params |= {"update_format": "raw", "array": path.suffix.lower() == ".json"}
+        token = self.hook.ingest(self.pipeline_name, self.table, body, params)
+        return {"pipeline": self.pipeline_name, "table": self.table, "token": token}
+
+    def _without_header(self, path: Path, text: str) -> bytes:
+        """The lines in the order of the table's columns, as the ingress endpoint takes them."""
+        reader = csv.DictReader(io.StringIO(text, newline=""))
+        columns = self.hook.table_columns(self.pipeline_name, self.table)
+        present = {name.strip().lower(): name for name in reader.fieldnames or ()}
+        missing = [name for name in columns if name.lower() not in present]
+        if missing:
+            raise AirflowFailException(
+                f"{path}: its header has no {', '.join(missing)}; it has {', '.join(present) or 'nothing'}, "
+                f"table {self.table!r} has {', '.join(columns)}"
+            )
+        out = io.StringIO(newline="")
+        writer = csv.writer(out, lineterminator="\n")
+        for row in reader:
+            writer.writerow([row[present[name.lower()]] for name in columns])
+        return out.getvalue().encode()
+
+
+class QueryPipelineOperator(PipelineOperator):
+    """Asks a running or paused pipeline an ad-hoc query over its materialized tables and views.
+
+    XCom: ``{"pipeline", "rows", "row_count", "truncated"}``. ``rows`` are dictionaries of JSON values; a decimal is a string, so
+    that not a digit is lost. At most ``limit`` rows are read, and ``truncated`` says whether there were more.
+
+    Args:
+        query: a SELECT.
+        limit: rows to return at most.
+    """
+
+    template_fields: Sequence[str] = (*PipelineOperator.template_fields, "query")
+    template_ext: Sequence[str] = (".sql",)
+    template_fields_renderers = {"query": "sql"}
+
+    def __init__(self, *, query: str, limit: int = 1000, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.query = query
+        self.limit = limit
+
+    def act(self, context: Context) -> dict[str, Any]:
+        """Ask."""
+        rows = [_json_value(row) for row in self.hook.query(self.pipeline_name, self.query, self.limit + 1)]
+        truncated = len(rows) > self.limit
+        if truncated:
+            self.log.warning("The query has more than %s rows; the others are left out", self.limit)
+        rows = rows[: self.limit]
+        return {"pipeline": self.pipeline_name, "rows": rows, "row_count": len(rows), "truncated": truncated}
+
+
+def _records(rows: Any) -> list[Any]:
+    """A DataFrame's rows, or the rows as they are."""
+    if hasattr(rows, "to_dict") and hasattr(rows, "columns"):
+        # Through object columns, so that numbers and times come out as Python's own and a missing value as None.
+        frame = rows.astype(object)
+        return list(frame.where(frame.notna(), None).to_dict(orient="records"))
+    if isinstance(rows, Mapping):
+        return [rows]
+    return list(rows)
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON does not know, in the form the ingress endpoint reads."""
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, (bytes, bytearray)):
+        return list(value)
+    raise TypeError(f"a {type(value).__name__} cannot be pushed as JSON: {value!r}")
+
+
+def _json_value(value: Any) -> Any:
+    """A query's value as JSON without loss."""
+    if isinstance(value, Mapping):
+        return {str(name): _json_value(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json_value(inner) for inner in value]
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

@@ -1,0 +1,161 @@
+"""Operators that start, pause, resume, stop and delete pipelines. All can be run again: what is done already is left alone."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_pipelines.enums import BootstrapPolicy, PipelineStatus
+from airflow_pipelines.hooks.conditions import Observation, StartedCondition, StatusCondition, describe_deployment_error
+from airflow_pipelines.operators.base import PipelineOperator, WaitingPipelineOperator
+from airflow_pipelines.operators.diff import diff_text
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_INITIAL = {"running": PipelineStatus.RUNNING, "paused": PipelineStatus.PAUSED}
+_STOP_MODES = ("checkpoint", "force")
+
+
+class StartPipelineOperator(WaitingPipelineOperator):
+    """Starts a pipeline and waits until it runs, or until its changed program waits for approval.
+
+    A pipeline that is starting or running already, the same way, is attached to; so a retry never starts a second one. One that is
+    PAUSED by somebody is not resumed behind their back: the task fails and says so.
+
+    XCom: ``{"pipeline", "status", "deployment_id", "attached", "diff"}``; ``diff`` is the change that waits for approval, or None.
+
+    Args:
+        initial: ``running`` or ``paused``.
+        bootstrap_policy: what to do when the program differs from the checkpoint's: ``await_approval``, ``allow`` or ``reject``.
+    """
+
+    def __init__(
+        self, *, initial: str = "running", bootstrap_policy: str | BootstrapPolicy = BootstrapPolicy.AWAIT_APPROVAL, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        if initial not in _INITIAL:
+            raise ValueError(f"initial is {initial!r}; known: {', '.join(_INITIAL)}")
+        self.initial = initial
+        self.bootstrap_policy = (
+            bootstrap_policy if isinstance(bootstrap_policy, BootstrapPolicy) else BootstrapPolicy.from_str(bootstrap_policy)
+        )
+
+    def act(self, context: Context) -> Any:
+        """Start, or attach."""
+        wanted = _INITIAL[self.initial]
+        seen = Observation(self.hook.descriptor(self.pipeline_name), time.time())
+        if seen.status is PipelineStatus.STOPPING:
+            self.log.info("Pipeline %s is still stopping; it is started after that", self.pipeline_name)
+            stopped = StatusCondition((PipelineStatus.STOPPED.name,))
+            self.hook.wait(self.pipeline_name, stopped, timeout_s=self.timeout, poll_interval_s=self.poke_interval)
+            seen = Observation(self.hook.descriptor(self.pipeline_name), time.time())
+        attached = seen.descriptor is not None and seen.descriptor.get("deployment_desired_status") != "Stopped"
+        if attached and seen.status is PipelineStatus.PAUSED and wanted is PipelineStatus.RUNNING:
+            raise AirflowFailException(
+                f"Pipeline {self.pipeline_name!r} is PAUSED, so starting it changes nothing: resume it with ResumePipelineOperator"
+            )
+        if attached and seen.status is wanted:
+            self.log.info("Pipeline %s is %s already", self.pipeline_name, wanted.name)
+        else:
+            # While it is starting this either changes nothing or is refused because it was started another way.
+            self.hook.start(self.pipeline_name, initial=self.initial, bootstrap_policy=self.bootstrap_policy)
+        condition = StartedCondition((wanted.name, PipelineStatus.AWAITINGAPPROVAL.name))
+        return self.wait_and_finish(context, condition, attached=attached)
+
+    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+        """Report the status and, where there is one, the change that waits for approval."""
+        descriptor = self.hook.descriptor(self.pipeline_name) or {}
+        diff = None
+        if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name:
+            diff = self.hook.approval_diff(self.pipeline_name)
+            self.log.info("Pipeline %s waits for the approval of:\n%s", self.pipeline_name, diff_text(diff))
+        return {
+            "pipeline": self.pipeline_name,
+            "status": found["status"],
+            "deployment_id": descriptor.get("deployment_id"),
+            "attached": carried["attached"],
+            "diff": diff,
+        }
+
+
+class PausePipelineOperator(WaitingPipelineOperator):
+    """Pauses a running pipeline: it takes no input, and can still be queried. XCom: ``{"pipeline", "status"}``."""
+
+    def act(self, context: Context) -> Any:
+        """Ask and wait."""
+        self.hook.pause(self.pipeline_name)
+        return self.wait_and_finish(context, StartedCondition((PipelineStatus.PAUSED.name,)))
+
+    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+        """Report the status."""
+        return {"pipeline": self.pipeline_name, "status": found["status"]}
+
+
+class ResumePipelineOperator(WaitingPipelineOperator):
+    """Lets a paused pipeline go on. XCom: ``{"pipeline", "status"}``."""
+
+    def act(self, context: Context) -> Any:
+        """Ask and wait."""
+        self.hook.resume(self.pipeline_name)
+        return self.wait_and_finish(context, StartedCondition((PipelineStatus.RUNNING.name,)))
+
+    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+        """Report the status."""
+        return {"pipeline": self.pipeline_name, "status": found["status"]}
+
+
+class StopPipelineOperator(WaitingPipelineOperator):
+    """Stops a pipeline and waits until it is stopped. One that is stopped already is left alone.
+
+    XCom: ``{"pipeline", "status", "checkpoint"}``; ``checkpoint`` is the newest one's UUID, from which the next start resumes,
+    or None.
+
+    Args:
+        mode: ``checkpoint`` takes a checkpoint first, so that nothing is lost; ``force`` stops at once, so that the next start
+            resumes from the last checkpoint there is.
+    """
+
+    def __init__(self, *, mode: str = "checkpoint", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if mode not in _STOP_MODES:
+            raise ValueError(f"mode is {mode!r}; known: {', '.join(_STOP_MODES)}")
+        self.mode = mode
+
+    def act(self, context: Context) -> Any:
+        """Ask and wait."""
+        seen = Observation(self.hook.descriptor(self.pipeline_name), time.time())
+        if seen.is_down and seen.status is PipelineStatus.STOPPED:
+            # An old error is none of this stop's: it is reported by who waits for the pipeline, and dismissed by the next start.
+            self.log.info("Pipeline %s is stopped already", self.pipeline_name)
+            return self.finish(context, {"status": seen.status.name}, was_down=True)
+        if self.mode == "force":
+            self.hook.force_stop(self.pipeline_name)
+        else:
+            self.hook.stop(self.pipeline_name)
+        return self.wait_and_finish(context, StatusCondition((PipelineStatus.STOPPED.name,)))
+
+    def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
+        """Report the checkpoint; a checkpoint that failed while stopping is an error."""
+        descriptor = self.hook.descriptor(self.pipeline_name) or {}
+        error = descriptor.get("deployment_error")
+        if error and self.mode == "checkpoint" and not carried.get("was_down"):
+            raise AirflowFailException(f"Pipeline {self.pipeline_name!r} stopped with an error: {describe_deployment_error(error)}")
+        checkpoint = self.hook.newest_checkpoint(self.pipeline_name).get("uuid")
+        return {"pipeline": self.pipeline_name, "status": found["status"], "checkpoint": checkpoint}
+
+
+class DeletePipelineOperator(PipelineOperator):
+    """Clears the storage of a stopped pipeline and deletes it, state and all. One that is gone already is left alone.
+
+    XCom: ``{"pipeline", "deleted"}``; ``deleted`` is False when there was nothing to delete.
+    """
+
+    def act(self, context: Context) -> dict[str, Any]:
+        """Delete."""
+        exists = self.hook.descriptor(self.pipeline_name) is not None
+        if exists:
+            self.hook.delete(self.pipeline_name)
+        return {"pipeline": self.pipeline_name, "deleted": exists}

@@ -1,0 +1,181 @@
+"""One trigger for every wait on a pipeline, and what its event means to the task that waited."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from airflow.sdk import conf
+from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_pipelines.errors import PipelineConnectionError, PipelinesError, PipelineTimeoutError
+from airflow_pipelines.hooks.conditions import Condition, Outcome
+from airflow_pipelines.hooks.pipeline import PipelineHook, observe_async
+from airflow_pipelines.hooks.waiting import Wait, jittered
+
+_BACKSTOP = timedelta(seconds=60)
+
+
+class WaitOutcome(StrEnum):
+    """How a wait in the triggerer ended."""
+
+    REACHED = "reached"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    UNREACHABLE = "unreachable"
+    ERROR = "error"
+
+
+class PipelineTrigger(BaseTrigger):
+    """Polls a pipeline until a condition holds, cannot hold any more, or the time is up. It only looks: it never changes a
+    pipeline.
+
+    It sleeps before the first look, because the task has just looked, and because an event that comes while the worker is still
+    leaving the deferred task can make Airflow fail the task.
+
+    Args:
+        pipeline_name: the pipeline.
+        condition: the condition in wire form.
+        pipeline_conn_id: the connection's id; the connection itself is read in the triggerer.
+        poll_interval_s: seconds between looks; up to a fifth is added at random.
+        first_delay_s: seconds before the first look.
+        deadline: seconds since the epoch after which the wait fails, None for never.
+        max_consecutive_errors: looks in a row that may fail with an error that may pass.
+        memory: what the condition remembers from the task's own look.
+    """
+
+    def __init__(
+        self,
+        *,
+        pipeline_name: str,
+        condition: dict[str, Any],
+        pipeline_conn_id: str,
+        poll_interval_s: float,
+        first_delay_s: float,
+        deadline: float | None,
+        max_consecutive_errors: int,
+        memory: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.pipeline_name = pipeline_name
+        self.condition = condition
+        self.pipeline_conn_id = pipeline_conn_id
+        self.poll_interval_s = poll_interval_s
+        self.first_delay_s = first_delay_s
+        self.deadline = deadline
+        self.max_consecutive_errors = max_consecutive_errors
+        self.memory = memory
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """The class path and the arguments to make the trigger again."""
+        names = (
+            "pipeline_name",
+            "condition",
+            "pipeline_conn_id",
+            "poll_interval_s",
+            "first_delay_s",
+            "deadline",
+            "max_consecutive_errors",
+            "memory",
+        )
+        return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Poll and yield exactly one event: ``{"outcome", "message", "result"}``."""
+        wait = Wait(
+            self.pipeline_name, Condition.from_wire(self.condition), self.deadline, self.max_consecutive_errors, self.memory
+        )
+        await asyncio.sleep(self.first_delay_s)
+        try:
+            event = await self._event(wait)
+        except PipelineTimeoutError as error:
+            event = _event(WaitOutcome.TIMEOUT, str(error))
+        except PipelineConnectionError as error:
+            event = _event(WaitOutcome.UNREACHABLE, str(error))
+        except PipelinesError as error:
+            event = _event(WaitOutcome.ERROR, f"{wait.subject}: {error}")
+        yield TriggerEvent(event)  # type: ignore[no-untyped-call]
+
+    async def on_kill(self) -> None:
+        """A person cleared or marked the waiting task: the pipeline goes on, nobody waits for it any more."""
+        self.log.info("No longer waiting on pipeline %s; it is left as it is", self.pipeline_name)
+
+    async def _event(self, wait: Wait) -> dict[str, Any]:
+        async with await PipelineHook(self.pipeline_conn_id).get_async_conn() as client:
+            while True:
+                try:
+                    verdict = wait.seen(await observe_async(client, self.pipeline_name, wait.condition))
+                except PipelinesError as error:
+                    wait.stumbled(error)
+                    self.log.warning("%s: %s", wait.subject, error)
+                else:
+                    if verdict.outcome is Outcome.REACHED:
+                        return _event(WaitOutcome.REACHED, verdict.message, verdict.result)
+                    if verdict.outcome is Outcome.FAILED:
+                        return _event(WaitOutcome.FAILED, str(wait.failure(verdict)), verdict.result)
+                    self.log.info("%s: %s", wait.subject, verdict.message)
+                wait.check_time(time.time())
+                await asyncio.sleep(jittered(self.poll_interval_s))
+
+
+def first_delay_s() -> float:
+    """Seconds a trigger sleeps before it looks: ``[airflow_pipelines] deferral_first_delay``."""
+    return float(conf.getfloat("airflow_pipelines", "deferral_first_delay", fallback=10.0))
+
+
+def max_consecutive_errors() -> int:
+    """Looks in a row that may fail: ``[airflow_pipelines] max_consecutive_errors``."""
+    return int(conf.getint("airflow_pipelines", "max_consecutive_errors", fallback=5))
+
+
+def backstop(timeout_s: float | None) -> timedelta | None:
+    """The time limit to give Airflow for a deferral whose trigger has its own.
+
+    The trigger ends the wait itself, with a message that says what was seen last. Airflow's limit is a minute longer and only
+    ends waits whose trigger nobody runs.
+
+    Args:
+        timeout_s: the trigger's limit in seconds, None for none.
+    """
+    return None if timeout_s is None else timedelta(seconds=timeout_s) + _BACKSTOP
+
+
+def result_of(event: Mapping[str, Any] | None, timeout_error: type[Exception] = PipelineTimeoutError) -> dict[str, Any]:
+    """What a trigger's event means to its task.
+
+    Args:
+        event: the event's payload.
+        timeout_error: the class of the error for a wait whose time is up.
+
+    Returns:
+        What the condition found.
+
+    Raises:
+        AirflowFailException: the condition cannot be reached any more, or the service refused; trying again would not help.
+        PipelineConnectionError: the service was not reached; trying again may help.
+        Exception: ``timeout_error`` when the time is up.
+    """
+    if not event or "outcome" not in event:
+        raise RuntimeError(f"the trigger sent an event this version does not know: {event!r}")
+    outcome, message = WaitOutcome(event["outcome"]), str(event["message"])
+    if outcome is WaitOutcome.REACHED:
+        return dict(event["result"])
+    if outcome is WaitOutcome.TIMEOUT:
+        raise timeout_error(message)
+    if outcome is WaitOutcome.UNREACHABLE:
+        raise PipelineConnectionError(message)
+    raise AirflowFailException(message)
+
+
+def sensor_result_of(event: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Like :func:`result_of`, with a sensor's error for a wait whose time is up."""
+    return result_of(event, AirflowSensorTimeout)
+
+
+def _event(outcome: WaitOutcome, message: str, result: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"outcome": outcome.value, "message": message, "result": result or {}}
