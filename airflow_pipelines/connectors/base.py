@@ -70,3 +70,7 @@ class ConnectorFailure(Exception):
 
 class UnknownOptionError(ValueError):
     """A connector declaration names a transport, format or option that does not exist; the message lists the known ones."""
+
+
+class InvalidOptionError(UnknownOptionError):
+    """A known option is missing, has a value that is not allowed, or asks for something that is not supported here."""

@@ -1,0 +1,182 @@
+"""CSV: records of a table's columns in order, or in the order of a header; rows to CSV text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from airflow_pipelines.connectors.formats import columns
+from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
+from airflow_pipelines.connectors.formats.rows import RowReader
+from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.engine.schema import RelationSchema
+
+_BOM = b"\xef\xbb\xbf"
+_LONGEST_RECORD = 16 << 20
+"""Characters after which a quote that was opened is taken for a mistake."""
+
+
+class CsvOptions(BaseModel):
+    """Options of the CSV format.
+
+    ``headers``: the first line of each file or request is a header. If it names all the table's columns, fields are matched by
+    name, else it is skipped and the fields are the columns in order. ``delimiter`` and ``quote`` are single ASCII characters; a
+    quote within a quoted field is doubled.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    headers: bool = False
+    delimiter: str = Field(default=",", pattern=r"^[\x01-\x09\x0b\x0c\x0e-\x7f]$")
+    quote: str = Field(default='"', pattern=r"^[\x01-\x09\x0b\x0c\x0e-\x7f]$")
+
+
+class _Unfinished(Exception):
+    """A quoted field goes on after the end of the text."""
+
+
+class CsvParser:
+    """Parses CSV records into inserts of one table. The index of a record is the number of its first line, from 1."""
+
+    def __init__(self, schema: RelationSchema, options: CsvOptions | None = None) -> None:
+        self._schema = schema
+        self._options = options or CsvOptions()
+        self._reader = RowReader(schema)
+        self._vectorised = columns.CsvColumns(schema, self._options.delimiter, self._options.quote)
+        self._order: list[int] | None = None if self._options.headers else list(range(len(schema.columns)))
+        mark, quote = re.escape(self._options.delimiter), re.escape(self._options.quote)
+        self._plain = re.compile(rf"[^{mark}\r\n]*")
+        self._quoted = re.compile(rf"{quote}((?:[^{quote}]|{quote}{quote})*){quote}([^{mark}\r\n]*)")
+
+    def parse(self, data: bytes, first_index: int = 0) -> Parsed:
+        """Parse ``data``, which holds whole records only; ``first_index`` is the number of lines before it."""
+        skipped = len(_BOM) if data.startswith(_BOM) else 0
+        return self._parse(data[skipped:], first_index, final=True, skipped=skipped)
+
+    def parse_prefix(self, data: bytes, first_index: int) -> Parsed:
+        """Parse the records of ``data`` that are complete, with their line ends."""
+        complete = data.rfind(b"\n") + 1
+        if complete == 0:
+            return RowBuffer(self._schema).finish(0, first_index)
+        return self._parse(data[:complete], first_index, final=False, skipped=0)
+
+    def state(self) -> dict[str, Any]:
+        """What the header said: for each column the number of its field."""
+        return {} if self._order is None else {"order": self._order}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take back what :meth:`state` gave."""
+        if "order" in state:
+            self._order = [int(place) for place in state["order"]]
+
+    def _parse(self, data: bytes, lines: int, *, final: bool, skipped: int) -> Parsed:
+        buffer = RowBuffer(self._schema)
+        start, lines = self._header(data, lines) if self._order is None else (0, lines)
+        if self._order is None:
+            return buffer.finish(len(data) + skipped if final else skipped, lines)
+        block = data[start:] if start else data
+        arrays = self._vectorised.read(block, self._width(block), self._order)
+        if arrays is not None:
+            buffer.add_inserts(arrays, len(arrays[0]))
+            return buffer.finish(len(data) + skipped, lines + block.count(b"\n") + (not block.endswith(b"\n")))
+        text = block.decode("utf-8", "surrogateescape")
+        end, lines = self._records(text, lines, buffer, final)
+        consumed = len(block) if end == len(text) else len(text[:end].encode("utf-8", "surrogateescape"))
+        return buffer.finish(start + consumed + skipped, lines)
+
+    def _header(self, data: bytes, lines: int) -> tuple[int, int]:
+        """Read the header at the start of ``data``; returns where the rows begin and how many lines came before them."""
+        text = data.decode("utf-8", "surrogateescape")
+        if not text:
+            return 0, lines
+        try:
+            names, end = self._record(text, 0)
+        except (_Unfinished, RecordProblem):
+            names, end = [], _next_line(text, 0)
+        places = [self._reader.place(name.strip()) for name in names]
+        if len(set(places) - {None}) == len(self._reader.columns):
+            self._order = [places.index(column) for column in range(len(self._reader.columns))]
+        else:
+            self._order = list(range(len(self._reader.columns)))
+        head = text[:end]
+        return len(head.encode("utf-8", "surrogateescape")), lines + _count_lines(head)
+
+    def _width(self, block: bytes) -> int:
+        """How many fields the first record that is not empty has."""
+        line = block.lstrip(b"\r\n").split(b"\n", 1)[0]
+        return line.count(self._options.delimiter.encode()) + 1
+
+    def _records(self, text: str, lines: int, buffer: RowBuffer, final: bool) -> tuple[int, int]:
+        at = 0
+        order = self._order or []
+        in_order = order == list(range(len(order)))
+        last = max(order, default=-1)
+        while at < len(text):
+            start, line = at, lines + 1
+            try:
+                fields, at = self._record(text, start)
+                lines += _count_lines(text[start:at])
+                if fields == [""]:
+                    continue
+                if not in_order and len(fields) > last:
+                    fields = [fields[place] for place in order]
+                buffer.add(Op.INSERT, self._reader.text_row(fields))
+            except _Unfinished:
+                if not final and len(text) - start <= _LONGEST_RECORD:
+                    return start, lines
+                at, lines = _next_line(text, start), lines + 1
+                buffer.reject(line, f"line {line}: a quote is opened and never closed in {excerpt(text[start:at])}")
+            except RecordProblem as problem:
+                if at == start:
+                    at, lines = _next_line(text, start), lines + 1
+                buffer.reject(line, f"line {line}: {problem} in {excerpt(text[start : min(at, start + 200)])}")
+        return at, lines
+
+    def _record(self, text: str, start: int) -> tuple[list[str], int]:
+        """The fields of the record at ``start`` and where the next one begins."""
+        options = self._options
+        end = _line_stop(text, start)
+        line = text[start:end]
+        if options.quote not in line:
+            return line.split(options.delimiter), _next_line(text, start)
+        fields = []
+        at = start
+        while True:
+            if text.startswith(options.quote, at):
+                match = self._quoted.match(text, at)
+                if match is None:
+                    raise _Unfinished
+                if match[2]:
+                    raise RecordProblem(f"{excerpt(match[2], 40)!r} follows a closing quote")
+                fields.append(match[1].replace(options.quote * 2, options.quote))
+            else:
+                match = self._plain.match(text, at)
+                fields.append(match[0] if match else "")
+            at = match.end() if match else at
+            if not text.startswith(options.delimiter, at):
+                return fields, _next_line(text, at)
+            at += 1
+
+
+def _line_stop(text: str, at: int) -> int:
+    """Where the line at ``at`` ends, its line end left out."""
+    newline = text.find("\n", at)
+    end = len(text) if newline < 0 else newline
+    bare = text.find("\r", at, end)
+    return end if bare < 0 else bare
+
+
+def _next_line(text: str, at: int) -> int:
+    stop = _line_stop(text, at)
+    if text.startswith("\r\n", stop):
+        return stop + 2
+    return min(stop + 1, len(text))
+
+
+def _count_lines(text: str) -> int:
+    """How many lines a record took; an unended last line counts."""
+    ends = text.count("\n") + text.replace("\r\n", "").count("\r")
+    return ends if text.endswith(("\n", "\r")) else ends + 1

@@ -1,0 +1,166 @@
+"""JSON: changes from sequences of JSON values, rows to JSON text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from airflow_pipelines.connectors.formats import columns, jsontext
+from airflow_pipelines.connectors.formats.encode import encode_rows
+from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
+from airflow_pipelines.connectors.formats.rows import RowReader
+from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.engine.schema import RelationSchema
+
+__all__ = ["JsonOptions", "JsonParser", "encode_rows"]
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_NEXT_RECORD = re.compile(r"^[{\[]", re.MULTILINE)
+_BOM = b"\xef\xbb\xbf"
+
+
+class JsonOptions(BaseModel):
+    """Options of the JSON format.
+
+    ``update_format``: what a record is: a row (``raw``) or a change (``insert_delete``). ``json_flavor``: ``pandas`` also takes
+    milliseconds for dates and times. ``array``: each top-level value is a list of records, taken or refused as a whole.
+    ``lines``: ``single`` promises one record a line, so that a broken record never costs its neighbours.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    update_format: Literal["insert_delete", "raw"] = "insert_delete"
+    json_flavor: Literal["default", "pandas"] = "default"
+    array: bool = False
+    lines: Literal["multiple", "single"] = "multiple"
+
+
+class JsonParser:
+    """Parses a sequence of JSON values, separated by white space or nothing, into changes of one table."""
+
+    def __init__(self, schema: RelationSchema, options: JsonOptions | None = None) -> None:
+        self._schema = schema
+        self._options = options or JsonOptions()
+        self._reader = RowReader(schema, pandas=self._options.json_flavor == "pandas")
+        self._vectorised = (
+            columns.JsonColumns(schema, self._reader)
+            if self._options.update_format == "raw" and not self._options.array and self._options.json_flavor == "default"
+            else None
+        )
+
+    def parse(self, data: bytes, first_index: int = 0) -> Parsed:
+        """Parse ``data``, which holds whole records only; nothing is left over."""
+        skipped = len(_BOM) if data.startswith(_BOM) else 0
+        return self._parse(data[skipped:], first_index, final=True, skipped=skipped)
+
+    def parse_prefix(self, data: bytes, first_index: int) -> Parsed:
+        """Parse the records of the lines of ``data`` that are complete."""
+        complete = data.rfind(b"\n") + 1
+        if complete == 0:
+            return RowBuffer(self._schema).finish(0, first_index)
+        return self._parse(data[:complete], first_index, final=False, skipped=0)
+
+    def state(self) -> dict[str, Any]:
+        """Nothing is remembered between calls."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Nothing is remembered between calls."""
+
+    def _parse(self, data: bytes, first_index: int, *, final: bool, skipped: int) -> Parsed:
+        buffer = RowBuffer(self._schema)
+        if self._vectorised is not None:
+            arrays = self._vectorised.read(data)
+            if arrays is not None:
+                rows = len(arrays[0]) if arrays else 0
+                buffer.add_inserts(arrays, rows)
+                return buffer.finish(len(data) + skipped, first_index + rows)
+        # Bytes that are not UTF-8 become lone surrogates, which every string conversion refuses.
+        text = data.decode("utf-8", "surrogateescape")
+        end, index = self._records(text, first_index, buffer, final)
+        consumed = len(data) if end == len(text) else len(text[:end].encode("utf-8", "surrogateescape"))
+        return buffer.finish(consumed + skipped, index)
+
+    def _records(self, text: str, index: int, buffer: RowBuffer, final: bool) -> tuple[int, int]:
+        """Read values from ``text``; returns where reading stopped and the index after the last record."""
+        at = _skip_space(text, 0)
+        while at < len(text):
+            limit = _line_end(text, at) if self._options.lines == "single" else len(text)
+            try:
+                value, end = jsontext.DECODER.raw_decode(text if limit == len(text) else text[:limit], at)
+            except (ValueError, RecursionError) as error:
+                place = getattr(error, "pos", at)
+                if not final and limit == len(text) and place >= len(text.rstrip(" \t\r\n")):
+                    return at, index
+                reason = getattr(error, "msg", str(error))
+                buffer.reject(index, f"record {index}: malformed JSON: {reason} in {excerpt(text[at : at + 200])}")
+                index += 1
+                at = _skip_space(text, _resume(text, at, place))
+                continue
+            index = self._take(value, index, buffer, text, at, end)
+            at = _skip_space(text, end)
+        return len(text), index
+
+    def _take(self, value: Any, index: int, buffer: RowBuffer, text: str, start: int, end: int) -> int:
+        """Add one top-level value's records to ``buffer``; returns the index of the next record."""
+        if not self._options.array:
+            try:
+                buffer.add(*self._change(value))
+            except RecordProblem as problem:
+                buffer.reject(index, f"record {index}: {problem} in {excerpt(text[start : min(end, start + 200)])}")
+            return index + 1
+        if not isinstance(value, list):
+            buffer.reject(index, f"record {index}: not an array of records: {excerpt(text[start : min(end, start + 200)])}")
+            return index + 1
+        changes = []
+        for number, item in enumerate(value):
+            try:
+                changes.append(self._change(item))
+            except RecordProblem as problem:
+                sample = excerpt(jsontext.dumps(item))
+                whole = f"; the whole array of {len(value)} records is rejected" if len(value) > 1 else ""
+                buffer.reject(index + number, f"record {index + number}: {problem} in {sample}{whole}")
+                return index + len(value)
+        for change in changes:
+            buffer.add(*change)
+        return index + len(value)
+
+    def _change(self, value: Any) -> tuple[Op, list[Any], list[str] | None]:
+        if self._options.update_format == "raw":
+            return Op.INSERT, self._reader.row(value), None
+        if not isinstance(value, dict) or len(value) != 1:
+            raise RecordProblem('not a change; wanted {"insert": row}, {"delete": row} or {"update": row}')
+        ((action, row),) = value.items()
+        if action == "insert":
+            return Op.INSERT, self._reader.row(row), None
+        if action == "delete":
+            return Op.DELETE, self._reader.key(row), None
+        if action == "update":
+            return Op.UPDATE, *self._reader.update(row)
+        raise RecordProblem(f"{excerpt(action, 40)!r} is not a change; wanted insert, delete or update")
+
+
+def _skip_space(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def _line_end(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end + 1
+
+
+def _resume(text: str, start: int, place: int) -> int:
+    """Where to go on after a record that began at ``start`` and broke at ``place``.
+
+    Broken within its first line, the next line is taken for the next record. Broken later, the record was spread over lines, and
+    what follows is searched for a line that opens a value without being indented.
+    """
+    line_end = _line_end(text, start)
+    if place < line_end:
+        return line_end
+    match = _NEXT_RECORD.search(text, line_end)
+    return match.start() if match else len(text)

@@ -1,0 +1,39 @@
+"""JSON text without loss: numbers with a fraction are Decimals, NaN and infinities are refused."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any, NoReturn
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
+
+
+DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
+"""Decodes one value; use ``raw_decode`` for a sequence of them."""
+
+_quote = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def loads(text: str) -> Any:
+    """The JSON value that ``text`` is. Raises ValueError when it is not JSON."""
+    return DECODER.decode(text)
+
+
+def dumps(value: Any) -> str:
+    """The compact JSON text of a value made of what :func:`loads` returns; Decimals keep their scale."""
+    if isinstance(value, str):
+        return _quote(value)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, Decimal)):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_quote(name)}:{dumps(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(dumps(item) for item in value) + "]"
+    raise TypeError(f"{type(value).__name__} has no JSON form here")

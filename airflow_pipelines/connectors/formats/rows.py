@@ -1,0 +1,148 @@
+"""From a record to a row: columns by name or position, NULL, DEFAULT and NOT NULL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.simplify import simplify
+
+from airflow_pipelines.connectors.formats.parsed import RecordProblem
+from airflow_pipelines.connectors.formats.values import Converter, is_null_text, json_converter, text_converter
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.sql.program import Column
+
+
+class RowReader:
+    """Reads rows of one table from parsed JSON objects, JSON arrays and lists of texts."""
+
+    def __init__(self, schema: RelationSchema, *, pandas: bool = False) -> None:
+        self.columns = schema.columns
+        self._from_json = [json_converter(column.type, pandas=pandas) for column in schema.columns]
+        self._from_text = [text_converter(column.type) for column in schema.columns]
+        self._defaults = [_Default(column, convert) for column, convert in zip(schema.columns, self._from_text, strict=True)]
+        self._places = {column.name: place for place, column in enumerate(schema.columns) if column.case_sensitive}
+        self._folded = {column.name.lower(): place for place, column in enumerate(schema.columns) if not column.case_sensitive}
+
+    @property
+    def has_defaults(self) -> bool:
+        """Whether some column has a DEFAULT."""
+        return any(column.default is not None for column in self.columns)
+
+    def place(self, name: str) -> int | None:
+        """The number of the column that ``name`` means: exactly for a quoted column, in any case for others."""
+        place = self._places.get(name)
+        return self._folded.get(name.lower()) if place is None else place
+
+    def row(self, record: Any) -> list[Any]:
+        """The whole row that a JSON object or array is. Raises RecordProblem."""
+        if isinstance(record, dict):
+            values = self._by_place(record)
+            return [
+                self._read(place, values[place], self._from_json[place]) if place in values else self._defaults[place].value()
+                for place in range(len(self.columns))
+            ]
+        return self._positional(record)
+
+    def key(self, record: Any) -> list[Any]:
+        """The row of a delete, in which columns may be missing: their DEFAULT if constant, else NULL. Raises RecordProblem."""
+        if isinstance(record, dict):
+            values = self._by_place(record)
+            return [
+                self._read(place, values[place], self._from_json[place]) if place in values else self._defaults[place].constant
+                for place in range(len(self.columns))
+            ]
+        return self._positional(record)
+
+    def update(self, record: Any) -> tuple[list[Any], list[str]]:
+        """The row of an update, NULL where nothing is given, and the names of the columns that are. Raises RecordProblem."""
+        if not isinstance(record, dict):
+            raise RecordProblem("an update must be an object that names its columns")
+        values = self._by_place(record)
+        row: list[Any] = [None] * len(self.columns)
+        for place, value in values.items():
+            row[place] = self._read(place, value, self._from_json[place])
+        return row, [self.columns[place].name for place in sorted(values)]
+
+    def text_row(self, fields: Sequence[str]) -> list[Any]:
+        """The row of a list of texts in column order; more texts than columns are ignored. Raises RecordProblem."""
+        if len(fields) < len(self.columns):
+            raise RecordProblem(f"{len(fields)} fields, but the table has {len(self.columns)} columns")
+        row = []
+        for place, column in enumerate(self.columns):
+            text = fields[place]
+            null = column.type.name not in {"VARCHAR", "CHAR"} and is_null_text(text)
+            row.append(self._read(place, None if null else text, self._from_text[place]))
+        return row
+
+    def _by_place(self, record: Mapping[str, Any]) -> dict[int, Any]:
+        values = {}
+        for name, value in record.items():
+            place = self.place(name)
+            if place is not None:
+                values[place] = value
+        return values
+
+    def _positional(self, record: Any) -> list[Any]:
+        if not isinstance(record, list):
+            raise RecordProblem("a row must be an object or an array of its columns' values")
+        if len(record) < len(self.columns):
+            raise RecordProblem(f"{len(record)} values, but the table has {len(self.columns)} columns")
+        return [self._read(place, record[place], convert) for place, convert in enumerate(self._from_json)]
+
+    def _read(self, place: int, value: Any, convert: Converter) -> Any:
+        column = self.columns[place]
+        try:
+            if value is not None:
+                # JSON text in a CSV field may itself be null.
+                value = convert(value)
+        except RecordProblem as problem:
+            raise RecordProblem(f"column {column.name!r}: {problem}") from None
+        if value is None and not column.type.nullable:
+            raise RecordProblem(f"column {column.name!r} is NOT NULL, but the value is null")
+        return value
+
+
+class _Default:
+    """What a column gets when a record does not mention it."""
+
+    def __init__(self, column: Column, from_text: Converter) -> None:
+        self.constant: Any = None
+        self._column = column
+        self._problem: str | None = None
+        if column.default is not None:
+            try:
+                self.constant = _constant(column, from_text)
+            except (RecordProblem, SqlglotError) as error:
+                self._problem = f"column {column.name!r} is missing and its DEFAULT ({column.default}) is not a constant: {error}"
+        if self.constant is None and not column.type.nullable and self._problem is None:
+            self._problem = f"column {column.name!r} is missing and NOT NULL"
+
+    def value(self) -> Any:
+        """The value; raises RecordProblem when there is none."""
+        if self._problem is not None:
+            raise RecordProblem(self._problem)
+        return self.constant
+
+
+def _constant(column: Column, from_text: Converter) -> Any:
+    """The value of a column's DEFAULT: a literal, a signed or typed one, or arithmetic on literals."""
+    tree: Any = simplify(sqlglot.parse_one(str(column.default), read="spark"), dialect="spark")
+    while isinstance(tree, (exp.Paren, exp.Cast)):
+        # The cast a typed literal stands for is repeated by the conversion to the column's type.
+        tree = tree.this
+    negative = isinstance(tree, exp.Neg)
+    if negative:
+        tree = tree.this
+    if isinstance(tree, exp.Null):
+        return None
+    if isinstance(tree, exp.Boolean):
+        return from_text("true" if tree.this else "false")
+    if isinstance(tree, exp.Literal):
+        text = tree.this if tree.is_string else format(Decimal(tree.this), "f")
+        return from_text(f"-{text}" if negative else text)
+    raise RecordProblem("only literals, and arithmetic on them, can be evaluated here")
