@@ -241,9 +241,9 @@ class _ClientBase:
 class PipelineClient(_ClientBase):
     """A client of the pipeline service. Thread-safe, and usable in forked children.
 
-    With a ``url`` (or ``AIRFLOW_PIPELINES_URL``) it talks to ``airflow-pipelines serve``. Without, the same service runs inside this
-    process over the store in ``home`` (default ``AIRFLOW_PIPELINES_HOME``, else ``~/.airflow_pipelines``): nothing to start, nothing
-    to leave running but the Spark host that pipelines run in.
+    With a ``url`` (or ``AIRFLOW_PIPELINES_URL``) it talks to ``airflow-pipelines serve``. Without, the same service runs inside
+    this process over the store in ``home`` (default ``AIRFLOW_PIPELINES_HOME``, else ``~/.airflow_pipelines``): nothing to
+    start, nothing to leave running but the Spark host that pipelines run in.
 
     Args:
         url: base URL of a service, such as ``http://pipelines:8080``.
@@ -296,7 +296,8 @@ class PipelineClient(_ClientBase):
             content: body as is, instead of ``json``.
             headers: extra headers.
             timeout_s: seconds to wait for the answer; default the client's.
-            idempotent: whether the call may be repeated when the service is busy or away (after 2, 4 and 8 seconds). Default: GETs are.
+            idempotent: whether the call may be repeated when the service is busy or away (after 2, 4 and 8 seconds). Default:
+                GETs are.
 
         Returns:
             Text for ``text/plain``, bytes for ``application/octet-stream``, None for an empty answer, else the JSON value.

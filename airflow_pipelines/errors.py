@@ -47,7 +47,8 @@ class PipelineFailedError(PipelinesError, RuntimeError):
     """The pipeline stopped, or never came up, while somebody waited for it.
 
     Attributes:
-        deployment_error: the pipeline's deployment error (``message, error_code, details``), or None when it was stopped on request.
+        deployment_error: the pipeline's deployment error (``message, error_code, details``), or None when it was stopped on
+            request.
     """
 
     def __init__(self, message: str, deployment_error: Mapping[str, Any] | None = None) -> None:

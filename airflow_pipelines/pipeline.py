@@ -18,8 +18,8 @@ from airflow_pipelines.output_handler import OutputHandler
 class Pipeline(PipelineLifecycle, PipelineInputs, PipelineQueries, PipelineCheckpoints, PipelineGetters, PipelineUnavailable):
     """A long-lived, stateful pipeline of a service.
 
-    Get one with :meth:`get`, :meth:`all` or a :class:`~airflow_pipelines.pipeline_builder.PipelineBuilder`. The object holds no state
-    that matters: every method asks the service, and any number of objects, processes and machines may use the same pipeline.
+    Get one with :meth:`get`, :meth:`all` or a :class:`~airflow_pipelines.pipeline_builder.PipelineBuilder`. The object holds no
+    state that matters: every method asks the service, and any number of objects, processes and machines may use the same pipeline.
 
     Args:
         client: the client to reach the service with.

@@ -63,8 +63,8 @@ class PipelineBuilder:
             The pipeline, stopped.
 
         Raises:
-            RuntimeError: when a pipeline of that name exists, or the program does not compile (``ProgramCompilationError``, with the
-                compiler's messages); in the second case the pipeline exists and can be modified.
+            RuntimeError: when a pipeline of that name exists, or the program does not compile (``ProgramCompilationError``, with
+                the compiler's messages); in the second case the pipeline exists and can be modified.
             PipelineAPIError: when the service refuses, such as for an invalid name.
             PipelineTimeoutError: when compiling takes too long.
         """

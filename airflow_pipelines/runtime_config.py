@@ -132,12 +132,6 @@ class RuntimeConfig:
     _others: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
     """Values read from the service that have no attribute here: kept, so that reading and writing back changes nothing."""
 
-    def __post_init__(self) -> None:
-        if isinstance(self.storage, Mapping):
-            self.storage = Storage(self.storage)
-        if isinstance(self.resources, Mapping):
-            self.resources = Resources(self.resources)
-
     @staticmethod
     def default() -> RuntimeConfig:
         """The configuration of a pipeline that asks for nothing special.
@@ -194,9 +188,9 @@ class RuntimeConfig:
         if not self.tracing_endpoint_jaeger:
             wire.pop("tracing_endpoint_jaeger", None)
         if self.storage is not None:
-            wire["storage"] = self.storage.to_dict() if isinstance(self.storage, Storage) else bool(self.storage)
+            wire["storage"] = _wire(self.storage)
         if self.resources is not None:
-            wire["resources"] = self.resources.to_dict()
+            wire["resources"] = _wire(self.resources)
         if self.fault_tolerance_model is not None or self.checkpoint_interval_secs is not None:
             model = self.fault_tolerance_model
             wire["fault_tolerance"] = {
@@ -226,6 +220,11 @@ _PLAIN = (
     "datafusion_memory_mb",
     "max_rss_mb",
 )
+
+
+def _wire(value: Storage | Resources | Mapping[str, Any] | bool) -> Any:
+    """Storage or resources in wire form, also when they were given as a plain mapping."""
+    return value.to_dict() if isinstance(value, Storage | Resources) else value
 
 
 def _either(first: Any, second: Any) -> Any:

@@ -1,8 +1,10 @@
 """What a pipeline says about itself: its statistics, those of its connectors, and the figures of its steps.
 
-Every class starts empty (all None) and is read from the wire with ``from_dict``; unknown keys are ignored, so that a newer service can
-say more.
+Every class starts empty (all None) and is read from the wire with ``from_dict``; unknown keys are ignored, so that a newer
+service can say more.
 """
+
+# ruff: noqa: RUF009 - _read() gives dataclass fields, so nothing is shared between instances
 
 from __future__ import annotations
 
@@ -96,11 +98,15 @@ class TransactionInitiators(_WireStats):
     )
 
 
+def _state(value: str) -> PipelineStatus:
+    return PipelineStatus.STOPPED if value == "Terminated" else PipelineStatus.from_str(value)
+
+
 @dataclass
 class GlobalPipelineMetrics(_WireStats):
     """Counters of a whole pipeline. Records count input rows, sizes are bytes, durations milliseconds unless named otherwise."""
 
-    state: PipelineStatus | None = _read(lambda state: _STATES.get(str(state).lower()) or PipelineStatus.from_str(str(state)))
+    state: PipelineStatus | None = _read(_state)
     bootstrap_in_progress: bool | None = None
     transaction_status: TransactionStatus | None = _read(TransactionStatus.from_str)
     transaction_id: int | None = None
@@ -132,9 +138,6 @@ class GlobalPipelineMetrics(_WireStats):
     total_initiated_steps: int | None = None
     total_completed_steps: int | None = None
     pipeline_complete: bool | None = None
-
-
-_STATES = {"terminated": PipelineStatus.STOPPED}
 
 
 @dataclass

@@ -1,12 +1,12 @@
 """The in-process transport: httpx requests answered by an ASGI app on a loop of its own, in this process.
 
-Why our own and not an existing bridge: ``httpx.ASGITransport`` gathers the whole body before it answers, so following a view or a log
-would never begin; ``httpx.WSGITransport`` over ``a2wsgi`` streams, but it has no time limits, runs no lifespan, and tells the app of a
-closed response only when the app sends its next chunk - a silent stream would keep its handler for ever. Here the app runs on one
-background event loop and a request is an :class:`_Exchange` on it: chunks flow through a bounded queue (a slow reader slows the app, as
-a socket would), httpx's read timeout holds for the head and for each chunk, and closing a response sends ``http.disconnect`` and cancels
-the handler at once. Both faces, synchronous and asynchronous, share that loop; so the app never sees the caller's loop, and a blocking
-handler never blocks a triggerer.
+Why our own and not an existing bridge: ``httpx.ASGITransport`` gathers the whole body before it answers, so following a view or
+a log would never begin; ``httpx.WSGITransport`` over ``a2wsgi`` streams, but it has no time limits, runs no lifespan, and tells
+the app of a closed response only when the app sends its next chunk - a silent stream would keep its handler for ever. Here the
+app runs on one background event loop and a request is an :class:`_Exchange` on it: chunks flow through a bounded queue (a slow
+reader slows the app, as a socket would), httpx's read timeout holds for the head and for each chunk, and closing a response
+sends ``http.disconnect`` and cancels the handler at once. Both faces, synchronous and asynchronous, share that loop; so the app
+never sees the caller's loop, and a blocking handler never blocks a triggerer.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class LocalApp:
         scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": {}}
         self._lifespan_task = asyncio.ensure_future(self.app(scope, self._lifespan_events.get, send))
         await asyncio.wait({started, self._lifespan_task}, return_when=asyncio.FIRST_COMPLETED)
-        # An app that ends or raises here without an answer does not know the lifespan protocol, which the ASGI specification allows.
+        # An app that ends or raises here without an answer does not know the lifespan protocol, which the ASGI specification
+        # allows.
         if started.done():
             started.result()
 
@@ -102,6 +103,8 @@ class _Exchange:
         self._closed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
+        self._complete = False
+        """Whether the app has sent its whole answer; what it does or raises afterwards is no concern of the caller's."""
 
     async def begin(self) -> tuple[int, list[tuple[bytes, bytes]]]:
         """Call the app and wait for the head of its answer."""
@@ -116,7 +119,7 @@ class _Exchange:
     async def next_chunk(self) -> bytes | None:
         """The next part of the body; None at its end."""
         chunk = await self._chunks.get()
-        if chunk is None and self._failure is not None:
+        if chunk is None and self._failure is not None and not self._complete:
             raise httpx.RemoteProtocolError(f"the service failed while answering: {self._failure!r}") from self._failure
         return chunk
 
@@ -135,13 +138,13 @@ class _Exchange:
         except Exception as error:
             self._failure = error
             if not self._closed.is_set():
-                logger.error("Error in the embedded service", exc_info=error)
+                logger.exception("Error in the embedded service")
             if not self._closed.is_set() and not self._head.done():
                 self._head.set_exception(httpx.RemoteProtocolError(f"the service failed: {error!r}"))
         finally:
             if self._closed.is_set():
                 self._head.cancel()
-            else:
+            elif not self._complete:
                 if not self._head.done():
                     self._head.set_exception(httpx.RemoteProtocolError("the service gave no answer"))
                 await self._chunks.put(None)
@@ -158,8 +161,12 @@ class _Exchange:
             return
         if message["type"] == "http.response.start":
             self._head.set_result((message["status"], list(message.get("headers", ()))))
-        elif message["type"] == "http.response.body" and message.get("body"):
-            await self._chunks.put(bytes(message["body"]))
+        elif message["type"] == "http.response.body":
+            if message.get("body"):
+                await self._chunks.put(bytes(message["body"]))
+            if not message.get("more_body", False):
+                self._complete = True
+                await self._chunks.put(None)
 
     def _scope(self) -> dict[str, Any]:
         url = self._request.url

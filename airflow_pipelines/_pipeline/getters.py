@@ -74,7 +74,7 @@ class PipelineGetters(PipelineBase):
         return info
 
     def program_error(self) -> Mapping[str, Any]:
-        """What the compiler had to say: ``{sql_compilation, rust_compilation, system_error}``; exit codes are 0 without an error."""
+        """What the compiler said: ``{sql_compilation, rust_compilation, system_error}``; exit codes are 0 without an error."""
         error: Mapping[str, Any] = self._field("program_error") or {}
         return error
 

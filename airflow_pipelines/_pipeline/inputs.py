@@ -266,7 +266,8 @@ class PipelineInputs(PipelineBase):
         """Whether every input has come to its end and everything received is processed and delivered.
 
         Returns:
-            True when complete. Rows sent with :meth:`input_json` or INSERT count as received; they do not keep it incomplete for ever.
+            True when complete. Rows sent with :meth:`input_json` or INSERT count as received; they do not keep it incomplete for
+            ever.
 
         Raises:
             PipelineAPIError: when the pipeline has no host.

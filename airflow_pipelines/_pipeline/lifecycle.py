@@ -21,8 +21,9 @@ LISTENER_STOP_S = 10.0
 class PipelineLifecycle(PipelineBase):
     """The calls that move a pipeline from state to state.
 
-    ``timeout_s`` is in seconds everywhere, None waits without limit, and a wait that runs out raises ``PipelineTimeoutError`` with what
-    was awaited and the last state seen. A pipeline that stops with an error while somebody waits raises ``PipelineFailedError`` at once.
+    ``timeout_s`` is in seconds everywhere, None waits without limit, and a wait that runs out raises ``PipelineTimeoutError``
+    with what was awaited and the last state seen. A pipeline that stops with an error while somebody waits raises
+    ``PipelineFailedError`` at once.
     """
 
     _listeners: list[OutputHandler]
@@ -258,8 +259,8 @@ class PipelineLifecycle(PipelineBase):
             tags: new tags; may be changed in any state.
 
         Raises:
-            PipelineAPIError: when the pipeline is not stopped (``UpdateRestrictedToStopped``), or a field cannot change while storage
-                is in use (``EditRestrictedToClearedStorage``).
+            PipelineAPIError: when the pipeline is not stopped (``UpdateRestrictedToStopped``), or a field cannot change while
+                storage is in use (``EditRestrictedToClearedStorage``).
         """
         if isinstance(runtime_config, RuntimeConfig):
             runtime_config = runtime_config.to_dict()

@@ -32,8 +32,8 @@ class PipelineQueries(PipelineBase):
             A generator of rows as dictionaries; numbers with a fraction are ``Decimal``, so that nothing is rounded.
 
         Raises:
-            PipelineAPIError: when the pipeline is neither running nor paused, the query is invalid, or reads what is not materialized;
-                also when it fails after some rows.
+            PipelineAPIError: when the pipeline is neither running nor paused, the query is invalid, or reads what is not
+                materialized; also when it fails after some rows.
         """
         names: list[str] | None = None
         with self.client.stream("GET", self._path("query"), params=self._query_params(query, "json")) as response:
@@ -41,7 +41,8 @@ class PipelineQueries(PipelineBase):
                 if not line.strip():
                     continue
                 row: dict[str, Any] = json.loads(line, parse_float=Decimal)
-                # The service reports a failure after the first row in a last line of its own; a result's rows all have the same names.
+                # The service reports a failure after the first row in a last line of its own; a result's rows all have the same
+                # names.
                 if names is not None and list(row) != names and list(row) == ["error"]:
                     raise PipelineAPIError(200, "AdHocQueryError", f"the query failed after some rows: {row['error']}", row)
                 names = list(row)
@@ -101,7 +102,8 @@ class PipelineQueries(PipelineBase):
         return str(self.client.get(self._path("query"), params=self._query_params(query, "hash"))).strip()
 
     def execute(self, query: str, wait: bool = True, timeout_s: float | None = None) -> None:
-        """Run an INSERT, DELETE or SELECT to its end and drop its result. Blocks while the pipeline is paused and rows are to change.
+        """Run an INSERT, DELETE or SELECT to its end and drop its result. Blocks while the pipeline is paused and rows are to
+        change.
 
         Args:
             query: the SQL text.
@@ -140,8 +142,8 @@ class PipelineQueries(PipelineBase):
 
         Args:
             view_name: the view, or a materialized table.
-            callback: takes the chunk (the view's columns and ``insert_delete``, +1 or -1) and its sequence number, which grows. A slow
-                callback slows the pipeline down. An error it raises ends the following, and is logged.
+            callback: takes the chunk (the view's columns and ``insert_delete``, +1 or -1) and its sequence number, which grows.
+                A slow callback slows the pipeline down. An error it raises ends the following, and is logged.
 
         Raises:
             PipelineAPIError: when there is no such view, or the pipeline has no host.

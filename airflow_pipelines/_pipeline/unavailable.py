@@ -1,5 +1,7 @@
 """The methods of the reference that this release does not have yet. Each says so by its name."""
 
+# ruff: noqa: ARG002 - the signatures are the reference's
+
 from __future__ import annotations
 
 from typing import Any, NoReturn

@@ -14,7 +14,7 @@ from airflow_pipelines.errors import PipelineTimeoutError
 T = TypeVar("T")
 
 FIRST_POLL_S = 0.05
-"""The first polls come fast, because on a warm host most waits are over in a fraction of a second; later ones at the given interval."""
+"""The first polls come fast, because on a warm host most waits are over in a moment; later ones at the given interval."""
 
 OUTAGE_S = 60.0
 """For how long a wait puts up with a service or host that does not answer."""
