@@ -38,13 +38,15 @@ class JournalHeader:
 
 @dataclass(frozen=True, slots=True)
 class JournalRecord:
-    """One committed step. ``tables`` maps each changed table to the files of its normalised delta.
+    """One committed step.
 
-    ``connectors`` holds the state (position, metrics ...) of the connectors that took part, as in a checkpoint.
+    ``tables`` maps each changed table to the manifest of its normalised delta's batch, ``inline`` to the delta's Arrow stream in
+    base 64 when it is too small to be worth a file. ``connectors`` holds the state (position, metrics ...) of the connectors that took part, as in a checkpoint.
     """
 
     step: int
-    tables: dict[str, list[str]]
+    tables: dict[str, dict[str, Any]] = field(default_factory=dict)
+    inline: dict[str, str] = field(default_factory=dict)
     connectors: dict[str, dict[str, Any]] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters)
 
@@ -59,7 +61,7 @@ class JournalContents:
 
     def files(self) -> set[str]:
         """All batch files that the records name."""
-        return {name for record in self.records for names in record.tables.values() for name in names}
+        return {name for record in self.records for batch in record.tables.values() for name in batch["files"]}
 
 
 def read_journal(folder: Path) -> JournalContents | None:
@@ -90,7 +92,7 @@ def read_journal(folder: Path) -> JournalContents | None:
         program_hash=head["program_hash"],
         initial_start_time=head["initial_start_time"],
     )
-    records = tuple(JournalRecord(item["step"], item["tables"], item["connectors"], Counters(**item["counters"])) for item in tail)
+    records = tuple(_record(item) for item in tail)
     return JournalContents(header, records, length)
 
 
@@ -142,7 +144,7 @@ class Journal:
             raise
         self.size += len(line)
         self.records += 1
-        self._files.update(name for names in record.tables.values() for name in names)
+        self._files.update(name for batch in record.tables.values() for name in batch["files"])
 
     def files(self) -> set[str]:
         """All batch files that the records name."""
@@ -151,6 +153,11 @@ class Journal:
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
+
+
+def _record(document: dict[str, Any]) -> JournalRecord:
+    counters = Counters(**document["counters"])
+    return JournalRecord(document["step"], document["tables"], document["inline"], document["connectors"], counters)
 
 
 def _encode(document: dict[str, Any]) -> bytes:

@@ -1,1 +1,1 @@
-"""TODO-room-doc host."""
+"""The host: the Spark application that runs pipelines and serves their data plane."""

@@ -1,0 +1,47 @@
+"""The host's data plane over HTTP. Only the service calls it; every request carries the host's token."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+
+from airflow_pipelines.host.fleet import Fleet
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.routers import checkpoints, connectors, deployments, query, rows
+
+
+def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None]) -> FastAPI:
+    """The application over ``fleet``.
+
+    ``token``: what callers present as bearer token. ``shut_down``: called after a shutdown request was answered.
+    """
+
+    async def authorize(request: Request) -> None:
+        given = request.headers.get("authorization", "")
+        # Compared as bytes: headers may hold what is not ASCII.
+        if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), f"Bearer {token}".encode()):
+            raise Problem(401, "InvalidHostToken", "The request does not carry this host's token.")
+
+    app = FastAPI(
+        title="Airflow Pipelines host", docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(authorize)]
+    )
+    app.state.fleet = fleet
+    app.state.shut_down = shut_down
+    for module in (deployments, rows, query, connectors, checkpoints):
+        app.include_router(module.router)
+
+    @app.exception_handler(Problem)
+    async def problem(_: Request, failure: Problem) -> JSONResponse:
+        return JSONResponse(failure.body(), failure.status)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, failure: RequestValidationError) -> JSONResponse:
+        first = failure.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        return JSONResponse(Problem(400, "InvalidParam", f"{place}: {first['msg']}").body(), 400)
+
+    return app

@@ -1,0 +1,98 @@
+"""Deciding how a program goes on from the state of an earlier one: the difference, its refusals, and what is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_pipelines.engine.compiler import CompiledProgram
+from airflow_pipelines.host.durability import ProgramIdentity
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.sql.compare import Fingerprints, compare
+from airflow_pipelines.sql.parser import parse_program
+from airflow_pipelines.sql.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapPlan:
+    """How to get from the saved program to the new one. ``diff`` is the wire's PipelineDiff."""
+
+    diff: dict[str, Any]
+    is_empty: bool
+    kept: frozenset[str]
+    """Relations whose contents and state stay."""
+    evaluated: frozenset[str]
+    """Views to evaluate from scratch."""
+    kept_connectors: frozenset[str]
+    """Connectors that go on from their positions."""
+
+
+def plan_bootstrap(saved: ProgramIdentity, new: CompiledProgram) -> BootstrapPlan:
+    """Compare the saved program with the new one. Raises Problem ``BootstrapNotAllowed`` when there is no way to go on."""
+    difference = compare(Fingerprints.from_json(saved.fingerprints), new.fingerprints)
+    wire = difference.to_wire()
+    changes = wire["program_diff"] or {}
+    fresh_tables = {*changes.get("added_tables", ()), *changes.get("modified_tables", ())}
+    fresh_views = {*changes.get("added_views", ()), *changes.get("modified_views", ())}
+    if any(changes.values()):
+        _refuse_lateness(parse_program(saved.text), new.program)
+        _refuse_lost_contents(new.program, fresh_tables, fresh_views)
+    relations = {*new.program.tables, *new.program.views}
+    fresh_connectors = {
+        *wire["added_input_connectors"],
+        *wire["modified_input_connectors"],
+        *wire["added_output_connectors"],
+        *wire["modified_output_connectors"],
+    }
+    connectors = {
+        connector.endpoint
+        for connector in new.program.connectors()
+        if connector.endpoint not in fresh_connectors and connector.relation not in fresh_tables
+    }
+    return BootstrapPlan(
+        diff=wire,
+        is_empty=difference.is_empty,
+        kept=frozenset(relations - fresh_tables - fresh_views),
+        evaluated=frozenset(fresh_views),
+        kept_connectors=frozenset(connectors),
+    )
+
+
+def describe(diff: dict[str, Any]) -> str:
+    """The difference as one readable line."""
+    parts = []
+    for group in (diff["program_diff"] or {}, diff):
+        for key, names in group.items():
+            if isinstance(names, list) and names:
+                parts.append(f"{key.replace('_', ' ')}: {', '.join(names)}")
+    return "; ".join(parts)
+
+
+def _refuse_lateness(old: Program, new: Program) -> None:
+    late = sorted(
+        {table.name for program in (old, new) for table in program.tables.values() if any(c.lateness for c in table.columns)}
+    )
+    if late:
+        raise Problem(
+            500,
+            "BootstrapNotAllowed",
+            f"A pipeline that has relations with lateness cannot be modified without losing state: {', '.join(late)}. "
+            "Clear its storage to start the changed program from scratch.",
+        )
+
+
+def _refuse_lost_contents(program: Program, fresh_tables: set[str], fresh_views: set[str]) -> None:
+    reads = {
+        (view, name)
+        for view in fresh_views
+        for name in program.views[view].reads
+        if name in program.tables and name not in fresh_tables and not program.tables[name].materialized
+    }
+    if reads:
+        listed = ", ".join(f"view {view} reads table {table}" for view, table in sorted(reads))
+        raise Problem(
+            500,
+            "BootstrapNotAllowed",
+            f"The new or modified views cannot be computed, because tables that they read are not materialized: {listed}. "
+            "Declare the tables with 'materialized' = 'true', or clear the pipeline's storage.",
+        )

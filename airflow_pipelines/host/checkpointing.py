@@ -1,0 +1,162 @@
+"""Requests for checkpoints and their copies, and what became of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from airflow_pipelines.engine.sync import RemoteCheckpoints, SyncConfig
+from airflow_pipelines.host.durability import Durability
+from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.statistics import stamp
+
+
+class CheckpointRequests:
+    """Numbers checkpoint requests of one incarnation from 0 and remembers the last success and failure."""
+
+    def __init__(self, incarnation: UUID) -> None:
+        self.incarnation = incarnation
+        self._lock = threading.Lock()
+        self._next = 0
+        self._success: int | None = None
+        self._failure: dict[str, Any] | None = None
+        self._started_at: datetime | None = None
+
+    def request(self) -> int:
+        """The number of a new request."""
+        with self._lock:
+            number = self._next
+            self._next += 1
+            return number
+
+    def started(self) -> None:
+        """A checkpoint is being written."""
+        self._started_at = datetime.now(UTC)
+
+    def succeeded(self, number: int) -> None:
+        """The request ``number`` led to a checkpoint."""
+        with self._lock:
+            self._success = number
+            self._started_at = None
+
+    def failed(self, number: int, error: str) -> None:
+        """The request ``number`` did not lead to a checkpoint."""
+        with self._lock:
+            self._failure = {"sequence_number": number, "error": error, "failed_at": stamp(datetime.now(UTC))}
+            self._started_at = None
+
+    def status(self) -> dict[str, Any]:
+        """The answer of ``GET checkpoint_status``."""
+        with self._lock:
+            return {"success": self._success, "failure": self._failure, "activity": self._activity()}
+
+    def activity(self) -> dict[str, Any]:
+        """The ``checkpoint_activity`` of the statistics."""
+        with self._lock:
+            return self._activity()
+
+    def _activity(self) -> dict[str, Any]:
+        if self._started_at is None:
+            return {"status": "idle"}
+        return {"status": "in_progress", "started_at": stamp(self._started_at)}
+
+
+class CheckpointSync:
+    """Copies checkpoints to the object store in a thread of its own, one at a time."""
+
+    def __init__(self, config: SyncConfig | None, durability: Durability, owner: str, log: PipelineLog) -> None:
+        self._config = config
+        self._durability = durability
+        self._owner = owner
+        self._log = log
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._success: UUID | None = None
+        self._periodic: UUID | None = None
+        self._failure: dict[str, Any] | None = None
+        self._last_push = time.monotonic()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a copy is being made: its files must not be garbage-collected."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def request(self) -> UUID:
+        """Start copying the newest checkpoint; return its id. Raises Problem when there is nothing to copy or nowhere to."""
+        config = self._configured()
+        newest = self._durability.checkpoints.latest_listed()
+        if newest is None:
+            raise Problem(400, "CheckpointPushError", "There is no checkpoint to sync yet: make one first.")
+        self._start(config, newest.uuid, periodic=False)
+        return newest.uuid
+
+    def push_if_due(self) -> None:
+        """Start an automatic copy when the push interval has passed and there is a checkpoint that was not copied yet."""
+        config = self._config
+        if config is None or config.push_interval_s is None or self.busy:
+            return
+        newest = self._durability.checkpoints.latest_listed()
+        if newest is None or time.monotonic() - self._last_push < config.push_interval_s:
+            return
+        if newest.uuid not in (self._success, self._periodic):
+            self._start(config, newest.uuid, periodic=True)
+
+    def status(self) -> dict[str, Any]:
+        """The answer of ``GET checkpoint/sync_status``."""
+        with self._lock:
+            return {
+                "success": None if self._success is None else str(self._success),
+                "failure": self._failure,
+                "periodic": None if self._periodic is None else str(self._periodic),
+            }
+
+    def remote(self) -> list[dict[str, str]]:
+        """The answer of ``GET checkpoints/remote``."""
+        return [{"uuid": str(uuid)} for uuid in reversed(RemoteCheckpoints(self._configured()).list())]
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait for a running copy."""
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
+    def _configured(self) -> SyncConfig:
+        if self._config is None:
+            raise Problem(
+                400,
+                "CheckpointPushError",
+                "Checkpoint sync is not configured: set storage.backend.config.sync.bucket in the runtime configuration.",
+            )
+        return self._config
+
+    def _start(self, config: SyncConfig, uuid: UUID, *, periodic: bool) -> None:
+        with self._lock:
+            previous = self._thread
+            self._last_push = time.monotonic()
+            thread = threading.Thread(
+                target=self._copy, args=(config, uuid, periodic, previous), name="checkpoint sync", daemon=True
+            )
+            self._thread = thread
+            thread.start()
+
+    def _copy(self, config: SyncConfig, uuid: UUID, periodic: bool, previous: threading.Thread | None) -> None:
+        if previous is not None:
+            previous.join()
+        try:
+            remote = RemoteCheckpoints(config)
+            remote.claim(self._owner)
+            sent = remote.push(self._durability.checkpoints, self._durability.batches, uuid)
+        except Exception as error:  # noqa: BLE001  whatever the object store raises is the answer of the status request
+            self._log.error("checkpoint %s could not be synced: %s", uuid, error)
+            with self._lock:
+                self._failure = {"uuid": str(uuid), "error": str(error)}
+            return
+        self._log.info("checkpoint %s synced to %s (%d files sent)", uuid, remote.url, sent)
+        with self._lock:
+            if periodic:
+                self._periodic = uuid
+            else:
+                self._success = uuid

@@ -1,0 +1,246 @@
+"""What a pipeline leaves on disk: its lock, batch store, checkpoints, journal and delivery mark, used in the one right order."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+
+from airflow_pipelines.engine.batch import Batch, weighted
+from airflow_pipelines.engine.checkpoint import (
+    Checkpoint,
+    CheckpointContents,
+    CheckpointInfo,
+    CheckpointStore,
+    Counters,
+)
+from airflow_pipelines.engine.durable import write_atomically
+from airflow_pipelines.engine.journal import (
+    Journal,
+    JournalContents,
+    JournalHeader,
+    JournalRecord,
+    read_journal,
+)
+from airflow_pipelines.engine.lock import StorageLock
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.storage import BatchStore
+from airflow_pipelines.engine.sync import resolve_start
+from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
+
+INLINE_BYTES = 64 << 10
+"""A table delta of at most this size goes into the journal itself: one flush instead of three."""
+JOURNAL_RECORDS = 500
+JOURNAL_BYTES = 32 << 20
+"""A journal longer than this is replaced by a recovery point, so that neither it nor a replay grows without bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramIdentity:
+    """A program as durable state names it."""
+
+    text: str
+    fingerprints: dict[str, Any]
+    hash: int
+
+
+@dataclass(frozen=True, slots=True)
+class SavedState:
+    """What an earlier incarnation left: a base (None: an empty pipeline) and the committed steps after it."""
+
+    base: Checkpoint | None
+    records: tuple[JournalRecord, ...]
+    program: ProgramIdentity
+    initial_start_time: float
+    delivered_step: int
+    """The last step whose outputs are known to have been delivered."""
+
+    @property
+    def step(self) -> int:
+        """The last committed step."""
+        if self.records:
+            return self.records[-1].step
+        return 0 if self.base is None else self.base.contents.step
+
+    @property
+    def counters(self) -> Counters:
+        """The counters after the last committed step."""
+        if self.records:
+            return self.records[-1].counters
+        return Counters() if self.base is None else self.base.contents.counters
+
+    @property
+    def connectors(self) -> dict[str, dict[str, Any]]:
+        """The state of every connector after the last committed step."""
+        states = {} if self.base is None else dict(self.base.contents.connectors)
+        for record in self.records:
+            states.update(record.connectors)
+        return states
+
+
+class Durability:
+    """The durable state of one incarnation. All writing methods are called by the runner's thread only."""
+
+    def __init__(self, folder: Path, options: RuntimeOptions) -> None:
+        """Take the folder's lock. Raises StorageLockedError or StorageUnusableError."""
+        self.options = options
+        self._temporary = None if options.storage else Path(tempfile.mkdtemp(prefix="airflow-pipelines-"))
+        self.folder = folder if self._temporary is None else self._temporary
+        self._lock = StorageLock(self.folder)
+        self.batches = BatchStore(self.folder / "batches")
+        self.checkpoints = CheckpointStore(self.folder, self.batches)
+        self._journal: Journal | None = None
+        self._base: UUID | None = None
+        self._has_checkpoint = False
+
+    def saved_state(self) -> SavedState | None:
+        """What to start from: the newest local state, else what ``sync`` says, else None for a fresh start.
+
+        Raises DamagedCheckpointError, DamagedJournalError or SyncError when there is something that cannot be used.
+        """
+        if not self.options.storage:
+            return None
+        base = self._base_checkpoint()
+        self._has_checkpoint = self.checkpoints.latest_listed() is not None
+        journal = self._applicable_journal(base)
+        self._base = None if base is None else base.uuid
+        if journal is not None and (base is not None or journal.records):
+            self._journal = Journal.reopen(self.folder, journal)
+        records = () if journal is None else journal.records
+        if base is not None:
+            contents = base.contents
+            program = ProgramIdentity(contents.program, contents.fingerprints, contents.program_hash)
+            return SavedState(base, records, program, contents.initial_start_time, self._delivered())
+        if journal is None or not records:
+            return None
+        header = journal.header
+        program = ProgramIdentity(header.program, header.fingerprints, header.program_hash)
+        return SavedState(None, records, program, header.initial_start_time, self._delivered())
+
+    @property
+    def journals(self) -> bool:
+        """Whether committed steps go to the journal: until the first checkpoint exists, and always for exactly-once."""
+        if not self.options.storage:
+            return False
+        return self.options.fault_tolerance is FaultTolerance.EXACTLY_ONCE or not self._has_checkpoint
+
+    def commit(
+        self,
+        step: int,
+        deltas: Mapping[str, Batch],
+        connectors: dict[str, dict[str, Any]],
+        counters: Counters,
+        program: ProgramIdentity,
+        initial_start_time: float,
+    ) -> None:
+        """Make a step durable where the journal is kept. When this returns, no kill can lose the step."""
+        if not self.journals:
+            return
+        if self._journal is None:
+            header = JournalHeader(self._base, program.text, program.fingerprints, program.hash, initial_start_time)
+            self._journal = Journal.create(self.folder, header)
+        tables: dict[str, dict[str, Any]] = {}
+        inline: dict[str, str] = {}
+        held = []
+        for name, delta in deltas.items():
+            if delta.rows == 0:
+                continue
+            if delta.table is not None and not delta.files and delta.table.nbytes <= INLINE_BYTES:
+                inline[name] = base64.b64encode(_to_stream(delta.table)).decode()
+            else:
+                flushed = delta.flush(self.batches)
+                held.append(flushed)
+                tables[name] = flushed.to_manifest()
+        self._journal.append(JournalRecord(step, tables, inline, connectors, counters))
+
+    @property
+    def needs_recovery_point(self) -> bool:
+        """Whether the journal has grown so long that a recovery point should replace it."""
+        journal = self._journal
+        return journal is not None and (journal.records >= JOURNAL_RECORDS or journal.size >= JOURNAL_BYTES)
+
+    def deltas_of(self, record: JournalRecord, schemas: Mapping[str, RelationSchema]) -> dict[str, Batch]:
+        """The table deltas of a journal record."""
+        deltas = {}
+        for name, manifest in record.tables.items():
+            deltas[name] = Batch.from_manifest(manifest, weighted(schemas[name].spark), self.batches)
+        for name, stream in record.inline.items():
+            table = pa.ipc.open_stream(base64.b64decode(stream)).read_all()
+            deltas[name] = Batch.in_memory(weighted(schemas[name].spark), table)
+        return deltas
+
+    def save_checkpoint(self, contents: CheckpointContents) -> CheckpointInfo:
+        """Write a listed checkpoint and let go of what it replaces."""
+        info = self.checkpoints.save(contents)
+        self._has_checkpoint = True
+        self._rebase(info.uuid)
+        return info
+
+    def save_recovery_point(self, contents: CheckpointContents) -> None:
+        """Write the unlisted recovery point in place of the journal. Only where the journal is kept."""
+        self._rebase(self.checkpoints.save_recovery_point(contents))
+
+    def mark_delivered(self, step: int, outputs: dict[str, Any]) -> None:
+        """Remember that the outputs of ``step`` and all before it have been delivered."""
+        if self.options.storage:
+            content = json.dumps({"step": step, "outputs": outputs}).encode()
+            write_atomically(self.folder / "delivered.json", content)
+
+    def collect_garbage(self) -> None:
+        """Remove checkpoints beyond the newest two and batch files that nothing names."""
+        self.checkpoints.garbage_collect(set() if self._journal is None else self._journal.files())
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+        self._lock.release()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _base_checkpoint(self) -> Checkpoint | None:
+        sync = self.options.sync
+        if sync is not None and sync.start_from_checkpoint is not None:
+            newest = self.checkpoints.latest()
+            unlisted = newest is not None and not newest.listed
+            journalled = newest is None and read_journal(self.folder) is not None
+            if sync.start_from_checkpoint == "latest" and (unlisted or journalled):
+                return newest
+            uuid = resolve_start(sync, self.checkpoints, self.batches)
+            return None if uuid is None else self.checkpoints.load(uuid)
+        return self.checkpoints.latest()
+
+    def _applicable_journal(self, base: Checkpoint | None) -> JournalContents | None:
+        journal = read_journal(self.folder)
+        if journal is None or journal.header.base != (None if base is None else base.uuid):
+            # It belongs to a base that a newer one has replaced: everything in it is part of the newer one.
+            return None
+        return journal
+
+    def _delivered(self) -> int:
+        path = self.folder / "delivered.json"
+        return int(json.loads(path.read_bytes())["step"]) if path.exists() else 0
+
+    def _rebase(self, base: UUID) -> None:
+        self._base = base
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+        # The next commit starts a new journal on this base; the old one names another base and is not read any more.
+        Journal.discard(self.folder)
+
+
+def _to_stream(table: Any) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())

@@ -1,0 +1,187 @@
+"""All inputs and outputs of one running pipeline: made from the program, restored from saved state, drained and fed by steps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from airflow_pipelines.connectors.base import InputChunk
+from airflow_pipelines.connectors.http import encode_egress
+from airflow_pipelines.connectors.registry import open_input, open_output
+from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.compiler import CompiledProgram
+from airflow_pipelines.host.inputs import ConnectorInput, InputEndpoint, check_start_after
+from airflow_pipelines.host.listeners import Listener, Listeners
+from airflow_pipelines.host.outputs import OutputEndpoint
+from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.sql.program import Connector, ConnectorDirection
+
+PIECE_ROWS = 100_000
+"""A large delta goes to its outputs in pieces of this many rows, so that it is never in memory as a whole."""
+
+
+class Endpoints:
+    """The inputs and outputs of one incarnation.
+
+    ``arrived(records, bytes)`` is called from connector threads when something came in.
+    """
+
+    def __init__(self, compiled: CompiledProgram, arrived: Callable[[int, int], None], log: PipelineLog) -> None:
+        self._compiled = compiled
+        self._log = log
+        self.listeners = Listeners()
+        self.inputs: dict[str, InputEndpoint] = {}
+        self.outputs: dict[str, OutputEndpoint] = {}
+        self._readers: dict[str, ConnectorInput] = {}
+        declared = compiled.program.connectors()
+        sources = [connector for connector in declared if connector.direction is ConnectorDirection.INPUT]
+        try:
+            check_start_after(sources)
+        except ValueError as error:
+            code, _, message = str(error).partition(": ")
+            raise Problem(400, f"ConfigError.{code}", message) from error
+        for connector in sources:
+            endpoint = InputEndpoint(connector.endpoint, connector.relation, connector)
+            endpoint.paused = bool(connector.options.get("paused", False))
+            self.inputs[endpoint.name] = endpoint
+            self._readers[endpoint.name] = ConnectorInput(endpoint, connector, self._input_opener(connector), arrived, log)
+        for connector in declared:
+            if connector.direction is ConnectorDirection.OUTPUT:
+                self.outputs[connector.endpoint] = OutputEndpoint(connector, self._output_opener(connector), log)
+
+    def restore(self, states: Mapping[str, Mapping[str, Any]], kept: frozenset[str]) -> None:
+        """Give each endpoint its saved state; connectors outside ``kept`` keep their figures but start from scratch."""
+        for name, state in states.items():
+            if state["direction"] == "output":
+                if name in self.outputs:
+                    self.outputs[name].restore(state)
+            elif name in self.inputs:
+                self.inputs[name].restore(state, same=name in kept)
+                self._readers[name].restored(was_started=not state.get("waiting", False) and name in kept)
+            elif not state["declared"] and state["table"] in self._compiled.program.tables:
+                self.pushed(name, state["table"]).restore(state, same=True)
+
+    def pushed(self, name: str, table: str) -> InputEndpoint:
+        """The endpoint of rows pushed into ``table`` under ``name``, made on first use."""
+        return self.inputs.setdefault(name, InputEndpoint(name, table))
+
+    def open_outputs(self, resumed: frozenset[str]) -> None:
+        """Open all outputs; those in ``resumed`` were written by an earlier incarnation."""
+        for name, output in self.outputs.items():
+            output.open(name in resumed)
+
+    def start_inputs(self) -> None:
+        """Start the connectors' threads; they read once the pipeline is active."""
+        for reader in self._readers.values():
+            reader.start()
+
+    def set_active(self, active: bool) -> None:
+        """Let the connectors read, or not."""
+        for reader in self._readers.values():
+            reader.set_active(active)
+
+    def set_paused(self, endpoint: str, paused: bool) -> None:
+        """Pause or start one connector."""
+        self._readers[endpoint].set_paused(paused)
+
+    @property
+    def have_work(self) -> bool:
+        """Whether a connector has something for a step."""
+        return any(reader.has_work for reader in self._readers.values())
+
+    def take(self) -> dict[InputEndpoint, list[InputChunk]]:
+        """What each connector has for the next step."""
+        taken = {reader.endpoint: reader.take() for reader in self._readers.values()}
+        return {endpoint: chunks for endpoint, chunks in taken.items() if chunks}
+
+    def release_labels(self) -> None:
+        """Start the connectors whose ``start_after`` labels have all been processed."""
+        unfinished = {
+            label
+            for reader in self._readers.values()
+            if not (reader.endpoint.figures.end_of_input and reader.drained)
+            for label in reader.labels
+        }
+        for reader in self._readers.values():
+            if reader.waiting_for_labels and not reader.start_after & unfinished:
+                reader.labels_done()
+
+    @property
+    def all_ended(self) -> bool:
+        """Whether every declared input has reached its end and has been consumed."""
+        return all(reader.endpoint.figures.end_of_input and reader.drained for reader in self._readers.values())
+
+    @property
+    def num_errors(self) -> int:
+        """Errors of all connectors."""
+        inputs = sum(e.figures.parse_errors.count + e.figures.transport_errors.count for e in list(self.inputs.values()))
+        return inputs + sum(e.figures.encode_errors.count + e.figures.transport_errors.count for e in self.outputs.values())
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """What a checkpoint keeps of all endpoints."""
+        states = {name: endpoint.to_state() for name, endpoint in list(self.inputs.items())}
+        for name, reader in self._readers.items():
+            states[name]["waiting"] = reader.waiting_for_labels
+        return {**states, **{name: output.to_state() for name, output in self.outputs.items()}}
+
+    def deliver(self, step: int, deltas: Mapping[str, Batch]) -> None:
+        """Give one step's deltas to the outputs and listeners of their relations."""
+        for relation, delta in deltas.items():
+            if delta.rows == 0:
+                continue
+            outputs = [output for output in self.outputs.values() if output.view == relation]
+            listeners = self.listeners.of(relation)
+            if not outputs and not listeners:
+                continue
+            for piece in pieces(delta):
+                for output in outputs:
+                    output.write(step, piece)
+                self.tell(relation, piece, listeners, snapshot=False)
+
+    def tell(self, relation: str, table: Any, listeners: list[Listener], *, snapshot: bool) -> None:
+        """Give rows (a pyarrow Table with ``__weight``) to listeners of a relation."""
+        schema = self._compiled.schemas[relation]
+        for listener in listeners:
+            for chunk in encode_egress(schema, table, listener.format):
+                listener.put(chunk, snapshot=snapshot)
+
+    def count_delivered(self, processed_records: int) -> None:
+        """All outputs of everything consumed so far have been delivered."""
+        for endpoint in list(self.inputs.values()):
+            endpoint.complete()
+        for output in self.outputs.values():
+            output.figures.total_processed_input_records = processed_records
+            output.figures.total_processed_steps += 1
+
+    def close(self) -> None:
+        """Stop all connectors, flush the outputs and end the listeners' streams."""
+        for reader in self._readers.values():
+            reader.close()
+        for output in self.outputs.values():
+            output.close()
+        self.listeners.close()
+
+    def _input_opener(self, connector: Connector) -> Callable[[], Any]:
+        schema = self._compiled.schemas[connector.relation]
+        return lambda: open_input(connector, schema, os.environ)
+
+    def _output_opener(self, connector: Connector) -> Callable[[], Any]:
+        schema = self._compiled.schemas[connector.relation]
+        return lambda: open_output(connector, schema)
+
+
+def pieces(batch: Batch) -> Iterator[Any]:
+    """A batch as pyarrow Tables of bounded size."""
+    if batch.table is not None or batch.store is None:
+        yield batch.to_arrow()
+        return
+    names = [field.name for field in batch.schema.fields]
+    for name in batch.files:
+        with pq.ParquetFile(batch.store.path(name)) as file:
+            for records in file.iter_batches(PIECE_ROWS, columns=names):
+                yield pa.Table.from_batches([records]).select(names)

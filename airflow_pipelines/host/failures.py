@@ -1,0 +1,46 @@
+"""What ends an incarnation, in the words of the contract."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_pipelines.engine.checkpoint import DamagedCheckpointError
+from airflow_pipelines.engine.errors import StepError
+from airflow_pipelines.engine.journal import DamagedJournalError
+from airflow_pipelines.engine.lock import StorageLockedError, StorageUnusableError
+from airflow_pipelines.engine.sync import SyncError
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.sql.errors import ProgramErrors
+
+_CODES: dict[type[Exception], str] = {
+    SyncError: "CheckpointFetchError",
+    DamagedCheckpointError: "RuntimeError.StorageError",
+    DamagedJournalError: "RuntimeError.StorageError",
+    StorageLockedError: "RuntimeError.StorageError",
+    StorageUnusableError: "RuntimeError.StorageError",
+}
+
+
+def deployment_error(failure: Exception) -> dict[str, Any]:
+    """The deployment error (``message, error_code, details``) for what ended an incarnation."""
+    return as_problem(failure).body()
+
+
+def as_problem(failure: Exception) -> Problem:
+    """The same as an answer for whoever waited on the incarnation."""
+    if isinstance(failure, Problem):
+        return failure
+    if isinstance(failure, StepError):
+        cause = f"{failure.condition}: {failure.message}"
+        where = f" in {failure.expression}" if failure.expression else ""
+        details = {"view": failure.view, "condition": failure.condition, "expression": failure.expression}
+        text = f"The step failed while evaluating {failure.view}: {cause}{where}. Nothing of the step was kept."
+        return Problem(500, "RuntimeError.WorkerPanic", text, details)
+    if isinstance(failure, ProgramErrors):
+        messages = [message.to_wire() for message in failure.messages]
+        return Problem(400, "StartFailedDueToFailedCompilation", str(failure), {"messages": messages})
+    for kind, code in _CODES.items():
+        if isinstance(failure, kind):
+            return Problem(500, code, str(failure))
+    text = f"{type(failure).__name__}: {failure}"
+    return Problem(500, "RuntimeError.WorkerPanic", f"The pipeline's worker failed: {text}")

@@ -1,0 +1,89 @@
+"""The pipelines of one host."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+from uuid import UUID
+
+from pyspark.sql import SparkSession
+
+from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.host.compile import compile_checked
+from airflow_pipelines.host.deployment import Deployment
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.registry import Registry
+from airflow_pipelines.host.runner import PipelineRunner
+from airflow_pipelines.sql.errors import ProgramErrors
+
+
+class Fleet:
+    """Runs deployments side by side in one Spark application, each with Spark sessions of its own."""
+
+    def __init__(self, spark: SparkSession, registry: Registry) -> None:
+        self._spark = spark
+        self._registry = registry
+        self._lock = threading.Lock()
+        self._compiling = threading.Lock()
+        self._runners: dict[UUID, PipelineRunner] = {}
+        self._closed = False
+
+    @property
+    def deployments(self) -> list[UUID]:
+        """The deployments that have not been taken down."""
+        with self._lock:
+            return list(self._runners)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no deployment is up."""
+        with self._lock:
+            return all(runner.ended for runner in self._runners.values())
+
+    def deploy(self, deployment: Deployment) -> PipelineRunner:
+        """Start a deployment; the same one again is no change."""
+        with self._lock:
+            if self._closed:
+                raise Problem(410, "Terminating", "The host is shutting down.")
+            known = self._runners.get(deployment.deployment_id)
+            if known is not None:
+                return known
+            runner = PipelineRunner(deployment, SparkSessions.of(self._spark), self._registry)
+            self._runners[deployment.deployment_id] = runner
+        runner.start()
+        return runner
+
+    def get(self, deployment_id: UUID) -> PipelineRunner:
+        """A deployment's runner. Raises Problem 404 when it is not here."""
+        with self._lock:
+            runner = self._runners.get(deployment_id)
+        if runner is None:
+            raise Problem(404, "UnknownDeployment", f"This host has no deployment {deployment_id}.")
+        return runner
+
+    def take_down(self, deployment_id: UUID) -> None:
+        """End a deployment at once and forget it; one that is not here is no error."""
+        with self._lock:
+            runner = self._runners.get(deployment_id)
+        if runner is None:
+            return
+        runner.take_down()
+        with self._lock:
+            self._runners.pop(deployment_id, None)
+
+    def compile(self, program_code: str) -> dict[str, Any]:
+        """The ``program_info`` of a program. Raises Problem 400 ``SqlError`` with the messages in its details."""
+        sessions = SparkSessions.of(self._spark)
+        try:
+            with self._compiling:
+                return compile_checked(program_code, sessions).info
+        except ProgramErrors as errors:
+            messages = [message.to_wire() for message in errors.messages]
+            raise Problem(400, "SqlError", str(errors), {"messages": messages}) from errors
+
+    def close(self) -> None:
+        """Take everything down."""
+        with self._lock:
+            self._closed = True
+        for deployment_id in self.deployments:
+            self.take_down(deployment_id)

@@ -1,0 +1,129 @@
+"""Listeners: readers of a view's changes over HTTP egress."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+from airflow_pipelines.connectors.http import frame_chunk
+
+KEEP_ALIVE_S = 3.0
+MAX_QUEUED = 100
+
+
+class Listener:
+    """The queue between the steps of a pipeline and one egress response.
+
+    With ``backpressure`` a full queue makes the pipeline wait; without, chunks that do not fit are dropped. The first chunk is an
+    empty one, because a client's start waits for it.
+    """
+
+    def __init__(self, view: str, format_name: str, backpressure: bool, loop: asyncio.AbstractEventLoop) -> None:
+        self.view = view
+        self.format = format_name
+        self.name = f"{view}.api-{uuid4()}"
+        self._backpressure = backpressure
+        self._loop = loop
+        self._filled = asyncio.Event()
+        self._condition = threading.Condition()
+        self._queue: deque[tuple[str, bool]] = deque()
+        self._closed = False
+        self._sequence = 0
+
+    def put(self, data: str, *, snapshot: bool) -> None:
+        """Queue one chunk's data, as :func:`encode_egress` gives it. Called by the pipeline's thread."""
+        with self._condition:
+            if len(self._queue) >= MAX_QUEUED:
+                if not self._backpressure:
+                    return
+                self._condition.wait_for(lambda: self._closed or len(self._queue) < MAX_QUEUED)
+            if self._closed:
+                return
+            self._queue.append((data, snapshot))
+        self._wake()
+
+    def close(self) -> None:
+        """No more chunks will come (or be read): the stream ends after what is queued."""
+        with self._condition:
+            self._closed = True
+            self._condition.notify_all()
+        self._wake()
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """The response body."""
+        try:
+            yield frame_chunk(self._next())
+            while True:
+                self._filled.clear()
+                with self._condition:
+                    chunks = list(self._queue)
+                    self._queue.clear()
+                    closed = self._closed
+                    self._condition.notify_all()
+                for data, snapshot in chunks:
+                    yield frame_chunk(self._next(), data, self.format, snapshot=snapshot)
+                if closed:
+                    return
+                if not chunks:
+                    try:
+                        await asyncio.wait_for(self._filled.wait(), KEEP_ALIVE_S)
+                    except TimeoutError:
+                        yield frame_chunk(self._next())
+        finally:
+            self.close()
+
+    def _next(self) -> int:
+        self._sequence += 1
+        return self._sequence - 1
+
+    def _wake(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._filled.set)
+
+
+class Listeners:
+    """All listeners of one pipeline."""
+
+    MAX = 100
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._listeners: list[Listener] = []
+        self._closed_at: float | None = None
+
+    def add(self, listener: Listener) -> None:
+        """Register a listener; one that comes after the end is closed at once."""
+        with self._lock:
+            if self._closed_at is None:
+                self._listeners.append(listener)
+                return
+        listener.close()
+
+    def remove(self, listener: Listener) -> None:
+        """Forget a listener whose client has gone."""
+        with self._lock:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+        listener.close()
+
+    @property
+    def count(self) -> int:
+        """How many listeners there are."""
+        return len(self._listeners)
+
+    def of(self, view: str) -> list[Listener]:
+        """The listeners of one view."""
+        with self._lock:
+            return [listener for listener in self._listeners if listener.view == view]
+
+    def close(self) -> None:
+        """End all streams."""
+        with self._lock:
+            self._closed_at = time.monotonic()
+            listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            listener.close()

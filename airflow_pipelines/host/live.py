@@ -1,0 +1,238 @@
+"""A pipeline that has been opened: its circuit, endpoints and durable state, and the operations that keep the three in step.
+
+All methods are called by the runner's thread, one at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from airflow_pipelines.connectors.base import InputChunk
+from airflow_pipelines.engine.batch import WEIGHT, Batch
+from airflow_pipelines.engine.changes import TableChanges
+from airflow_pipelines.engine.checkpoint import CheckpointContents, CheckpointInfo
+from airflow_pipelines.engine.circuit import Circuit, Step
+from airflow_pipelines.engine.compiler import CompiledProgram
+from airflow_pipelines.engine.figures import StepFigures
+from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.host.bootstrap import BootstrapPlan
+from airflow_pipelines.host.compile import compile_checked
+from airflow_pipelines.host.durability import Durability, ProgramIdentity, SavedState
+from airflow_pipelines.host.endpoints import Endpoints
+from airflow_pipelines.host.inputs import Consumed, InputEndpoint
+from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.statistics import PipelineFigures
+
+KEPT_FIGURES = 100
+
+
+@dataclass(eq=False, slots=True)
+class Push:
+    """Rows that a request wants in. ``accepted`` is done when they count as received, ``committed`` when a step has them.
+
+    ``endpoint`` counts them; rows of ad-hoc statements belong to none.
+    """
+
+    endpoint: InputEndpoint | None
+    changes: list[TableChanges]
+    records: int
+    size_bytes: int
+    accepted: Future[str | None] = field(default_factory=Future)
+    committed: Future[int] = field(default_factory=Future)
+
+    def fail(self, problem: Problem) -> None:
+        """Tell whoever waits."""
+        for future in (self.accepted, self.committed):
+            if not future.done():
+                future.set_exception(problem)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one step is made of: pushed rows, and chunks of connectors."""
+
+    pushes: list[Push]
+    chunks: Mapping[InputEndpoint, list[InputChunk]]
+
+    @property
+    def changes(self) -> list[TableChanges]:
+        """All changes, those of one input in order."""
+        from_connectors = [chunk.changes for chunks in self.chunks.values() for chunk in chunks if chunk.changes is not None]
+        return [*from_connectors, *(changes for push in self.pushes for changes in push.changes)]
+
+    @property
+    def records(self) -> int:
+        """Rows in it."""
+        return sum(push.records for push in self.pushes) + sum(c.records for chunks in self.chunks.values() for c in chunks)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes in it."""
+        return sum(push.size_bytes for push in self.pushes) + sum(c.size_bytes for chunks in self.chunks.values() for c in chunks)
+
+    def consumed(self) -> dict[InputEndpoint, Consumed]:
+        """What each endpoint contributes."""
+        found = {
+            endpoint: Consumed(sum(c.records for c in chunks), sum(c.size_bytes for c in chunks), chunks[-1].position)
+            for endpoint, chunks in self.chunks.items()
+        }
+        for push in self.pushes:
+            if push.endpoint is not None:
+                before = found.get(push.endpoint, Consumed(0, 0))
+                found[push.endpoint] = Consumed(before.records + push.records, before.size_bytes + push.size_bytes, before.position)
+        return found
+
+
+@dataclass(slots=True)
+class LivePipeline:
+    """The parts of one incarnation. ``identity`` is the program that runs."""
+
+    compiled: CompiledProgram
+    identity: ProgramIdentity
+    sessions: SparkSessions
+    circuit: Circuit
+    endpoints: Endpoints
+    durability: Durability
+    figures: PipelineFigures
+    log: PipelineLog
+    recent: deque[StepFigures] = field(default_factory=lambda: deque(maxlen=KEPT_FIGURES))
+
+    def step(self, taken: Taken) -> None:
+        """Run one step over what was taken: evaluate, commit, publish, deliver, count.
+
+        Raises StepError, with nothing of the step kept, when a view cannot be evaluated.
+        """
+        started = time.monotonic()
+        consumed = taken.consumed()
+        changes = taken.changes
+        if changes:
+            step = self.circuit.step(changes)
+            self._commit(step, taken, consumed)
+            self.circuit.publish(step)
+            self._count(taken, consumed, steps=1)
+            self._report_rejected(step)
+            self.recent.append(step.figures)
+            self._deliver(step.number, {**step.table_deltas, **step.view_deltas})
+        else:
+            # Only malformed rows, or nothing but the end of an input: no step, but the place in the source moves on.
+            self._count(taken, consumed, steps=0)
+        self.figures.complete()
+        self.endpoints.count_delivered(self.figures.counters().completed_records)
+        self.figures.busy(time.monotonic() - started)
+        for push in taken.pushes:
+            push.committed.set_result(self.circuit.snapshot.step)
+
+    def restore(self, saved: SavedState, plan: BootstrapPlan) -> None:
+        """Bring the circuit to the last committed step of ``saved``, keeping what ``plan`` keeps."""
+        if saved.base is None:
+            snapshot = Snapshot()
+        else:
+            snapshot = Snapshot.from_manifest(saved.base.contents.snapshot, self.durability.batches)
+        if plan.is_empty:
+            self.circuit.restore(snapshot)
+            self._replay(self.circuit, self.compiled, saved, plan.kept)
+            return
+        if saved.records:
+            # The journal was written by the old program, and its steps have to go through the old views.
+            old = compile_checked(saved.program.text, self.sessions)
+            circuit = Circuit(old, self.sessions, self.durability.batches)
+            circuit.restore(snapshot)
+            self._replay(circuit, old, saved, plan.kept)
+            snapshot = circuit.snapshot
+        self.circuit.restore(snapshot.keep(plan.kept))
+
+    def bootstrap(self, plan: BootstrapPlan, *, silent: bool) -> None:
+        """Evaluate the new and changed views and, unless ``silent``, emit their full contents."""
+        if not plan.evaluated:
+            return
+        step = self.circuit.bootstrap(set(plan.evaluated))
+        self.circuit.publish(step)
+        self.recent.append(step.figures)
+        self.figures.add(initiated_steps=1)
+        if not silent:
+            self._deliver(step.number, step.view_deltas)
+        self.figures.complete()
+        rows = sum(delta.rows for delta in step.view_deltas.values())
+        self.log.info("bootstrapped %s: %d rows", ", ".join(sorted(plan.evaluated)), rows)
+
+    def relation_contents(self, relation: str) -> Any:
+        """The rows of a relation as a pyarrow Table with ``__weight`` 1."""
+        table = self.circuit.relation(relation).toArrow()
+        return table.append_column(WEIGHT, pa.array([1] * table.num_rows, pa.int64()))
+
+    def contents(self) -> CheckpointContents:
+        """Everything as it stands after the last step, with all batches on disk."""
+        snapshot = self.circuit.snapshot.flush(self.durability.batches)
+        self.circuit.restore(snapshot)
+        return CheckpointContents(
+            program=self.identity.text,
+            fingerprints=self.identity.fingerprints,
+            program_hash=self.identity.hash,
+            step=snapshot.step,
+            snapshot=snapshot.to_manifest(),
+            files=tuple(sorted(snapshot.files())),
+            connectors=self.endpoints.states(),
+            counters=self.figures.counters(),
+            initial_start_time=self.figures.initial_start_time,
+        )
+
+    def save_checkpoint(self) -> CheckpointInfo:
+        """Write a listed checkpoint."""
+        started = time.monotonic()
+        info = self.durability.save_checkpoint(self.contents())
+        took = (time.monotonic() - started) * 1000
+        self.log.info("checkpoint %s: step %d, %d bytes, %.0f ms", info.uuid, info.steps, info.size, took)
+        return info
+
+    def save_recovery_point(self) -> None:
+        """Replace the journal by a recovery point."""
+        self.durability.save_recovery_point(self.contents())
+        self.durability.collect_garbage()
+
+    def _commit(self, step: Step, taken: Taken, consumed: Mapping[InputEndpoint, Consumed]) -> None:
+        if not any(delta.rows for delta in step.table_deltas.values()):
+            return
+        now = self.figures.counters()
+        counters = replace(
+            now,
+            processed_records=now.processed_records + taken.records,
+            processed_bytes=now.processed_bytes + taken.size_bytes,
+            initiated_steps=now.initiated_steps + 1,
+        )
+        states = {endpoint.name: endpoint.to_state(part) for endpoint, part in consumed.items()}
+        identity, figures = self.identity, self.figures
+        self.durability.commit(step.number, step.table_deltas, states, counters, identity, figures.initial_start_time)
+
+    def _count(self, taken: Taken, consumed: Mapping[InputEndpoint, Consumed], *, steps: int) -> None:
+        for endpoint, part in consumed.items():
+            endpoint.consume(part)
+        self.figures.add(processed_records=taken.records, processed_bytes=taken.size_bytes, initiated_steps=steps)
+
+    def _report_rejected(self, step: Step) -> None:
+        for rejected in step.rejected:
+            self.log.limited(f"rejected {rejected}", "step %d: %s", step.number, rejected)
+
+    def _deliver(self, number: int, deltas: Mapping[str, Batch]) -> None:
+        self.endpoints.deliver(number, deltas)
+        if self.endpoints.outputs and self.durability.journals:
+            self.durability.mark_delivered(number, {})
+
+    def _replay(self, circuit: Circuit, compiled: CompiledProgram, saved: SavedState, kept: Iterable[str]) -> None:
+        """Apply the journal. Outputs get only what they may not have got before the kill."""
+        kept = set(kept)
+        for record in saved.records:
+            step = circuit.apply(self.durability.deltas_of(record, compiled.schemas))
+            circuit.publish(step)
+            if record.step > saved.delivered_step:
+                self._deliver(record.step, {name: delta for name, delta in step.view_deltas.items() if name in kept})
+        if saved.records:
+            self.log.info("replayed %d committed steps from the journal", len(saved.records))

@@ -1,0 +1,64 @@
+"""What a host needs of a pipeline's runtime configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from airflow_pipelines.engine.sync import SyncConfig
+
+
+class FaultTolerance(StrEnum):
+    """How much a crash may cost: see the fault-tolerance models of the contract."""
+
+    NONE = "none"
+    AT_LEAST_ONCE = "at_least_once"
+    EXACTLY_ONCE = "exactly_once"
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeOptions:
+    """Typed view of a runtime configuration.
+
+    ``storage``: whether anything is kept. ``checkpoint_interval_s``: seconds between periodic checkpoints, None for none.
+    ``sync``: where checkpoints are copied to, None when not configured. ``workers``: scales the default batch size.
+    """
+
+    storage: bool = True
+    fault_tolerance: FaultTolerance = FaultTolerance.NONE
+    checkpoint_interval_s: float | None = None
+    checkpoint_during_suspend: bool = True
+    sync: SyncConfig | None = None
+    workers: int = 8
+    max_queued_records: int = 1_000_000
+
+    @classmethod
+    def from_wire(cls, config: Mapping[str, Any]) -> RuntimeOptions:
+        """Read a runtime configuration as the service hands it out. Raises SyncError or ValueError for one that makes no sense."""
+        storage = config.get("storage", True)
+        model, interval = _fault_tolerance(config.get("fault_tolerance"))
+        sync = None
+        if isinstance(storage, Mapping):
+            backend = storage.get("backend") or {}
+            wire = (backend.get("config") or {}).get("sync")
+            sync = SyncConfig.from_wire(wire) if wire else None
+        return cls(
+            storage=storage is not False and storage is not None,
+            fault_tolerance=model,
+            checkpoint_interval_s=interval if model is not FaultTolerance.NONE else None,
+            checkpoint_during_suspend=bool(config.get("checkpoint_during_suspend", True)),
+            sync=sync,
+            workers=int(config.get("workers") or 8),
+        )
+
+
+def _fault_tolerance(wire: Any) -> tuple[FaultTolerance, float | None]:
+    if isinstance(wire, str):
+        # The legacy spelling of the model that only takes checkpoints.
+        return (FaultTolerance.AT_LEAST_ONCE if wire == "latest_checkpoint" else FaultTolerance(wire)), 60.0
+    wire = wire or {}
+    model = FaultTolerance(wire.get("model") or "none")
+    interval = wire.get("checkpoint_interval_secs", 60)
+    return model, None if interval is None else min(max(float(interval), 1.0), 3600.0)

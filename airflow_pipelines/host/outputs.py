@@ -1,0 +1,86 @@
+"""Outputs of a running pipeline: each step's view deltas go to the declared connectors of the view."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from airflow_pipelines.connectors.base import ConnectorError, OutputTransport
+from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.statistics import OutputFigures
+from airflow_pipelines.sql.program import Connector
+
+
+class OutputEndpoint:
+    """One declared output of a view. A failing sink ends this output only, and is shown with it."""
+
+    def __init__(self, connector: Connector, open_transport: Callable[[], OutputTransport], log: PipelineLog) -> None:
+        self.name = connector.endpoint
+        self.view = connector.relation
+        self.connector = connector
+        self.figures = OutputFigures()
+        self.fatal_error: str | None = None
+        self._open_transport = open_transport
+        self._log = log
+        self._transport: OutputTransport | None = None
+
+    def open(self, resumed: bool) -> None:
+        """Open the sink; ``resumed`` says that it was written by an earlier incarnation of this pipeline."""
+        try:
+            self._transport = self._open_transport()
+            self._transport.open(resumed)
+        except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
+            self._fail(error)
+
+    def write(self, step: int, table: Any) -> None:
+        """Deliver one step's delta (a pyarrow Table with ``__weight``)."""
+        if self._transport is None or self.fatal_error is not None:
+            return
+        try:
+            records, size = self._transport.write(step, table)
+        except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
+            self._fail(error)
+            return
+        self.figures.transmitted_records += records
+        self.figures.transmitted_bytes += size
+
+    def close(self) -> None:
+        """Flush and close the sink."""
+        if self._transport is None:
+            return
+        try:
+            self._transport.close()
+        except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
+            self._fail(error)
+        self._transport = None
+
+    def to_state(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {"direction": "output", "view": self.view, "figures": self.figures.to_state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over the saved figures."""
+        self.figures = OutputFigures.from_state(state.get("figures", {}))
+
+    def to_wire(self, *, errors: bool = False) -> dict[str, Any]:
+        """The wire's OutputEndpointStatus."""
+        figures = self.figures
+        wire: dict[str, Any] = {
+            "endpoint_name": self.name,
+            "config": {"stream": self.view},
+            "metrics": figures.metrics(),
+            "fatal_error": self.fatal_error,
+            "health": {"status": "Healthy", "description": None}
+            if self.fatal_error is None
+            else {"status": "Unhealthy", "description": self.fatal_error},
+        }
+        if errors:
+            wire["encode_errors"] = figures.encode_errors.to_wire()
+            wire["transport_errors"] = figures.transport_errors.to_wire()
+        return wire
+
+    def _fail(self, error: Exception) -> None:
+        self.fatal_error = str(error) or type(error).__name__
+        self.figures.transport_errors.add(ConnectorError("transport", self.fatal_error))
+        self._log.error("output %s cannot go on: %s", self.name, "".join(traceback.format_exception(error)).rstrip())

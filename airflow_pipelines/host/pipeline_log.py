@@ -1,0 +1,61 @@
+"""A pipeline's log: one readable line per thing that happened, in the file that the logs endpoint follows."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from pathlib import Path
+
+_BURST = 10
+_WINDOW_S = 10.0
+
+
+class PipelineLog:
+    """Appends lines ``time level message`` (UTC) to ``path``. Safe to use from any thread."""
+
+    def __init__(self, path: str | Path, pipeline: str) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        handler = logging.FileHandler(self.path, encoding="utf-8")
+        formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s [%(name)s] %(message)s", "%Y-%m-%dT%H:%M:%S")
+        formatter.converter = time.gmtime
+        handler.setFormatter(formatter)
+        # Not from getLogger: this log belongs to one incarnation and must not be configured from elsewhere.
+        self._logger = logging.Logger(pipeline, logging.INFO)
+        self._logger.addHandler(handler)
+        self._handler = handler
+        self._lock = threading.Lock()
+        self._recent: dict[str, tuple[float, int]] = {}
+
+    def info(self, message: str, *args: object) -> None:
+        """Something normal happened."""
+        self._logger.info(message, *args)
+
+    def warning(self, message: str, *args: object) -> None:
+        """Something went wrong that the pipeline survives."""
+        self._logger.warning(message, *args)
+
+    def error(self, message: str, *args: object, exc_info: BaseException | None = None) -> None:
+        """Something went wrong that ends a connector or the incarnation."""
+        self._logger.error(message, *args, exc_info=exc_info)
+
+    def limited(self, topic: str, message: str, *args: object) -> None:
+        """A warning that may come in masses: at most ten per ``topic`` and ten seconds are written, then their number."""
+        now = time.monotonic()
+        with self._lock:
+            start, count = self._recent.get(topic, (now, 0))
+            suppressed = 0
+            if now - start > _WINDOW_S:
+                suppressed, start, count = max(0, count - _BURST), now, 0
+            self._recent[topic] = (start, count + 1)
+        if suppressed:
+            self._logger.warning("%s: %d more messages were left out", topic, suppressed)
+        if count < _BURST:
+            self._logger.warning(message, *args)
+
+    def close(self) -> None:
+        """Close the file; later lines are dropped."""
+        self._logger.removeHandler(self._handler)
+        self._logger.addHandler(logging.NullHandler())
+        self._handler.close()

@@ -1,0 +1,1 @@
+"""The host's endpoints, one module per subject."""

@@ -1,0 +1,57 @@
+"""Checkpoints and their copies."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from fastapi import APIRouter
+
+from airflow_pipelines.engine.sync import SyncError
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.routers.common import Runner
+
+router = APIRouter(prefix="/deployments/{deployment_id}")
+
+
+@router.post("/checkpoint")
+def checkpoint(runner: Runner) -> dict[str, Any]:
+    """Ask for a checkpoint; ``checkpoint_status`` says what became of it."""
+    number = runner.request_checkpoint()
+    return {"checkpoint_sequence_number": number, "incarnation_uuid": str(runner.requests.incarnation)}
+
+
+@router.get("/checkpoint_status")
+def checkpoint_status(runner: Runner, incarnation_uuid: UUID | None = None) -> dict[str, Any]:
+    """The last checkpoint request that succeeded and the last that failed."""
+    if incarnation_uuid is not None and incarnation_uuid != runner.requests.incarnation:
+        raise Problem(400, "IncarnationUuidMismatch", f"This is incarnation {runner.requests.incarnation}, not {incarnation_uuid}.")
+    return runner.requests.status()
+
+
+@router.get("/checkpoints")
+def checkpoints(runner: Runner) -> list[dict[str, Any]]:
+    """The local checkpoints, newest first."""
+    return runner.checkpoints()
+
+
+@router.get("/checkpoints/remote")
+def remote_checkpoints(runner: Runner) -> list[dict[str, str]]:
+    """The checkpoints in the object store, newest first."""
+    try:
+        return runner.sync().remote()
+    except SyncError as error:
+        raise Problem(500, "CheckpointFetchError", str(error)) from error
+
+
+@router.post("/checkpoint/sync", status_code=202)
+def sync(runner: Runner) -> dict[str, str]:
+    """Start copying the newest checkpoint to the object store."""
+    uuid = runner.sync().request()
+    return {"checkpoint_uuid": str(uuid), "incarnation_uuid": str(runner.requests.incarnation)}
+
+
+@router.get("/checkpoint/sync_status")
+def sync_status(runner: Runner) -> dict[str, Any]:
+    """The last copies that succeeded and the last that failed."""
+    return runner.sync().status()

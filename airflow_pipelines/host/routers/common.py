@@ -1,0 +1,76 @@
+"""What all routers share: finding the runner and the relation that a request is about."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Depends, Request
+
+from airflow_pipelines.host.fleet import Fleet
+from airflow_pipelines.host.inputs import InputEndpoint
+from airflow_pipelines.host.live import LivePipeline
+from airflow_pipelines.host.outputs import OutputEndpoint
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.runner import PipelineRunner
+from airflow_pipelines.sql.identifiers import canonical
+from airflow_pipelines.sql.program import Table, ViewKind
+
+
+def fleet_of(request: Request) -> Fleet:
+    """The host's fleet."""
+    fleet: Fleet = request.app.state.fleet
+    return fleet
+
+
+def runner_of(request: Request, deployment_id: UUID) -> PipelineRunner:
+    """The runner of the deployment in the path."""
+    return fleet_of(request).get(deployment_id)
+
+
+HostFleet = Annotated[Fleet, Depends(fleet_of)]
+Runner = Annotated[PipelineRunner, Depends(runner_of)]
+
+
+def table_of(live: LivePipeline, name: str) -> Table:
+    """A table by its name in a URL. Raises Problem 404."""
+    table = live.compiled.program.tables.get(canonical(name))
+    if table is None:
+        known = ", ".join(sorted(live.compiled.program.tables)) or "none"
+        raise Problem(404, "ConfigError.UnknownInputStream", f"There is no table {name}; tables: {known}.")
+    return table
+
+
+def listenable(live: LivePipeline, name: str) -> str:
+    """The canonical name of a view, or of a materialized table. Raises Problem 404."""
+    relation = canonical(name)
+    program = live.compiled.program
+    view = program.views.get(relation)
+    if view is not None and view.kind is not ViewKind.LOCAL:
+        return relation
+    if relation in program.tables and program.tables[relation].materialized:
+        return relation
+    known = sorted(view.name for view in program.views.values() if view.kind is not ViewKind.LOCAL)
+    raise Problem(
+        404, "ConfigError.UnknownOutputStream", f"There is no view or materialized table {name}; views: {', '.join(known) or 'none'}."
+    )
+
+
+def input_endpoint(live: LivePipeline, table: str, connector: str) -> InputEndpoint:
+    """A table's input by its connector name. Raises Problem 404."""
+    relation = canonical(table)
+    endpoint = live.endpoints.inputs.get(f"{relation}.{connector}")
+    if endpoint is None or endpoint.table != relation:
+        known = ", ".join(sorted(e.name for e in live.endpoints.inputs.values() if e.table == relation)) or "none"
+        raise Problem(404, "UnknownInputEndpoint", f"The table {table} has no connector {connector}; its connectors: {known}.")
+    return endpoint
+
+
+def output_endpoint(live: LivePipeline, view: str, connector: str) -> OutputEndpoint:
+    """A view's output by its connector name. Raises Problem 404."""
+    relation = canonical(view)
+    endpoint = live.endpoints.outputs.get(f"{relation}.{connector}")
+    if endpoint is None or endpoint.view != relation:
+        known = ", ".join(sorted(e.name for e in live.endpoints.outputs.values() if e.view == relation)) or "none"
+        raise Problem(404, "UnknownOutputEndpoint", f"The view {view} has no connector {connector}; its connectors: {known}.")
+    return endpoint

@@ -1,0 +1,94 @@
+"""Health, compiling, and the life of deployments."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from fastapi import APIRouter, BackgroundTasks, Request
+from pydantic import BaseModel
+
+from airflow_pipelines.host.deployment import Deployment
+from airflow_pipelines.host.routers.common import HostFleet, Runner
+
+router = APIRouter()
+
+
+class CompileRequest(BaseModel):
+    """A program to compile. The user-defined functions are for other engines and are not read."""
+
+    program_code: str
+    udf_rust: str = ""
+    udf_toml: str = ""
+
+
+@router.get("/health")
+def health(fleet: HostFleet) -> dict[str, Any]:
+    """Whether the host answers, and what it runs."""
+    return {"status": "healthy", "deployments": [str(deployment_id) for deployment_id in fleet.deployments]}
+
+
+@router.post("/shutdown", status_code=202)
+def shutdown(request: Request, background: BackgroundTasks) -> str:
+    """Take everything down and end the process."""
+    background.add_task(request.app.state.shut_down)
+    return "The host is shutting down"
+
+
+@router.post("/compile")
+def compile_program(fleet: HostFleet, body: CompileRequest) -> dict[str, Any]:
+    """Compile a program without running it."""
+    return {"program_info": fleet.compile(body.program_code)}
+
+
+@router.post("/deployments", status_code=202)
+def deploy(fleet: HostFleet, deployment: Deployment) -> dict[str, str]:
+    """Start a deployment; its progress is in the registry's transitions."""
+    fleet.deploy(deployment)
+    return {"deployment_id": str(deployment.deployment_id)}
+
+
+@router.delete("/deployments/{deployment_id}")
+def take_down(fleet: HostFleet, deployment_id: UUID) -> None:
+    """End a deployment now, without a checkpoint."""
+    fleet.take_down(deployment_id)
+
+
+@router.post("/deployments/{deployment_id}/pause", status_code=202)
+def pause(runner: Runner) -> str:
+    """Stop taking inputs after the step in progress."""
+    runner.pause()
+    return "Pipeline is pausing"
+
+
+@router.post("/deployments/{deployment_id}/resume", status_code=202)
+def resume(runner: Runner) -> str:
+    """Take inputs again."""
+    runner.resume()
+    return "Pipeline is resuming"
+
+
+@router.post("/deployments/{deployment_id}/approve")
+def approve(runner: Runner, silent_bootstrap: bool = False) -> str:
+    """Let a deployment that awaits approval go on; answers when it has left that state."""
+    runner.approve(silent=silent_bootstrap)
+    return "Pipeline changes approved"
+
+
+@router.post("/deployments/{deployment_id}/suspend", status_code=202)
+def suspend(runner: Runner) -> str:
+    """Checkpoint, then end the deployment."""
+    runner.suspend()
+    return "Pipeline is suspending"
+
+
+@router.get("/deployments/{deployment_id}/stats")
+def stats(runner: Runner, include_connector_errors: bool = False) -> dict[str, Any]:
+    """The pipeline's and its connectors' counters."""
+    return runner.stats(errors=include_connector_errors)
+
+
+@router.get("/deployments/{deployment_id}/steps")
+def steps(runner: Runner) -> list[dict[str, Any]]:
+    """Figures of the newest steps, oldest first."""
+    return runner.recent_steps()

@@ -1,0 +1,542 @@
+"""One incarnation of a pipeline: a thread that brings it up, runs its steps and takes it down."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.exc import OperationalError
+
+from airflow_pipelines.engine.changes import TableChanges
+from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.compiler import CompiledProgram
+from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.host.bootstrap import BootstrapPlan, describe, plan_bootstrap
+from airflow_pipelines.host.checkpointing import CheckpointRequests, CheckpointSync
+from airflow_pipelines.host.compile import compile_checked
+from airflow_pipelines.host.deployment import Deployment, RuntimeStatus, RuntimeTransition
+from airflow_pipelines.host.durability import Durability, ProgramIdentity, SavedState
+from airflow_pipelines.host.endpoints import Endpoints
+from airflow_pipelines.host.failures import as_problem
+from airflow_pipelines.host.inputs import STEP_RECORDS, InputEndpoint
+from airflow_pipelines.host.listeners import Listener
+from airflow_pipelines.host.live import LivePipeline, Push, Taken
+from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
+from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.registry import Registry
+from airflow_pipelines.host.statistics import PipelineFigures
+from airflow_pipelines.host.tokens import CompletionToken
+from airflow_pipelines.sql.compare import program_hash
+
+RECORD_ATTEMPTS = 8
+_WAITING = {
+    RuntimeStatus.INITIALIZING: ("Initializing", "is still initializing"),
+    RuntimeStatus.AWAITING_APPROVAL: ("AwaitingApproval", "awaits the approval of its program changes"),
+    RuntimeStatus.REPLAYING: ("RestoreInProgress", "is replaying its journal"),
+    RuntimeStatus.BOOTSTRAPPING: ("BootstrapInProgress", "is bootstrapping its changed views"),
+    RuntimeStatus.SUSPENDED: ("Suspended", "is suspended"),
+}
+
+
+class TakenDown(Exception):
+    """The incarnation was told to end at once."""
+
+
+class SuspendedEarly(Exception):
+    """The incarnation was told to suspend before it served; what is saved stays as it is."""
+
+
+class PipelineRunner:
+    """Runs one deployment. The public methods may be called from any thread; everything that changes state happens in its own."""
+
+    def __init__(self, deployment: Deployment, sessions: SparkSessions, registry: Registry) -> None:
+        self.deployment = deployment
+        self.log = PipelineLog(deployment.log_path, deployment.pipeline_name)
+        self.figures = PipelineFigures(deployment.deployment_id, Path(deployment.storage))
+        self.requests = CheckpointRequests(deployment.deployment_id)
+        self._sessions = sessions
+        self._registry = registry
+        self._condition = threading.Condition()
+        self._status: RuntimeStatus | None = None
+        self._desired = RuntimeStatus.PAUSED if deployment.initial == "paused" else RuntimeStatus.RUNNING
+        self._silent = deployment.silent_bootstrap
+        self._approved = False
+        self._stopping = False
+        self._closing = False
+        self._ended = False
+        self._in_step: list[Push] = []
+        self._listed: list[dict[str, Any]] | None = None
+        self._accepted: deque[Push] = deque()
+        self._blocked: deque[Push] = deque()
+        self._tasks: deque[Callable[[], None]] = deque()
+        self._live: LivePipeline | None = None
+        self._endpoints: Endpoints | None = None
+        self._durability: Durability | None = None
+        self._sync: CheckpointSync | None = None
+        self._options = RuntimeOptions()
+        self._last_checkpoint = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name=f"pipeline {deployment.pipeline_name}", daemon=True)
+
+    # --- control -------------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Bring the pipeline up; returns at once."""
+        self._thread.start()
+
+    def take_down(self, timeout_s: float = 30.0) -> bool:
+        """End the incarnation without a checkpoint. Returns whether it has ended within ``timeout_s`` seconds."""
+        with self._condition:
+            self._stopping = True
+            self._condition.notify_all()
+        if self._endpoints is not None:
+            # A listener that does not read must not hold the pipeline up.
+            self._endpoints.listeners.close()
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def pause(self) -> None:
+        """Stop taking inputs after the step in progress."""
+        self._want(RuntimeStatus.PAUSED)
+
+    def resume(self) -> None:
+        """Take inputs again."""
+        self._want(RuntimeStatus.RUNNING)
+
+    def suspend(self) -> None:
+        """End the incarnation with a checkpoint."""
+        self._want(RuntimeStatus.SUSPENDED)
+
+    def approve(self, *, silent: bool, timeout_s: float = 60.0) -> None:
+        """Let a pipeline that awaits approval go on; returns when it has left that state. Else does nothing."""
+        with self._condition:
+            if self._status is not RuntimeStatus.AWAITING_APPROVAL:
+                return
+            self._silent = silent
+            self._approved = True
+            self._condition.notify_all()
+            self._condition.wait_for(lambda: self._status is not RuntimeStatus.AWAITING_APPROVAL, timeout_s)
+
+    @property
+    def status(self) -> RuntimeStatus | None:
+        """The status recorded last."""
+        return self._status
+
+    @property
+    def ended(self) -> bool:
+        """Whether the incarnation is over and has let go of everything."""
+        return self._ended
+
+    def join(self, timeout_s: float | None = None) -> None:
+        """Wait for the end of the incarnation."""
+        self._thread.join(timeout_s)
+
+    # --- what requests use ---------------------------------------------------------------------------------------------------
+
+    def serving(self) -> LivePipeline:
+        """The running pipeline. Raises Problem 503 or 410 when it is in another phase."""
+        status = self._status
+        if self._ended or self._stopping or status is RuntimeStatus.STOPPED:
+            raise self._terminating()
+        if status in (RuntimeStatus.RUNNING, RuntimeStatus.PAUSED) and self._live is not None:
+            return self._live
+        code, text = _WAITING.get(status or RuntimeStatus.INITIALIZING, _WAITING[RuntimeStatus.INITIALIZING])
+        raise Problem(503, code, f"The pipeline {self.deployment.pipeline_name} {text}; try again when it is running.")
+
+    def push(
+        self, changes: list[TableChanges], records: int, size_bytes: int, *, force: bool, endpoint: InputEndpoint | None = None
+    ) -> Push:
+        """Hand rows to the next step. While the pipeline is paused they wait, unless ``force``."""
+        self.serving()
+        push = Push(endpoint, changes, records, size_bytes)
+        with self._condition:
+            if self._stopping or self._closing:
+                raise self._terminating()
+            if force or self._desired is RuntimeStatus.RUNNING:
+                self._accept(push)
+            else:
+                self._blocked.append(push)
+            self._condition.notify_all()
+        return push
+
+    def token(self, endpoint: InputEndpoint) -> str:
+        """A completion token for everything that ``endpoint`` has received so far."""
+        return CompletionToken(self.deployment.deployment_id, endpoint.name, endpoint.figures.total_records).encode()
+
+    def completion(self, text: str) -> dict[str, Any]:
+        """The answer of ``GET completion_status``. Raises Problem 400 or 410."""
+        token = CompletionToken.decode(text)
+        if token.incarnation != self.deployment.deployment_id:
+            raise Problem(410, "PipelineRestarted", "The token was made by an earlier run of the pipeline; make a new one.")
+        live = self.serving()
+        endpoint = live.endpoints.inputs.get(token.endpoint)
+        if endpoint is None:
+            raise Problem(410, "UnknownEndpointInCompletionToken", f"There is no connector {token.endpoint} (any more).")
+        done = endpoint.figures.completed_records >= token.records
+        return {"status": "complete" if done else "inprogress", "step": live.circuit.snapshot.step if done else None}
+
+    def request_checkpoint(self) -> int:
+        """Ask for a checkpoint between two steps; return the request's number. Raises Problem when storage is off."""
+        live = self.serving()
+        self._require_storage()
+        number = self.requests.request()
+        self._submit(lambda: self._requested_checkpoint(live, number))
+        return number
+
+    def checkpoints(self) -> list[dict[str, Any]]:
+        """The listed checkpoints, newest first."""
+        return [] if self._durability is None else [info.to_wire() for info in self._durability.checkpoints.listed()]
+
+    def sync(self) -> CheckpointSync:
+        """The copies of checkpoints. Raises Problem when the pipeline is not there yet."""
+        self.serving()
+        if self._sync is None:
+            raise self._terminating()
+        return self._sync
+
+    def listen(self, listener: Listener, *, send_snapshot: bool) -> None:
+        """Attach a listener between two steps, with the relation's contents first when asked for."""
+        live = self.serving()
+        if not send_snapshot:
+            # Deltas of the steps from now on need no consistent cut.
+            live.endpoints.listeners.add(listener)
+            return
+
+        def attach() -> None:
+            live.endpoints.tell(listener.view, live.relation_contents(listener.view), [listener], snapshot=True)
+            live.endpoints.listeners.add(listener)
+
+        self._submit(attach).result()
+
+    def recent_steps(self) -> list[dict[str, Any]]:
+        """Figures of the newest steps, oldest first."""
+        return [figures.to_wire() for figures in list(self.serving().recent)]
+
+    def stats(self, *, errors: bool = False) -> dict[str, Any]:
+        """The answer of ``GET stats``."""
+        endpoints = self.serving().endpoints
+        counters = self.figures.counters()
+        complete = endpoints.all_ended and counters.completed_records == counters.input_records
+        state = "Running" if self._status is RuntimeStatus.RUNNING else "Paused"
+        suspend_error = None if self._options.storage else {"Permanent": ["StorageRequired"]}
+        return {
+            "global_metrics": self.figures.to_wire(state=state, bootstrapping=False, pipeline_complete=complete),
+            "inputs": [endpoint.to_wire(errors=errors) for endpoint in list(endpoints.inputs.values())],
+            "outputs": [endpoint.to_wire(errors=errors) for endpoint in list(endpoints.outputs.values())],
+            "suspend_error": suspend_error,
+            "checkpoint_activity": self.requests.activity(),
+            "permanent_checkpoint_errors": None if suspend_error is None else suspend_error["Permanent"],
+        }
+
+    # --- the thread ----------------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        final: RuntimeStatus | None = None
+        problem: Problem | None = None
+        try:
+            self.log.info("starting incarnation %s", self.deployment.deployment_id)
+            self._record(RuntimeStatus.INITIALIZING)
+            self._serve(self._open())
+            final = RuntimeStatus.SUSPENDED
+        except SuspendedEarly:
+            final = RuntimeStatus.SUSPENDED
+        except TakenDown:
+            self.log.info("stopped without a checkpoint")
+        except Exception as failure:
+            if not self._stopping:
+                problem = as_problem(failure)
+                final = RuntimeStatus.STOPPED
+                unexpected = problem is not failure and problem.error_code == "RuntimeError.WorkerPanic"
+                self.log.error("%s: %s", problem.error_code, problem.message, exc_info=failure if unexpected else None)
+        try:
+            self._close(problem)
+            if final is not None:
+                self._record(final, error=None if problem is None else problem.body(), checkpoints=self._listed)
+        finally:
+            self.log.close()
+            with self._condition:
+                self._ended = True
+                self._condition.notify_all()
+
+    def _open(self) -> LivePipeline:
+        deployment = self.deployment
+        self._options = RuntimeOptions.from_wire(deployment.runtime_config)
+        durability = self._durability = Durability(Path(deployment.storage), self._options)
+        self._sync = CheckpointSync(self._options.sync, durability, f"pipeline-{deployment.pipeline_id}", self.log)
+        compiled = compile_checked(deployment.program_code, self._sessions)
+        saved = durability.saved_state()
+        live = self._build(compiled, durability)
+        if saved is None:
+            self.log.info("nothing saved: starting from scratch")
+            live.endpoints.open_outputs(frozenset())
+        else:
+            self._resume(live, saved, plan_bootstrap(saved.program, compiled))
+        self._check()
+        live.endpoints.start_inputs()
+        return live
+
+    def _build(self, compiled: CompiledProgram, durability: Durability) -> LivePipeline:
+        self._endpoints = Endpoints(compiled, self._arrived, self.log)
+        fingerprints = compiled.fingerprints
+        self._live = LivePipeline(
+            compiled=compiled,
+            identity=ProgramIdentity(self.deployment.program_code, fingerprints.to_json(), program_hash(fingerprints)),
+            sessions=self._sessions,
+            circuit=Circuit(compiled, self._sessions, durability.batches),
+            endpoints=self._endpoints,
+            durability=durability,
+            figures=self.figures,
+            log=self.log,
+        )
+        return self._live
+
+    def _resume(self, live: LivePipeline, saved: SavedState, plan: BootstrapPlan) -> None:
+        base = "the recovery point" if saved.base is None or not saved.base.listed else f"checkpoint {saved.base.uuid}"
+        self.log.info("going on from %s: step %d, %d processed records", base, saved.step, saved.counters.processed_records)
+        if not plan.is_empty:
+            self.log.info("the program has changed: %s", describe(plan.diff))
+            self._decide(plan)
+        self.figures.restore(saved.counters, saved.initial_start_time)
+        live.endpoints.restore(saved.connectors, plan.kept_connectors)
+        live.endpoints.open_outputs(plan.kept_connectors & saved.connectors.keys())
+        if saved.records and self._options.fault_tolerance is FaultTolerance.EXACTLY_ONCE:
+            self._record(RuntimeStatus.REPLAYING)
+        live.restore(saved, plan)
+        self._check()
+        if not plan.is_empty:
+            self._record(RuntimeStatus.BOOTSTRAPPING)
+            live.bootstrap(plan, silent=self._silent)
+        if live.durability.journals and (saved.records or not plan.is_empty):
+            live.save_recovery_point()
+
+    def _decide(self, plan: BootstrapPlan) -> None:
+        policy = self.deployment.bootstrap_policy
+        if policy == "reject":
+            raise Problem(
+                409,
+                "BootstrapRejected",
+                f"The program differs from the one of the checkpoint, and the bootstrap policy is 'reject': {describe(plan.diff)}. "
+                "Undo the changes, or start with another policy.",
+                plan.diff,
+            )
+        if policy != "await_approval":
+            return
+        self._record(RuntimeStatus.AWAITING_APPROVAL, details={"approval_diff": plan.diff, **self._connector_stats()})
+        with self._condition:
+            self._condition.wait_for(lambda: self._approved or self._stopping or self._desired is RuntimeStatus.SUSPENDED)
+        self._check()
+        if not self._approved:
+            self.log.info("suspended before the changes were approved")
+            raise SuspendedEarly
+        self.log.info("the changes were approved")
+
+    def _serve(self, live: LivePipeline) -> None:
+        """Run until told to suspend. Raises TakenDown when told to end at once."""
+        self._last_checkpoint = time.monotonic()
+        while True:
+            with self._condition:
+                self._condition.wait_for(lambda: self._has_work(live), self._until_next_checkpoint())
+                tasks = list(self._tasks)
+                self._tasks.clear()
+                desired = self._desired
+            self._check()
+            if desired is RuntimeStatus.SUSPENDED:
+                self._suspend(live)
+                return
+            if desired is not self._status:
+                self._switch(live, desired)
+            for task in tasks:
+                task()
+            taken = self._take(live)
+            if taken.pushes or taken.chunks:
+                live.step(taken)
+                live.endpoints.release_labels()
+                if live.durability.needs_recovery_point and not self._options.checkpoint_interval_s:
+                    live.save_recovery_point()
+            self._periodic(live)
+
+    def _has_work(self, live: LivePipeline) -> bool:
+        if self._stopping or self._desired is not self._status or self._tasks or self._accepted:
+            return True
+        return self._status is RuntimeStatus.RUNNING and live.endpoints.have_work
+
+    def _take(self, live: LivePipeline) -> Taken:
+        pushes: list[Push] = []
+        records = 0
+        with self._condition:
+            # Requests that wait at the same time share a step.
+            while self._accepted and records <= STEP_RECORDS:
+                pushes.append(self._accepted.popleft())
+                records += pushes[-1].records
+        self._in_step = pushes
+        chunks = live.endpoints.take() if self._status is RuntimeStatus.RUNNING else {}
+        return Taken(pushes, chunks)
+
+    def _switch(self, live: LivePipeline, desired: RuntimeStatus) -> None:
+        running = desired is RuntimeStatus.RUNNING
+        live.endpoints.release_labels()
+        live.endpoints.set_active(running)
+        self._record(desired, details=self._connector_stats())
+        if running:
+            with self._condition:
+                while self._blocked:
+                    self._accept(self._blocked.popleft())
+
+    def _suspend(self, live: LivePipeline) -> None:
+        live.endpoints.set_active(False)
+        if not self._options.storage:
+            self._require_storage()
+        if self._options.checkpoint_during_suspend:
+            self._checkpoint(live)
+
+    def _requested_checkpoint(self, live: LivePipeline, number: int) -> None:
+        self.requests.started()
+        try:
+            self._checkpoint(live)
+        except Exception as error:
+            self.log.error("checkpoint %d failed: %s", number, error, exc_info=error)
+            self.requests.failed(number, f"{type(error).__name__}: {error}")
+            return
+        self.requests.succeeded(number)
+
+    def _checkpoint(self, live: LivePipeline) -> None:
+        live.save_checkpoint()
+        self._last_checkpoint = time.monotonic()
+        if self._sync is not None and not self._sync.busy:
+            live.durability.collect_garbage()
+        self._listed = self.checkpoints()
+        if self._status is not None and self._desired is not RuntimeStatus.SUSPENDED:
+            self._record(self._status, details=self._connector_stats(), checkpoints=self._listed)
+
+    def _until_next_checkpoint(self) -> float | None:
+        waits = []
+        if self._options.checkpoint_interval_s is not None and self._options.storage:
+            waits.append(self._last_checkpoint + self._options.checkpoint_interval_s - time.monotonic())
+        if self._options.sync is not None and self._options.sync.push_interval_s is not None:
+            waits.append(self._options.sync.push_interval_s)
+        return max(min(waits), 0.05) if waits else None
+
+    def _periodic(self, live: LivePipeline) -> None:
+        interval = self._options.checkpoint_interval_s
+        if interval is not None and self._options.storage and time.monotonic() - self._last_checkpoint >= interval:
+            newest = live.durability.checkpoints.latest_listed()
+            if newest is None or newest.steps != live.circuit.snapshot.step:
+                self._requested_checkpoint(live, self.requests.request())
+            self._last_checkpoint = time.monotonic()
+        if self._sync is not None:
+            self._sync.push_if_due()
+
+    def _close(self, problem: Problem | None) -> None:
+        """Let go of everything: connectors, waiting requests, the storage folder."""
+        with self._condition:
+            self._closing = True
+            waiting = [*self._in_step, *self._accepted, *self._blocked]
+            self._accepted.clear()
+            self._blocked.clear()
+            self._tasks.clear()
+        for push in waiting:
+            push.fail(problem or self._terminating())
+        if self._endpoints is not None:
+            self._endpoints.close()
+        if self._sync is not None and not self._stopping:
+            self._sync.wait(timeout_s=600)
+        if self._durability is not None:
+            self._durability.close()
+
+    # --- helpers -------------------------------------------------------------------------------------------------------------
+
+    def _want(self, desired: RuntimeStatus) -> None:
+        with self._condition:
+            if self._desired is not RuntimeStatus.SUSPENDED:
+                self._desired = desired
+            self._condition.notify_all()
+
+    def _check(self) -> None:
+        if self._stopping:
+            raise TakenDown
+
+    def _arrived(self, records: int, size_bytes: int) -> None:
+        self.figures.add(input_records=records, input_bytes=size_bytes)
+        with self._condition:
+            self._condition.notify_all()
+
+    def _accept(self, push: Push) -> None:
+        self.figures.add(input_records=push.records, input_bytes=push.size_bytes)
+        token = None
+        if push.endpoint is not None:
+            push.endpoint.received(push.records, push.size_bytes)
+            token = self.token(push.endpoint)
+        self._accepted.append(push)
+        push.accepted.set_result(token)
+
+    def _submit(self, task: Callable[[], None]) -> Future[None]:
+        """Run ``task`` in the runner's thread between two steps; its failure goes to whoever waits for the result."""
+        done: Future[None] = Future()
+
+        def run() -> None:
+            try:
+                task()
+            except Exception as error:  # noqa: BLE001  belongs to the request
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
+        with self._condition:
+            if self._stopping or self._closing:
+                raise self._terminating()
+            self._tasks.append(run)
+            self._condition.notify_all()
+        return done
+
+    def _connector_stats(self) -> dict[str, Any]:
+        return {"connector_stats": {"num_errors": 0 if self._endpoints is None else self._endpoints.num_errors}}
+
+    def _record(
+        self,
+        status: RuntimeStatus,
+        *,
+        details: dict[str, Any] | None = None,
+        error: dict[str, Any] | None = None,
+        checkpoints: list[dict[str, Any]] | None = None,
+    ) -> None:
+        transition = RuntimeTransition(
+            deployment_id=self.deployment.deployment_id,
+            status=status,
+            desired=self._desired,
+            details=details,
+            error=error,
+            checkpoints=checkpoints,
+        )
+        for attempt in range(RECORD_ATTEMPTS):
+            try:
+                self._registry.record(transition)
+                break
+            except OperationalError as failure:
+                # Another process may hold the store's database for a moment.
+                if attempt == RECORD_ATTEMPTS - 1:
+                    raise
+                self.log.limited("store", "the store is busy (%s); trying again", failure.__class__.__name__)
+                time.sleep(0.05 * 2**attempt)
+        with self._condition:
+            changed = status is not self._status
+            self._status = status
+            self._condition.notify_all()
+        if changed:
+            self.log.info("now %s", status.value)
+
+    def _require_storage(self) -> None:
+        if not self._options.storage:
+            raise Problem(
+                400,
+                "StorageRequired",
+                "Checkpoints and a graceful stop need storage, which is switched off for this pipeline ('storage': false). "
+                "Stop it with force, or switch storage on.",
+            )
+
+    def _terminating(self) -> Problem:
+        return Problem(410, "Terminating", f"The pipeline {self.deployment.pipeline_name} is being stopped.")

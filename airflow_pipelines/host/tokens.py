@@ -1,0 +1,35 @@
+"""Completion tokens: "everything this connector had received when the token was made"."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from uuid import UUID
+
+from airflow_pipelines.host.problems import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionToken:
+    """The first ``records`` records received by ``endpoint`` in incarnation ``incarnation``."""
+
+    incarnation: UUID
+    endpoint: str
+    records: int
+
+    def encode(self) -> str:
+        """The token as text."""
+        payload = {"u": str(self.incarnation), "e": self.endpoint, "c": self.records}
+        return base64.b64encode(json.dumps(payload, separators=(",", ":")).encode()).decode()
+
+    @classmethod
+    def decode(cls, text: str) -> CompletionToken:
+        """Read a token. Raises a 400 Problem when it is malformed."""
+        try:
+            # A "+" that was not escaped in a URL arrives as a space.
+            payload = json.loads(base64.b64decode(text.replace(" ", "+"), validate=True))
+            return cls(UUID(payload["u"]), str(payload["e"]), int(payload["c"]))
+        except (binascii.Error, ValueError, KeyError, TypeError) as error:
+            raise Problem(400, "InvalidParam", f"{text!r} is not a completion token: {error}") from error
