@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 from airflow_pipelines.client import AsyncPipelineClient, PipelineClient, path_of
-from airflow_pipelines.enums import BootstrapPolicy, CheckpointStatus, PipelineStatus
+from airflow_pipelines.enums import BootstrapPolicy, PipelineStatus
 from airflow_pipelines.errors import (
     PipelineAPIError,
     PipelinesError,
@@ -299,25 +299,17 @@ class PipelineHook(BaseHook):
             raise PipelinesError(f"Pipeline {name!r} shows no change to approve; its status is {self.status(name).name}")
         return diff
 
-    def checkpoint(self, name: str, *, timeout_s: float | None = None, poll_interval_s: float = 0.5) -> dict[str, Any]:
+    def checkpoint(self, name: str, *, timeout_s: float | None = None) -> dict[str, Any]:
         """Take a checkpoint and wait for it.
 
         Returns:
             The checkpoint's entry in the list of checkpoints, with its ``sequence``.
 
         Raises:
-            PipelinesError: the checkpoint failed; the message says why.
+            PipelineFailedError: the checkpoint failed, or the pipeline stopped; the message says why.
             PipelineTimeoutError: it did not finish in time.
         """
-        pipeline = self.pipeline(name)
-        sequence = pipeline.checkpoint(wait=False)
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        while (status := pipeline.checkpoint_status(sequence)) is CheckpointStatus.InProgress:
-            if deadline is not None and time.monotonic() > deadline:
-                raise PipelineTimeoutError(f"checkpoint {sequence} of pipeline {name!r} is still in progress after {timeout_s:g} s")
-            time.sleep(poll_interval_s)
-        if status is CheckpointStatus.Failure:
-            raise PipelinesError(f"checkpoint {sequence} of pipeline {name!r} failed: {status.get_error()}")
+        sequence = self.pipeline(name).checkpoint(wait=True, timeout_s=timeout_s)
         return {"sequence": sequence, **self.newest_checkpoint(name)}
 
     def newest_checkpoint(self, name: str) -> dict[str, Any]:
@@ -372,19 +364,6 @@ class PipelineHook(BaseHook):
         answer: Any = self.get_conn().request("GET", path_of("pipelines", name, "steps"))
         steps: Sequence[dict[str, Any]] = answer["steps"] if isinstance(answer, Mapping) else answer
         return list(steps)
-
-    def table_columns(self, name: str, table: str) -> list[str]:
-        """The names of a table's columns, in order.
-
-        Raises:
-            ValueError: there is no such table; the message lists the tables there are.
-        """
-        info = (self.descriptor(name, "all") or {}).get("program_info") or {}
-        tables = {relation["name"]: relation for relation in (info.get("schema") or {}).get("inputs") or ()}
-        found = tables.get(table[1:-1] if table.startswith('"') else table.lower())
-        if found is None:
-            raise ValueError(f"pipeline {name!r} has no table {table!r}; its tables: {', '.join(tables) or 'none'}")
-        return [field["name"] for field in found["fields"]]
 
     def _builder(self, name: str, sql: str, description: str, runtime_config: Mapping[str, Any] | None) -> Any:
         from airflow_pipelines.pipeline_builder import PipelineBuilder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -54,10 +55,12 @@ class ApprovePipelineOperator(WaitingPipelineOperator):
         diff = waiting_diff(self.hook, self.pipeline_name, self.timeout)
         if diff is not None:
             self.log.info("Approving on pipeline %s:\n%s", self.pipeline_name, diff_text(diff))
-            if self.expected_diff and self.expected_diff != diff:
+            # A template gives text, an XComArg the object.
+            expected = json.loads(self.expected_diff) if isinstance(self.expected_diff, str) else self.expected_diff
+            if expected and expected != diff:
                 raise AirflowFailException(
                     f"The change that waits on pipeline {self.pipeline_name!r} is not the expected one. It is:\n{diff_text(diff)}\n"
-                    f"Expected was:\n{diff_text(self.expected_diff)}"
+                    f"Expected was:\n{diff_text(expected)}"
                 )
             self.hook.approve(self.pipeline_name)
         else:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset
 
+from airflow_pipelines.errors import PipelineFailedError
 from airflow_pipelines.operators.base import PipelineOperator
 
 if TYPE_CHECKING:
@@ -28,7 +31,8 @@ class CheckpointPipelineOperator(PipelineOperator):
 
     def act(self, context: Context) -> dict[str, Any]:
         """Take it."""
-        checkpoint = self.hook.checkpoint(self.pipeline_name, timeout_s=self.timeout)
+        with _worth_a_retry():
+            checkpoint = self.hook.checkpoint(self.pipeline_name, timeout_s=self.timeout)
         result = {
             "pipeline": self.pipeline_name,
             "checkpoint": checkpoint.get("uuid"),
@@ -57,5 +61,17 @@ class SyncCheckpointOperator(PipelineOperator):
 
     def act(self, context: Context) -> dict[str, Any]:
         """Copy it."""
-        uuid = self.hook.sync_checkpoint(self.pipeline_name, timeout_s=self.timeout)
+        with _worth_a_retry():
+            uuid = self.hook.sync_checkpoint(self.pipeline_name, timeout_s=self.timeout)
         return {"pipeline": self.pipeline_name, "checkpoint": str(uuid)}
+
+
+@contextmanager
+def _worth_a_retry() -> Iterator[None]:
+    """A full disk or an object store that is away passes, so a failure of a pipeline that lives on is worth another try."""
+    try:
+        yield
+    except PipelineFailedError as error:
+        if error.deployment_error is None:
+            raise RuntimeError(str(error)) from error
+        raise

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
@@ -88,31 +86,37 @@ class IngestFileOperator(PipelineOperator):
             raise AirflowFailException(f"{path}: unknown suffix {path.suffix!r}; known: {', '.join(_FORMATS)}")
         if not path.is_file():
             raise AirflowFailException(f"{path}: there is no such file on this worker")
-        body = path.read_bytes()
         params: dict[str, Any] = {"format": kind}
         if kind == "csv":
-            body = self._without_header(path, body.decode("utf-8-sig"))
+            params["headers"] = True
         elif kind == "json":
             params |= {"update_format": "raw", "array": path.suffix.lower() == ".json"}
-        token = self.hook.ingest(self.pipeline_name, self.table, body, params)
+        token = self.hook.ingest(self.pipeline_name, self.table, path.read_bytes(), params)
         return {"pipeline": self.pipeline_name, "table": self.table, "token": token}
 
-    def _without_header(self, path: Path, text: str) -> bytes:
-        """The lines in the order of the table's columns, as the ingress endpoint takes them."""
-        reader = csv.DictReader(io.StringIO(text, newline=""))
-        columns = self.hook.table_columns(self.pipeline_name, self.table)
-        present = {name.strip().lower(): name for name in reader.fieldnames or ()}
-        missing = [name for name in columns if name.lower() not in present]
-        if missing:
-            raise AirflowFailException(
-                f"{path}: its header has no {', '.join(missing)}; it has {', '.join(present) or 'nothing'}, "
-                f"table {self.table!r} has {', '.join(columns)}"
-            )
-        out = io.StringIO(newline="")
-        writer = csv.writer(out, lineterminator="\n")
-        for row in reader:
-            writer.writerow([row[present[name.lower()]] for name in columns])
-        return out.getvalue().encode()
+
+class CompletionTokenOperator(PipelineOperator):
+    """Makes a token that completes when everything an input connector has received by now is processed and delivered.
+
+    A connector that has not opened its source yet has received nothing, so its token is complete at once: to wait for the end of a
+    file, use PipelineCompletionSensor. XCom: ``{"pipeline", "table", "connector", "token"}``.
+
+    Args:
+        table: the table; an unquoted name is not case-sensitive.
+        connector: the connector's name.
+    """
+
+    template_fields: Sequence[str] = (*PipelineOperator.template_fields, "table", "connector")
+
+    def __init__(self, *, table: str, connector: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+        self.connector = connector
+
+    def act(self, context: Context) -> dict[str, Any]:
+        """Make it."""
+        token = self.hook.completion_token(self.pipeline_name, self.table, self.connector)
+        return {"pipeline": self.pipeline_name, "table": self.table, "connector": self.connector, "token": token}
 
 
 class QueryPipelineOperator(PipelineOperator):
