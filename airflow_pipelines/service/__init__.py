@@ -1,1 +1,1 @@
-"""TODO-room-doc service."""
+"""The control plane: pipeline records, the lifecycle state machine, deployment, the REST API. Knows no Spark."""

@@ -1,0 +1,42 @@
+"""Compiles a pipeline's program on the shared host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.service.hosts import Hosts, problem_of
+from airflow_pipelines.service.records import PipelineRecord
+
+COMPILE_TIMEOUT_S = 110.0
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What compiling gave: the contract's program_info, or the messages that say what is wrong."""
+
+    program_info: dict[str, Any] | None
+    messages: list[dict[str, Any]]
+
+
+def compile_on(hosts: Hosts, host: HostRecord, record: PipelineRecord) -> Compiled:
+    """Compile ``record``'s program on ``host``.
+
+    Raises :class:`Problem` when the compiler itself fails and HostUnreachable when it died.
+    """
+    return compile_text(hosts, host, record.program_code, record.udf_rust, record.udf_toml)
+
+
+def compile_text(hosts: Hosts, host: HostRecord, program_code: str, udf_rust: str = "", udf_toml: str = "") -> Compiled:
+    """Compile a program that need not belong to a pipeline."""
+    body = {"program_code": program_code, "udf_rust": udf_rust, "udf_toml": udf_toml}
+    response = hosts.call(host, "POST", "/compile", json=body, timeout_s=COMPILE_TIMEOUT_S)
+    if response.is_success:
+        answer = response.json()
+        return Compiled(answer["program_info"], answer.get("messages") or [])
+    problem: Problem = problem_of(response)
+    if problem.error_code == "SqlError":
+        return Compiled(None, problem.details["messages"])
+    raise problem

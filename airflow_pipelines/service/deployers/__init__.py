@@ -1,0 +1,1 @@
+"""Where incarnations run: on the store's one shared host, or each on a host of its own."""

@@ -1,0 +1,111 @@
+"""The seam between the service and whatever starts hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import UUID
+
+from airflow_pipelines.host.deployment import Deployment
+from airflow_pipelines.host.registry import HostRecord
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitRequest:
+    """One spark-submit of a host.
+
+    ``master`` is the Spark master (None: the submitter's own choice), ``conf`` Spark properties, ``script`` the Python file and
+    ``arguments`` its arguments. ``environment`` holds what must not be seen on a command line, such as the database's URL.
+    """
+
+    host_id: UUID
+    kind: str
+    app_name: str
+    script: Path
+    arguments: tuple[str, ...]
+    master: str | None
+    conf: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
+    log_path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedProcess:
+    """What a submitter knows about what it started: the process and its machine, when they are known at all."""
+
+    pid: int | None = None
+    machine: str | None = None
+
+
+class SubmitError(Exception):
+    """A host could not be submitted; the message says why and what to do."""
+
+
+class Submitter(Protocol):
+    """Starts a host so that it outlives this process, and returns at once.
+
+    A host that cannot be killed from here ends by itself when its row in the registry is ended.
+    """
+
+    def submit(self, request: SubmitRequest) -> SubmittedProcess:
+        """Start the host, or raise :class:`SubmitError`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DedicatedHosts:
+    """A way of one's own to submit dedicated hosts.
+
+    ``name`` stands for it in the store, so that only services which know it deploy with it: let it say the connection it uses.
+    ``master`` is the Spark master, or None when the submitter knows it.
+    """
+
+    name: str
+    submitter: Submitter
+    master: str | None = None
+
+
+class Deployer(Protocol):
+    """Places incarnations on hosts. Every method may be called again by another process after a crash, so each is idempotent."""
+
+    def place(self) -> UUID | None:
+        """The host for a new incarnation, or None while it is not there yet. Raises :class:`SubmitError`."""
+        ...
+
+    def deploy(self, host_id: UUID, deployment: Deployment) -> None:
+        """Start the incarnation on its host. Raises :class:`SubmitError` or a host's error."""
+        ...
+
+    def take_down(self, host: HostRecord, deployment_id: UUID) -> bool:
+        """End the incarnation at once; True when it is certainly gone, False to be asked again."""
+        ...
+
+    def release(self, host: HostRecord, deployment_id: UUID) -> bool:
+        """Clean up after an incarnation that suspended itself; True when it is certainly gone, False to be asked again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Deployers:
+    """The deployers a service can use, by name, and the one that new incarnations get.
+
+    The name is stored with a start, so that another service process leaves an incarnation alone that it cannot deploy.
+    """
+
+    by_name: Mapping[str, Deployer]
+    default: str
+
+    def get(self, name: str | None) -> Deployer | None:
+        """The deployer called ``name``, or None when this process has none."""
+        return None if name is None else self.by_name.get(name)
+
+    def of_kind(self, kind: str) -> Deployer:
+        """A deployer that can take down what runs on a host of ``kind``, whoever deployed it."""
+        return self.by_name.get(kind) or self.by_name[self.default]
+
+
+def spark_resources(runtime_config: Mapping[str, Any]) -> dict[str, Any]:
+    """``runtime_config.resources``, never None."""
+    return dict(runtime_config.get("resources") or {})

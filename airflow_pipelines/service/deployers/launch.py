@@ -1,0 +1,105 @@
+"""Writes a host's row and has it submitted: what the shared and the dedicated deployer have in common."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+from sqlalchemy import Engine, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+from uuid6 import uuid7
+
+from airflow_pipelines.host.deployment import Deployment
+from airflow_pipelines.host.registry import HostRecord, HostRow, Registry
+from airflow_pipelines.service import processes
+from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess, Submitter
+from airflow_pipelines.settings import PREFIX, Settings
+
+HOST_SCRIPT = Path(__file__).resolve().parents[2] / "host" / "submit.py"
+"""The Python file that spark-submit runs."""
+
+
+class Launcher:
+    """Submits hosts of one store."""
+
+    def __init__(self, settings: Settings, engine: Engine, submitter: Submitter) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._registry = Registry(engine)
+        self._submitter = submitter
+
+    def launch(
+        self,
+        kind: str,
+        *,
+        host_id: UUID | None = None,
+        deployment: Deployment | None = None,
+        master: str | None,
+        conf: Mapping[str, str],
+    ) -> UUID:
+        """Submit a host and return its id. Launching the same ``host_id`` twice submits it once.
+
+        Raises :class:`SubmitError`; the row is ended then, so that nobody waits for the host.
+        """
+        host_id = host_id or uuid7()
+        log_path = self._settings.logs / f"host-{host_id}.log"
+        row = HostRecord(
+            host_id=host_id,
+            kind=kind,
+            deployment_id=None if deployment is None else deployment.deployment_id,
+            deployment=None if deployment is None else deployment.model_dump(mode="json"),
+            url=None,
+            token=secrets.token_urlsafe(32),
+            pid=None,
+            machine=None,
+            log_path=str(log_path),
+            submitted_at=datetime.now(UTC),
+            heartbeat=None,
+            ended_at=None,
+        )
+        try:
+            self._registry.submit(row)
+        except IntegrityError:
+            return host_id
+        try:
+            process = self._submitter.submit(self._request(row, deployment, master, conf))
+        except SubmitError:
+            self._registry.end(host_id)
+            raise
+        self._note_process(host_id, process)
+        return host_id
+
+    def _request(
+        self, row: HostRecord, deployment: Deployment | None, master: str | None, conf: Mapping[str, str]
+    ) -> SubmitRequest:
+        settings = self._settings
+        name = "shared host" if deployment is None else deployment.pipeline_name
+        return SubmitRequest(
+            host_id=row.host_id,
+            kind=row.kind,
+            app_name=f"airflow-pipelines {name}",
+            script=HOST_SCRIPT,
+            arguments=("--host-id", str(row.host_id)),
+            master=master,
+            conf=dict(conf),
+            environment={
+                f"{PREFIX}DATABASE_URL": settings.database_url,
+                f"{PREFIX}HOME": str(settings.home),
+                f"{PREFIX}STORAGE": str(settings.storage),
+                f"{PREFIX}HOST_ADDRESS": settings.host_address,
+            },
+            log_path=Path(row.log_path),
+        )
+
+    def _note_process(self, host_id: UUID, process: SubmittedProcess) -> None:
+        """Remember the process until the host registers its own, so that a host that dies before that is noticed."""
+        if process.pid is None and process.machine is None:
+            # Started elsewhere by somebody who cannot name the process: it counts as started.
+            process = SubmittedProcess(pid=None, machine="elsewhere")
+        with Session(self._engine) as session, session.begin():
+            statement = update(HostRow).where(HostRow.host_id == host_id, HostRow.heartbeat.is_(None))
+            session.execute(statement.values(pid=process.pid, machine=process.machine or processes.this_machine()))

@@ -1,0 +1,95 @@
+"""One warm local host per store, for many small pipelines and for all compiling."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from airflow_pipelines.host.deployment import Deployment
+from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.service.deployers.base import SubmitError
+from airflow_pipelines.service.deployers.launch import Launcher
+from airflow_pipelines.service.hosts import Hosts, HostState, HostUnreachable, problem_of
+from airflow_pipelines.service.leases import Leases
+from airflow_pipelines.settings import Settings
+
+KIND = "shared"
+LEASE = "start the shared host"
+
+
+class SharedDeployer:
+    """Finds the store's shared host, or has one started."""
+
+    def __init__(self, settings: Settings, hosts: Hosts, leases: Leases, launcher: Launcher) -> None:
+        self._settings = settings
+        self._hosts = hosts
+        self._leases = leases
+        self._launcher = launcher
+
+    def host(self) -> HostRecord | None:
+        """The shared host when it is up. When there is none, one is started, and None is the answer until it is up.
+
+        Raises :class:`SubmitError` when the host cannot be started or died while it started.
+        """
+        found, starting = self._find()
+        if found is not None or starting:
+            return found
+        with self._leases.held(LEASE) as got:
+            if not got:
+                return None
+            found, starting = self._find()
+            if found is None and not starting:
+                conf = {"spark.driver.memory": self._settings.driver_memory}
+                self._launcher.launch(KIND, master=self._settings.master, conf=conf)
+            return found
+
+    def place(self) -> UUID | None:
+        """The shared host, once it is up."""
+        host = self.host()
+        return None if host is None else host.host_id
+
+    def deploy(self, host_id: UUID, deployment: Deployment) -> None:
+        """Hand the incarnation to the host; handing it over again does no harm."""
+        host = self._hosts.registry.get(host_id)
+        if host is None:
+            raise HostUnreachable("its row is gone from the store")
+        response = self._hosts.call(host, "POST", "/deployments", json=deployment.model_dump(mode="json"))
+        if not response.is_success:
+            raise problem_of(response)
+
+    def take_down(self, host: HostRecord, deployment_id: UUID) -> bool:
+        """Have the host drop the incarnation. It is gone when the host says so or is gone itself."""
+        if self._hosts.is_gone(host):
+            return True
+        try:
+            response = self._hosts.call(host, "DELETE", f"/deployments/{deployment_id}")
+        except HostUnreachable:
+            return False
+        if response.is_success or response.status_code == 404:
+            return True
+        raise problem_of(response)
+
+    def release(self, host: HostRecord, deployment_id: UUID) -> bool:
+        """Have the host forget an incarnation that ended."""
+        return self.take_down(host, deployment_id)
+
+    def _find(self) -> tuple[HostRecord | None, bool]:
+        """The host that is up, and whether one is starting. Lost ones are ended on the way."""
+        starting = False
+        failure: SubmitError | None = None
+        for host in self._hosts.registry.live_hosts(KIND):
+            health = self._hosts.health(host)
+            if health.state is HostState.UP:
+                return host, False
+            if health.state is HostState.STARTING:
+                starting = True
+                continue
+            # Killed too, if it merely hangs: it must not go on with what others will take over.
+            self._hosts.end(host)
+            if host.heartbeat is None and host.machine is not None:
+                lines = "\n".join(self._hosts.last_lines(host.host_id))
+                failure = SubmitError(
+                    f"The shared host ended while it was starting ({health.reason}). The last lines of its log:\n{lines}"
+                )
+        if failure is not None and not starting:
+            raise failure
+        return None, starting

@@ -1,0 +1,74 @@
+"""spark-submit on this machine, detached, with this Python."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from airflow_pipelines.service import processes
+from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess
+
+PACKAGE_ROOT = Path(__file__).resolve().parents[3]
+"""The folder that must be on PYTHONPATH for ``airflow_pipelines`` to be importable."""
+
+
+class LocalSubmitter:
+    """Runs the spark-submit of the installed PySpark in a session of its own, its output going to the host's log."""
+
+    def submit(self, request: SubmitRequest) -> SubmittedProcess:
+        """Start the host; it outlives this process."""
+        command = submit_command(request, spark_home())
+        try:
+            request.log_path.parent.mkdir(parents=True, exist_ok=True)
+            with request.log_path.open("ab") as log:
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=submit_environment(request, spark_home()),
+                    cwd=request.log_path.parent,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise SubmitError(
+                f"spark-submit could not be started ({error.filename or command[0]}: {error.strerror or error})"
+            ) from error
+        # Without anybody waiting for it, a host that ended would stay a zombie as long as this process lives.
+        threading.Thread(target=process.wait, name=f"reaper-{process.pid}", daemon=True).start()
+        return SubmittedProcess(pid=process.pid, machine=processes.this_machine())
+
+
+def spark_home() -> Path:
+    """The folder of the installed PySpark, without importing it."""
+    spec = importlib.util.find_spec("pyspark")
+    for location in (spec.submodule_search_locations or []) if spec else []:
+        if (Path(location) / "bin" / "spark-submit").is_file():
+            return Path(location)
+    raise SubmitError(f"PySpark is not installed for {sys.executable}: install airflow-pipelines with its requirements")
+
+
+def submit_command(request: SubmitRequest, home: Path) -> list[str]:
+    """The command line; it holds nothing secret."""
+    command = [str(home / "bin" / "spark-submit"), "--name", request.app_name]
+    if request.master is not None:
+        command += ["--master", request.master]
+    for key, value in sorted(request.conf.items()):
+        command += ["--conf", f"{key}={value}"]
+    return [*command, str(request.script), *request.arguments]
+
+
+def submit_environment(request: SubmitRequest, home: Path) -> dict[str, str]:
+    """This process's environment, with the Python, the Spark and the package that run here."""
+    environment = {**os.environ, **request.environment}
+    # Spark's own scripts look for python3 on the path and would otherwise find another environment's.
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    environment["SPARK_HOME"] = str(home)
+    environment["PYSPARK_PYTHON"] = environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    paths = [str(PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment["PYTHONPATH"] = os.pathsep.join(paths)
+    return environment

@@ -1,0 +1,267 @@
+"""What may be changed about a pipeline and when: checks of names and metadata, and the rules of the editable fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.service import configs, errors, lifecycle
+from airflow_pipelines.service.records import PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
+
+NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_]*)?[A-Za-z0-9]")
+TAG = re.compile(r"[a-zA-Z0-9 ._/|\\:=-]+")
+MAX_NAME, MAX_DESCRIPTION, MAX_TAG, MAX_TAGS = 63, 300, 50, 50
+
+FIELDS: Final = (
+    "name", "description", "tags", "program_code", "udf_rust", "udf_toml", "program_config", "runtime_config",
+)  # fmt: skip
+"""The fields a body may hold."""
+
+NEEDS_CLEARED_STORAGE: Final = (
+    ("workers",), ("hosts",), ("fault_tolerance",), ("resources", "storage_mb_max"), ("resources", "namespace"),
+    ("resources", "storage_class"), ("clock_timezone_offset",),
+)  # fmt: skip
+"""Paths in runtime_config that what is stored depends on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """The fields of a body that are to be set, already checked; None leaves a field as it is."""
+
+    name: str | None = None
+    description: str | None = None
+    tags: tuple[str, ...] | None = None
+    program_code: str | None = None
+    udf_rust: str | None = None
+    udf_toml: str | None = None
+    program_config: dict[str, Any] | None = None
+    runtime_config: dict[str, Any] | None = None
+
+
+def parse_edit(body: Any, platform_version: str) -> Edit:
+    """Check a PATCH body; missing and null fields stay as they are."""
+    values = _fields(body)
+    return Edit(
+        name=None if values.get("name") is None else check_name(values["name"]),
+        description=None if values.get("description") is None else _description(values["description"]),
+        tags=None if values.get("tags") is None else _tags(values["tags"]),
+        program_code=_text(values, "program_code"),
+        udf_rust=_text(values, "udf_rust"),
+        udf_toml=_text(values, "udf_toml"),
+        program_config=_optional(values.get("program_config"), lambda value: configs.program_config(value, platform_version)),
+        runtime_config=_optional(values.get("runtime_config"), configs.runtime_config),
+    )
+
+
+def parse_full(body: Any, platform_version: str, default_name: str | None = None) -> Edit:
+    """Check a POST or PUT body: the program is required, missing optional fields get their defaults."""
+    values = _fields(body)
+    name = values.get("name", default_name)
+    if name is None:
+        raise errors.invalid_param("The field 'name' is missing")
+    if values.get("program_code") is None:
+        raise errors.invalid_param("The field 'program_code' is missing: give the program's SQL text (it may be empty)")
+    return Edit(
+        name=check_name(name),
+        description=_description(values.get("description") or ""),
+        tags=_tags(values.get("tags") or []),
+        program_code=_text(values, "program_code"),
+        udf_rust=_text(values, "udf_rust") or "",
+        udf_toml=_text(values, "udf_toml") or "",
+        program_config=configs.program_config(values.get("program_config"), platform_version),
+        runtime_config=configs.runtime_config(values.get("runtime_config")),
+    )
+
+
+def new_record(edit: Edit, pipeline_id: UUID, platform_version: str, now: datetime) -> PipelineRecord:
+    """A pipeline that has just been created from :func:`parse_full`."""
+    return PipelineRecord(
+        id=pipeline_id,
+        name=edit.name or "",
+        description=edit.description or "",
+        tags=edit.tags or (),
+        created_at=now,
+        revision=1,
+        version=1,
+        program_version=1,
+        refresh_version=1,
+        platform_version=platform_version,
+        runtime_config=edit.runtime_config or {},
+        program_code=edit.program_code or "",
+        udf_rust=edit.udf_rust or "",
+        udf_toml=edit.udf_toml or "",
+        program_config=edit.program_config or {},
+        program_status=ProgramStatus.PENDING,
+        program_status_since=now,
+        program_error=None,
+        program_info=None,
+        deployment_error=None,
+        storage_status=StorageStatus.CLEARED,
+        storage_status_details=None,
+        deployment_resources_status=ResourcesStatus.STOPPED,
+        deployment_resources_status_details=None,
+        deployment_resources_status_since=now,
+        deployment_resources_desired_status=ResourcesStatus.STOPPED,
+        deployment_resources_desired_status_since=now,
+        deployment_runtime_status=None,
+        deployment_runtime_status_details=None,
+        deployment_runtime_status_since=None,
+        deployment_runtime_desired_status=None,
+        deployment_runtime_desired_status_since=None,
+        deployment_initial=None,
+        deployment_id=None,
+        bootstrap_policy=None,
+        silent_bootstrap=None,
+        concurrent_bootstrap=None,
+        deployer=None,
+        host_id=None,
+        deployment_config=None,
+        provisioning_since=None,
+        compile_claimed_at=None,
+        consumed_sequence=0,
+    )
+
+
+def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: datetime) -> PipelineRecord:
+    """The record with ``edit`` applied, or the Problem that forbids it. What changes nothing moves no counter."""
+    core = {
+        field: value
+        for field in ("name", "program_code", "udf_rust", "udf_toml", "program_config", "runtime_config")
+        if (value := getattr(edit, field)) is not None and value != getattr(record, field)
+    }
+    if edit.description is not None:
+        record = replace(record, description=edit.description)
+    if edit.tags is not None:
+        record = replace(record, tags=edit.tags)
+    # A compiler that failed for reasons of its own is worth another try when the program is given again.
+    retry = edit.program_code is not None and record.program_status is ProgramStatus.SYSTEM_ERROR and record.fully_stopped
+    if not core:
+        return lifecycle.reset_program(record, now) if retry else record
+    if not record.fully_stopped:
+        names = ", ".join(f"`{name}`" for name in sorted(core))
+        raise errors.restricted(
+            "UpdateRestrictedToStopped",
+            record,
+            f"{names} cannot be changed",
+            "Stop it first; description and tags can be changed any time",
+        )
+    _check_storage(record, core)
+    code_like = bool(core.keys() & {"program_code", "udf_rust", "udf_toml", "program_config"})
+    code_like = code_like or record.platform_version != platform_version
+    record = replace(
+        record, **core, platform_version=platform_version, version=record.version + 1, refresh_version=record.refresh_version + 1
+    )
+    if code_like:
+        record = replace(lifecycle.reset_program(record, now), program_version=record.program_version + 1)
+    return lifecycle.reset_program(record, now) if retry else record
+
+
+def update_runtime(record: PipelineRecord, platform_version: str, now: datetime) -> PipelineRecord:
+    """Move the pipeline to this release's runtime: compile again if that is another one."""
+    if not record.fully_stopped:
+        raise errors.restricted("UpdateRestrictedToStopped", record, "Its runtime cannot be updated", "Stop it first")
+    if record.platform_version == platform_version:
+        return record
+    return replace(
+        lifecycle.reset_program(record, now),
+        platform_version=platform_version,
+        version=record.version + 1,
+        program_version=record.program_version + 1,
+        refresh_version=record.refresh_version + 1,
+    )
+
+
+def check_name(name: Any) -> str:
+    """A pipeline's name, or the Problem with it."""
+    if not isinstance(name, str):
+        raise errors.invalid_param("The field 'name' must be a string")
+    if not name:
+        raise Problem(400, "EmptyName", "A pipeline's name must not be empty")
+    if len(name) > MAX_NAME:
+        raise Problem(400, "TooLongName", f"A pipeline's name has at most {MAX_NAME} characters, this one has {len(name)}")
+    if not NAME.fullmatch(name):
+        raise Problem(
+            400,
+            "NameDoesNotMatchPattern",
+            f"'{name}' is no pipeline name: use letters, digits, '-' and '_', beginning and ending with a letter or digit",
+            {"name": name, "pattern": f"^{NAME.pattern}$"},
+        )
+    return name
+
+
+def _fields(body: Any) -> Mapping[str, Any]:
+    if not isinstance(body, Mapping):
+        raise errors.invalid_param("The body must be a JSON object with the pipeline's fields")
+    unknown = sorted(str(key) for key in body if key not in FIELDS)
+    if unknown:
+        raise errors.invalid_param(f"Unknown fields {', '.join(unknown)}; a pipeline has {', '.join(FIELDS)}", {"unknown": unknown})
+    return body
+
+
+def _text(values: Mapping[str, Any], field: str) -> str | None:
+    value = values.get(field)
+    if value is not None and not isinstance(value, str):
+        raise errors.invalid_param(f"The field '{field}' must be a string")
+    return value
+
+
+def _description(value: Any) -> str:
+    if not isinstance(value, str):
+        raise errors.invalid_param("The field 'description' must be a string")
+    if len(value) > MAX_DESCRIPTION:
+        raise Problem(
+            400, "TooLongDescription", f"A description has at most {MAX_DESCRIPTION} characters, this one has {len(value)}"
+        )
+    return value
+
+
+def _tags(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise errors.invalid_param("The field 'tags' must be a list of strings")
+    if len(value) > MAX_TAGS:
+        raise Problem(400, "TooManyTags", f"A pipeline has at most {MAX_TAGS} tags, these are {len(value)}")
+    for tag in value:
+        if not isinstance(tag, str) or len(tag) > MAX_TAG or not TAG.fullmatch(tag):
+            raise Problem(
+                400,
+                "InvalidTag",
+                f"{tag!r} is no tag: use up to {MAX_TAG} letters, digits, spaces and . _ / | \\ : = -",
+                {"tag": tag},
+            )
+    return tuple(value)
+
+
+def _optional(value: Any, check: Any) -> Any:
+    return None if value is None else check(value)
+
+
+def _check_storage(record: PipelineRecord, core: Mapping[str, Any]) -> None:
+    if record.storage_status is StorageStatus.CLEARED:
+        return
+    not_allowed = ["`name`"] if "name" in core else []
+    if "runtime_config" in core:
+        not_allowed += [
+            f"`runtime_config.{'.'.join(path)}`"
+            for path in NEEDS_CLEARED_STORAGE
+            if _at(record.runtime_config, path) != _at(core["runtime_config"], path)
+        ]
+    if not_allowed:
+        raise Problem(
+            400,
+            "EditRestrictedToClearedStorage",
+            f"{', '.join(not_allowed)} cannot be changed while the storage of pipeline '{record.name}' is {record.storage_status}: "
+            "what is stored depends on it. Clear the storage first",
+            {"not_allowed": not_allowed},
+        )
+
+
+def _at(config: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    value: Any = config
+    for key in path:
+        value = (value or {}).get(key)
+    return value

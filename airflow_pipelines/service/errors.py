@@ -1,0 +1,110 @@
+"""The service's errors, each with the contract's status and code and a message that says what would be allowed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.service.records import PipelineRecord
+
+
+def unknown_pipeline(name: str) -> Problem:
+    """No pipeline has this name."""
+    return Problem(404, "UnknownPipelineName", f"There is no pipeline named '{name}'", {"pipeline_name": name})
+
+
+def duplicate_name(name: str) -> Problem:
+    """The name is taken."""
+    return Problem(
+        409, "DuplicateName", f"A pipeline named '{name}' already exists: choose another name, or modify that one", {"name": name}
+    )
+
+
+def invalid_param(message: str, details: Any = None) -> Problem:
+    """A path, query or body parameter makes no sense."""
+    return Problem(400, "InvalidParam", message, details)
+
+
+def restricted(code: str, record: PipelineRecord, what: str, allowed: str) -> Problem:
+    """``what`` was asked for in a state that does not allow it; ``allowed`` says what to do instead."""
+    return Problem(400, code, f"{what}: pipeline '{record.name}' is {describe(record)}. {allowed}", state(record))
+
+
+def not_deployed(record: PipelineRecord) -> Problem:
+    """A runtime call while there is no running incarnation."""
+    return Problem(
+        503,
+        "PipelineInteractionNotDeployed",
+        f"Pipeline '{record.name}' is not deployed: its status is '{record.deployment_status}' and its desired status is "
+        f"'{record.deployment_desired_status}'. Start it and wait until it is running or paused, then try again",
+        state(record),
+    )
+
+
+def unavailable(record: PipelineRecord, why: str) -> Problem:
+    """The incarnation exists but its host does not take calls yet."""
+    return Problem(
+        503, "PipelineUnavailable", f"Pipeline '{record.name}' does not answer yet: {why}. Try again in a moment", state(record)
+    )
+
+
+def unreachable(record: PipelineRecord, why: str, last_lines: Iterable[str]) -> Problem:
+    """The host was lost or broke off the call."""
+    lines = list(last_lines)
+    tail = "\nThe last lines of the host's log:\n" + "\n".join(lines) if lines else ""
+    return Problem(
+        503,
+        "PipelineInteractionUnreachable",
+        f"The host of pipeline '{record.name}' could not be reached: {why}{tail}",
+        state(record),
+    )
+
+
+def not_supported(what: str) -> Problem:
+    """An endpoint of the contract that this release does not have."""
+    return Problem(501, "NotSupported", f"{what} is not supported by this release", {"operation": what})
+
+
+def of_host(status: int, text: str) -> Problem:
+    """The Problem that a host answered with ``text`` as its body."""
+    try:
+        body = json.loads(text)
+        return Problem(status, body["error_code"], body["message"], body.get("details"))
+    except (ValueError, KeyError, TypeError):
+        return Problem(502, "RunnerInteractionUnreachable", f"The host answered {status} without an explanation")
+
+
+def store_unusable(error: SQLAlchemyError, url: URL) -> Problem:
+    """The database does not work; SQL text and parameters stay out of the message because they hold programs and tokens."""
+    where = url.render_as_string(hide_password=True)
+    cause = str(error.orig) if isinstance(error, DBAPIError) else type(error).__name__
+    if "locked" in cause or "deadlock" in cause.lower():
+        return Problem(503, "LockTookTooLong", f"The store {where} stayed locked by another process ({cause}). Try again")
+    hint = {
+        "unable to open": "check that its folder exists and that this user may write there",
+        "readonly": "check that this user may write to the file and its folder",
+        "not a database": "the file is damaged or is no SQLite database: restore it from a backup or move it away",
+        "malformed": "the file is damaged: restore it from a backup or move it away",
+    }
+    advice = next((text for key, text in hint.items() if key in cause), "check that the database runs and accepts this user")
+    return Problem(503, "StoreUnavailable", f"The store {where} cannot be used ({cause}): {advice}")
+
+
+def describe(record: PipelineRecord) -> str:
+    """A pipeline's state in words for messages."""
+    status, desired = record.deployment_status, record.deployment_desired_status
+    return status if status == desired else f"{status} (on its way to {desired})"
+
+
+def state(record: PipelineRecord) -> dict[str, Any]:
+    """A pipeline's state for error details."""
+    return {
+        "pipeline_name": record.name,
+        "status": record.deployment_status,
+        "desired_status": record.deployment_desired_status,
+    }

@@ -1,0 +1,130 @@
+"""Hosts as the service sees them: whether one lives, and calls to it that never hang on a dead one."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.registry import HostRecord, Registry
+from airflow_pipelines.service import errors, processes
+
+CALL_TIMEOUT_S = 30.0
+HEALTH_TIMEOUT_S = 2.0
+UNSTARTED_LIMIT_S = 30.0
+"""A host of this machine whose process is not known after this long was never started: its starter died."""
+
+
+class HostState(StrEnum):
+    """What is known about a host right now."""
+
+    STARTING = "starting"
+    UP = "up"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """A host's state and, when it is lost, why."""
+
+    state: HostState
+    reason: str = ""
+
+
+class HostUnreachable(Exception):
+    """A call did not get through to the host, or its answer did not get back."""
+
+
+class Hosts:
+    """Looks at hosts through the registry and calls them over HTTP. Thread-safe."""
+
+    def __init__(self, registry: Registry, heartbeat_timeout_s: float) -> None:
+        self.registry = registry
+        self._heartbeat_timeout_s = heartbeat_timeout_s
+        # Proxies from the environment must not get between a service and its own hosts.
+        self._http = httpx.Client(timeout=httpx.Timeout(CALL_TIMEOUT_S, connect=5.0), trust_env=False)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def health(self, host: HostRecord) -> Health:
+        """Whether a host starts, is up or is lost. Quick unless its heartbeat is late: then it is asked itself."""
+        if host.ended_at is not None:
+            return Health(HostState.LOST, "it was ended")
+        here = host.machine == processes.this_machine()
+        if here and host.pid is not None and not processes.is_alive(host.pid):
+            return Health(HostState.LOST, f"its process {host.pid} on {host.machine} is gone")
+        if host.heartbeat is None or host.url is None:
+            return self._starting(host)
+        age = time.time() - host.heartbeat
+        if age <= self._heartbeat_timeout_s or self.answers(host):
+            return Health(HostState.UP)
+        return Health(HostState.LOST, f"it sent no heartbeat for {age:.0f} s and does not answer at {host.url}")
+
+    def is_gone(self, host: HostRecord) -> bool:
+        """Whether the host certainly runs nothing any more, ended or not: its process is gone, or it is silent in every way."""
+        if host.machine == processes.this_machine() and host.pid is not None:
+            return not processes.is_alive(host.pid)
+        if host.heartbeat is None:
+            return host.ended_at is not None
+        return time.time() - host.heartbeat > self._heartbeat_timeout_s and not self.answers(host)
+
+    def answers(self, host: HostRecord) -> bool:
+        """Whether the host answers its health check."""
+        try:
+            return self.call(host, "GET", "/health", timeout_s=HEALTH_TIMEOUT_S).is_success
+        except HostUnreachable:
+            return False
+
+    def call(
+        self, host: HostRecord, method: str, path: str, *, json: Any = None, timeout_s: float = CALL_TIMEOUT_S
+    ) -> httpx.Response:
+        """One call; raises :class:`HostUnreachable` when it does not get through. Any status is an answer."""
+        if host.url is None:
+            raise HostUnreachable("it has not registered an address yet")
+        try:
+            return self._http.request(
+                method,
+                host.url.rstrip("/") + path,
+                json=json,
+                headers=authorization(host),
+                timeout=httpx.Timeout(timeout_s, connect=5.0),
+            )
+        except httpx.HTTPError as error:
+            raise HostUnreachable(f"{method} {path}: {error or type(error).__name__}") from error
+
+    def end(self, host: HostRecord) -> None:
+        """End a host as a whole: it exits when it finds its row ended, and is killed when it is on this machine."""
+        self.registry.end(host.host_id)
+        if host.pid is not None and host.machine == processes.this_machine():
+            processes.kill_host(host.pid, host.host_id)
+
+    def last_lines(self, host_id: UUID | None, count: int = 20) -> list[str]:
+        """The last lines of a host's log, as far as this machine can read it."""
+        host = None if host_id is None else self.registry.get(host_id)
+        return [] if host is None else processes.last_lines(Path(host.log_path), count)
+
+    def _starting(self, host: HostRecord) -> Health:
+        submitted = host.submitted_at if host.submitted_at.tzinfo else host.submitted_at.replace(tzinfo=UTC)
+        age = (datetime.now(UTC) - submitted).total_seconds()
+        if host.pid is None and host.machine is None and age > UNSTARTED_LIMIT_S:
+            return Health(HostState.LOST, "its process was never started")
+        return Health(HostState.STARTING)
+
+
+def authorization(host: HostRecord) -> dict[str, str]:
+    """The header a host asks for."""
+    return {"Authorization": f"Bearer {host.token}"}
+
+
+def problem_of(response: httpx.Response) -> Problem:
+    """The Problem that a host answered."""
+    return errors.of_host(response.status_code, response.text)

@@ -1,0 +1,49 @@
+"""Reads query parameters and bodies, answering nonsense in the contract's form."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Request
+
+from airflow_pipelines.service import errors
+
+E = TypeVar("E", bound=StrEnum)
+
+
+async def json_body(request: Request) -> Any:
+    """The body as JSON; an empty one is null."""
+    raw = await request.body()
+    if not raw.strip():
+        return None
+    try:
+        return json.loads(raw)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise errors.invalid_param(f"The body is not JSON: {error}") from error
+
+
+Body = Annotated[Any, Depends(json_body)]
+
+
+def flag(request: Request, name: str, default: bool) -> bool:
+    """A boolean query parameter."""
+    value = request.query_params.get(name)
+    if value is None:
+        return default
+    if value.lower() not in {"true", "false"}:
+        raise errors.invalid_param(f"The query parameter '{name}' must be true or false, not '{value}'")
+    return value.lower() == "true"
+
+
+def choice(request: Request, name: str, kind: type[E], default: E) -> E:
+    """A query parameter that is one of an enumeration's values."""
+    value = request.query_params.get(name)
+    if value is None:
+        return default
+    try:
+        return kind(value)
+    except ValueError as error:
+        known = ", ".join(member.value for member in kind)
+        raise errors.invalid_param(f"The query parameter '{name}' must be one of {known}, not '{value}'") from error

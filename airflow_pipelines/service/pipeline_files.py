@@ -1,0 +1,48 @@
+"""The files of a pipeline: its storage folder and its log."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+from airflow_pipelines.service.records import PipelineRecord
+from airflow_pipelines.settings import Settings
+
+
+class PipelineFiles:
+    """Where pipelines keep their files; ids, not names, make the paths, so that no name can lead elsewhere."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def storage(self, record: PipelineRecord) -> Path:
+        """The folder of the pipeline's state."""
+        return self._settings.storage / str(record.id)
+
+    def log(self, record: PipelineRecord) -> Path:
+        """The pipeline's log."""
+        return self._settings.logs / f"{record.id}.log"
+
+    def create(self, record: PipelineRecord) -> None:
+        """Make the storage folder; an OSError names the path when it cannot be made."""
+        self.storage(record).mkdir(parents=True, exist_ok=True)
+
+    def clear(self, record: PipelineRecord) -> None:
+        """Remove the storage. Raises OSError when something of it stays."""
+        try:
+            shutil.rmtree(self.storage(record))
+        except FileNotFoundError:
+            return
+
+    def remove_log(self, record: PipelineRecord) -> None:
+        """Remove the log of a deleted pipeline."""
+        self.log(record).unlink(missing_ok=True)
+
+    def note(self, record: PipelineRecord, message: str) -> None:
+        """Append a line to the pipeline's log, in the form that hosts write."""
+        moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
+        path = self.log(record)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write("".join(f"{moment}Z INFO [{record.name}] {line}\n" for line in message.splitlines()))

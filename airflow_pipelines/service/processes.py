@@ -1,0 +1,81 @@
+"""What this machine knows about a host's process: whether it lives, and how to end it and everything it started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from pathlib import Path
+from uuid import UUID
+
+
+def this_machine() -> str:
+    """The name under which hosts of this machine register."""
+    return socket.gethostname()
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that ended but was not waited for (a zombie) does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return _state(pid) not in {"Z", "X"}
+
+
+def kill_host(pid: int, host_id: UUID) -> None:
+    """Kill the process group of a host that spark-submit started on this machine.
+
+    Does nothing unless the process's command line names the host: a process id may belong to somebody else by now.
+    """
+    if str(host_id) not in _command_line(pid):
+        return
+    try:
+        group = os.getpgid(pid)
+        if group == os.getpgrp():
+            os.kill(pid, signal.SIGKILL)
+        else:
+            os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def last_lines(path: Path, count: int = 20) -> list[str]:
+    """The last lines of a log, or none when there is no log yet."""
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 32_768))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return []
+    return [line for line in text.splitlines() if line.strip()][-count:]
+
+
+def _state(pid: int) -> str:
+    try:
+        # The command's name is in parentheses and may hold anything, so the state is what follows the last one.
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return _ps(pid, "stat")[:1]
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    except OSError:
+        return _ps(pid, "command")
+
+
+def _ps(pid: int, column: str) -> str:
+    """For systems without /proc; empty when the process is gone or there is no ps either."""
+    try:
+        answer = subprocess.run(
+            ["/bin/ps", "-o", f"{column}=", "-p", str(pid)], capture_output=True, text=True, timeout=5, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout.strip()

@@ -1,0 +1,133 @@
+"""Passes runtime calls on to a pipeline's host, without ever waiting for a dead one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import suppress
+from typing import Any, TypeVar
+from urllib.parse import quote
+from weakref import WeakKeyDictionary
+
+import httpx
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response, StreamingResponse
+
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.service.control import Control, Target
+from airflow_pipelines.service.hosts import HostState, authorization
+
+T = TypeVar("T")
+
+WATCH_S = 2.0
+"""How often a call that is under way looks whether its host still lives."""
+
+_FORWARDED = ("content-type", "accept", "content-encoding")
+
+
+class HostLost(Exception):
+    """The host broke off a call or died while it was under way."""
+
+
+class Proxy:
+    """The runtime endpoints' way to the hosts."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        # Connections belong to an event loop, and an embedded service may be called from several.
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
+
+    async def call(self, request: Request, name: str, *tail: str, body: Any = None) -> Response:
+        """Pass a call on and its whole answer back. ``body`` replaces the request's."""
+        target, upstream = await self._open(request, name, tail, body)
+        try:
+            content = await self._guarded(target, upstream.aread())
+        except (httpx.HTTPError, HostLost) as error:
+            raise await self._lost(name, error) from error
+        finally:
+            await upstream.aclose()
+        return Response(content, upstream.status_code, media_type=upstream.headers.get("content-type"))
+
+    async def stream(self, request: Request, name: str, *tail: str, ndjson: bool = False, endless: bool = False) -> Response:
+        """Pass a call on and its answer back as it comes.
+
+        When the host dies, an ``endless`` stream simply ends, an ``ndjson`` one ends with a line that says so, and any other is
+        broken off, so that nobody takes half an answer for a whole one.
+        """
+        target, upstream = await self._open(request, name, tail, None)
+        if not upstream.is_success:
+            try:
+                content = await self._guarded(target, upstream.aread())
+            except (httpx.HTTPError, HostLost) as error:
+                raise await self._lost(name, error) from error
+            finally:
+                await upstream.aclose()
+            return Response(content, upstream.status_code, media_type=upstream.headers.get("content-type"))
+        chunks = self._chunks(target, upstream, ndjson=ndjson, endless=endless)
+        return StreamingResponse(chunks, upstream.status_code, media_type=upstream.headers.get("content-type"))
+
+    async def _chunks(self, target: Target, upstream: httpx.Response, *, ndjson: bool, endless: bool) -> AsyncIterator[bytes]:
+        source = upstream.aiter_bytes()
+        try:
+            while (chunk := await self._guarded(target, anext(source, None))) is not None:
+                yield chunk
+        except (httpx.HTTPError, HostLost) as error:
+            problem = await self._lost(target.record.name, error)
+            if ndjson:
+                yield (json.dumps({"error": problem.message}) + "\n").encode()
+            elif not endless:
+                raise problem from error
+        finally:
+            await upstream.aclose()
+
+    async def _open(self, request: Request, name: str, tail: tuple[str, ...], body: Any) -> tuple[Target, httpx.Response]:
+        target = await run_in_threadpool(self._control.target, name)
+        path = "/".join(quote(part, safe="") for part in tail)
+        url = httpx.URL(f"{(target.host.url or '').rstrip('/')}{target.path}/{path}", query=request.url.query.encode() or None)
+        headers = {key: value for key in _FORWARDED if (value := request.headers.get(key)) is not None} | authorization(target.host)
+        content: Any = await request.body() if body is None else json.dumps(body).encode()
+        client = self._client()
+        upstream_request = client.build_request(request.method, url, headers=headers, content=content)
+        try:
+            return target, await self._guarded(target, client.send(upstream_request, stream=True))
+        except (httpx.HTTPError, HostLost) as error:
+            raise await self._lost(name, error) from error
+
+    async def _guarded(self, target: Target, work: Awaitable[T]) -> T:
+        """Wait for ``work`` as long as the host lives."""
+        task = asyncio.ensure_future(work)
+        try:
+            while True:
+                done, _ = await asyncio.wait({task}, timeout=WATCH_S)
+                if done:
+                    return task.result()
+                health = await run_in_threadpool(self._health, target)
+                if health is not None:
+                    raise HostLost(health)
+        finally:
+            if not task.done():
+                task.cancel()
+                with suppress(asyncio.CancelledError, httpx.HTTPError):
+                    await task
+
+    def _health(self, target: Target) -> str | None:
+        host = self._control.registry.get(target.host.host_id)
+        if host is None:
+            return "its row is gone from the store"
+        health = self._control.hosts.health(host)
+        return health.reason if health.state is HostState.LOST else None
+
+    async def _lost(self, name: str, error: Exception) -> Problem:
+        return await run_in_threadpool(self._control.lost, name, str(error) or type(error).__name__)
+
+    def _client(self) -> httpx.AsyncClient:
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            # No read timeout: queries and ingress into a paused pipeline may take any time; the watch ends them with the host.
+            timeout = httpx.Timeout(None, connect=5.0)
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+            client = self._clients[loop] = httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=False)
+        return client

@@ -1,0 +1,338 @@
+"""Moves pipelines on: takes in what hosts recorded, notices hosts that died, and does the next thing that has to be done.
+
+Truth is in the store only. Whatever is done here may be done by any service process, may be cut off anywhere by a kill, and is then
+taken up by whoever looks next: every step is a compare-and-swap, every call to a host may be repeated.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from uuid6 import uuid7
+
+from airflow_pipelines.host.deployment import Deployment, RuntimeStatus
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.registry import HostRecord, Registry
+from airflow_pipelines.service import errors, lifecycle
+from airflow_pipelines.service.compiling import COMPILE_TIMEOUT_S, compile_on
+from airflow_pipelines.service.deployers.base import Deployers, SubmitError
+from airflow_pipelines.service.deployers.shared import SharedDeployer
+from airflow_pipelines.service.hosts import Hosts, HostState, HostUnreachable
+from airflow_pipelines.service.pipeline_files import PipelineFiles
+from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
+from airflow_pipelines.service.store import Conflict, Store
+
+DEFAULT_PROVISIONING_TIMEOUT_S = 600.0
+CLAIM_LIMIT_S = COMPILE_TIMEOUT_S + 10.0
+"""A compilation claimed longer ago than this was abandoned by a process that died."""
+TAKE_DOWN_LIMIT_S = 30.0
+"""A host that does not let go of an incarnation for this long is ended as a whole."""
+
+logger = logging.getLogger(__name__)
+
+
+class Reconciler:
+    """Advances the pipelines of one store."""
+
+    def __init__(self, store: Store, hosts: Hosts, deployers: Deployers, compiler: SharedDeployer, files: PipelineFiles) -> None:
+        self._store = store
+        self._hosts = hosts
+        self._registry: Registry = hosts.registry
+        self._deployers = deployers
+        self._compiler = compiler
+        self._files = files
+        # What this process has already asked of hosts, by incarnation; after a crash it is asked again.
+        self._asked: set[tuple[str, UUID]] = set()
+
+    def change(self, record: PipelineRecord, action: Callable[[PipelineRecord], PipelineRecord]) -> PipelineRecord:
+        """Apply ``action`` to the newest state of the pipeline, again and again until nobody interferes."""
+        for _ in range(100):
+            try:
+                return self._store.commit(record, [action(record)])
+            except Conflict:
+                record = self._reload(record)
+        raise Problem(503, "LockTookTooLong", f"Pipeline '{record.name}' changes too often to be changed. Try again")
+
+    def observe(self, record: PipelineRecord) -> PipelineRecord:
+        """Take in what happened to the pipeline since it was last looked at. Quick; every read calls it."""
+        for _ in range(100):
+            try:
+                return self._store.commit(record, self._observed(record))
+            except Conflict:
+                record = self._reload(record)
+        return record
+
+    def drive(self, record: PipelineRecord) -> PipelineRecord:
+        """Do the next thing for the pipeline, if there is one, and return what it became.
+
+        May take as long as a compilation. Raises :class:`Conflict` when another process was quicker.
+        """
+        now = _now()
+        if self._wants_compiler(record, now):
+            return self._compile(record)
+        if record.storage_status is StorageStatus.CLEARING:
+            return self._clear(record)
+        resources, desired = record.deployment_resources_status, record.deployment_resources_desired_status
+        if resources is ResourcesStatus.STOPPING:
+            return self._take_down(record)
+        if desired is ResourcesStatus.PROVISIONED:
+            if resources is ResourcesStatus.STOPPED and record.program_status is ProgramStatus.SUCCESS:
+                return self._provision(record)
+            if resources is ResourcesStatus.PROVISIONING:
+                return self._deploy(record)
+            if resources is ResourcesStatus.PROVISIONED and record.deployment_runtime_desired_status is RuntimeStatus.SUSPENDED:
+                return self._suspend(record)
+        return record
+
+    # --- looking ----------------------------------------------------------------------------------------------------------------
+
+    def _observed(self, record: PipelineRecord) -> list[PipelineRecord]:
+        now = _now()
+        steps = [record]
+
+        def step(following: PipelineRecord) -> None:
+            if following != steps[-1]:
+                steps.append(following)
+
+        waits = record.deployment_resources_desired_status is ResourcesStatus.PROVISIONED
+        if record.deployment_resources_status is ResourcesStatus.STOPPED:
+            if waits and record.program_status in COMPILE_ERRORS:
+                step(lifecycle.give_up_early_start(record, now))
+            return steps[1:]
+        # The host's state first: what it recorded before it died is read after that and still counts.
+        loss = self._loss(record, now)
+        if record.deployment_id is not None:
+            for transition in self._registry.transitions(record.deployment_id, record.consumed_sequence):
+                step(lifecycle.observe(steps[-1], transition, now))
+        if loss is not None and steps[-1].deployment_resources_desired_status is ResourcesStatus.PROVISIONED:
+            step(lifecycle.fail(steps[-1], loss, now))
+        stopping = steps[-1].deployment_resources_desired_status is ResourcesStatus.STOPPED
+        if stopping and steps[-1].deployment_resources_status is not ResourcesStatus.STOPPING:
+            step(lifecycle.stopping(steps[-1], now))
+        return steps[1:]
+
+    def _loss(self, record: PipelineRecord, now: datetime) -> dict[str, Any] | None:
+        """The deployment error of an incarnation whose host is lost or does not come up."""
+        if record.deployment_resources_status is ResourcesStatus.STOPPING:
+            return None
+        host = None if record.host_id is None else self._registry.get(record.host_id)
+        if host is not None:
+            health = self._hosts.health(host)
+            if health.state is HostState.LOST:
+                return self._host_lost(host, health.reason)
+        if record.deployment_resources_status is ResourcesStatus.PROVISIONING and record.provisioning_since is not None:
+            limit = record.runtime_config.get("provisioning_timeout_secs") or DEFAULT_PROVISIONING_TIMEOUT_S
+            if (now - record.provisioning_since).total_seconds() > limit:
+                lines = self._hosts.last_lines(record.host_id)
+                return _error(
+                    "AutomatonProvisioningTimeout",
+                    f"The host was not ready within {limit:g} s (provisioning_timeout_secs){_tail(lines)}",
+                    {"timeout_secs": limit, "host_log": lines},
+                )
+        return None
+
+    def _host_lost(self, host: HostRecord, reason: str) -> dict[str, Any]:
+        lines = self._hosts.last_lines(host.host_id)
+        return _error(
+            "RuntimeError.HostLost",
+            f"The host of the pipeline was lost: {reason}{_tail(lines)}",
+            {"host_id": str(host.host_id), "reason": reason, "host_log": lines},
+        )
+
+    # --- compiling --------------------------------------------------------------------------------------------------------------
+
+    def _wants_compiler(self, record: PipelineRecord, now: datetime) -> bool:
+        if record.program_status is ProgramStatus.PENDING:
+            return True
+        unfinished = record.program_status in {
+            ProgramStatus.COMPILING_SQL,
+            ProgramStatus.SQL_COMPILED,
+            ProgramStatus.COMPILING_RUST,
+        }
+        claimed = record.compile_claimed_at
+        return unfinished and (claimed is None or (now - claimed).total_seconds() > CLAIM_LIMIT_S)
+
+    def _compile(self, record: PipelineRecord) -> PipelineRecord:
+        # The claim comes after the host is there, so that nobody holds one while a host starts.
+        try:
+            host = self._compiler.host()
+        except SubmitError as error:
+            return self._store.commit(record, [lifecycle.compiler_failed(record, str(error), _now())])
+        if host is None:
+            return record
+        record = self._store.commit(record, [lifecycle.claim_compilation(record, _now())])
+        try:
+            result = compile_on(self._hosts, host, record)
+        except HostUnreachable as error:
+            logger.warning("The compiler of pipeline %s went away: %s", record.name, error)
+            tail = _tail(self._hosts.last_lines(host.host_id))
+            return self._compiler_failed(record, f"The compiling host was lost: {error}{tail}")
+        except Problem as error:
+            return self._compiler_failed(record, f"{error.error_code}: {error.message}")
+        info = result.program_info
+        if info is None:
+            return self._finish(record, lambda r: [lifecycle.sql_failed(r, result.messages, _now())])
+
+        def ladder(current: PipelineRecord) -> list[PipelineRecord]:
+            first = lifecycle.sql_compiled(current, info, result.messages, _now())
+            second = lifecycle.compiling_second_stage(first, _now())
+            return [first, second, lifecycle.compiled(second, _now())]
+
+        return self._finish(record, ladder)
+
+    def _compiler_failed(self, record: PipelineRecord, message: str) -> PipelineRecord:
+        return self._finish(record, lambda current: [lifecycle.compiler_failed(current, message, _now())])
+
+    def _finish(self, claimed: PipelineRecord, steps: Callable[[PipelineRecord], list[PipelineRecord]]) -> PipelineRecord:
+        """Write a compilation's result unless the program is another one by now, or somebody else took over."""
+        record = claimed
+        while True:
+            same = (record.program_version, record.compile_claimed_at) == (claimed.program_version, claimed.compile_claimed_at)
+            if not same or record.program_status is not ProgramStatus.COMPILING_SQL:
+                return record
+            try:
+                return self._store.commit(record, steps(record))
+            except Conflict:
+                record = self._reload(record)
+
+    # --- deploying --------------------------------------------------------------------------------------------------------------
+
+    def _provision(self, record: PipelineRecord) -> PipelineRecord:
+        deployer = self._deployers.get(record.deployer)
+        if deployer is None:
+            return record
+        deployment = self._deployment(record, uuid7())
+        config = deployment.model_dump(mode="json", exclude={"program_code"})
+        used = lifecycle.use_storage(record)
+        try:
+            host_id = deployer.place()
+        except SubmitError as error:
+            return self._store.commit(record, _failed_start(record, str(error)))
+        provisioning = lifecycle.provision(used, deployment.deployment_id, host_id, config, _now())
+        return self._store.commit(record, [used, provisioning])
+
+    def _deploy(self, record: PipelineRecord) -> PipelineRecord:
+        deployer = self._deployers.get(record.deployer)
+        deployment_id = record.deployment_id
+        if deployer is None or deployment_id is None or ("deploy", deployment_id) in self._asked:
+            return record
+        try:
+            if record.host_id is None:
+                host_id = deployer.place()
+                return record if host_id is None else self._store.commit(record, [replace(record, host_id=host_id)])
+            self._files.create(record)
+            deployer.deploy(record.host_id, self._deployment(record, deployment_id))
+        except (SubmitError, OSError) as error:
+            return self._failed(record, _error("RunnerInteractionUnreachable", f"The host could not be started: {error}"))
+        except Problem as error:
+            return self._failed(record, error.body())
+        except HostUnreachable as error:
+            logger.warning("Pipeline %s could not be handed to its host yet: %s", record.name, error)
+            return record
+        self._asked.add(("deploy", deployment_id))
+        return record
+
+    def _suspend(self, record: PipelineRecord) -> PipelineRecord:
+        deployment_id = record.deployment_id
+        host = None if record.host_id is None else self._registry.get(record.host_id)
+        if deployment_id is None or host is None or ("suspend", deployment_id) in self._asked:
+            return record
+        try:
+            response = self._hosts.call(host, "POST", f"/deployments/{deployment_id}/suspend")
+        except HostUnreachable as error:
+            logger.warning("Pipeline %s could not be suspended yet: %s", record.name, error)
+            return record
+        if not response.is_success:
+            problem = errors.of_host(response.status_code, response.text)
+            # It may have ended by itself in the meantime, which its transitions then say.
+            seen = self.observe(record)
+            return seen if seen.deployment_resources_status is ResourcesStatus.STOPPING else self._failed(seen, problem.body())
+        self._asked.add(("suspend", deployment_id))
+        return record
+
+    def _take_down(self, record: PipelineRecord) -> PipelineRecord:
+        host = None if record.host_id is None else self._registry.get(record.host_id)
+        deployment_id = record.deployment_id
+        if host is not None and deployment_id is not None:
+            try:
+                if not self._gone(record, host, deployment_id):
+                    return record
+            except Problem as error:
+                # Saying no does not stop the stopping: the host is asked again, and ended when it goes on like that.
+                logger.warning("The host of pipeline %s did not take it down: %s", record.name, error)
+                return record
+            record = self.observe(record)
+            self._asked -= {("deploy", deployment_id), ("suspend", deployment_id)}
+        return self._store.commit(record, [lifecycle.stopped(record, _now())])
+
+    def _gone(self, record: PipelineRecord, host: HostRecord, deployment_id: UUID) -> bool:
+        deployer = self._deployers.get(record.deployer) or self._deployers.of_kind(host.kind)
+        last = self._registry.transitions(deployment_id, record.consumed_sequence - 1)
+        suspended = bool(last) and last[-1].status is RuntimeStatus.SUSPENDED
+        age = (_now() - record.deployment_resources_status_since).total_seconds()
+        if age > TAKE_DOWN_LIMIT_S and host.ended_at is None:
+            logger.warning("Host %s does not let go of pipeline %s and is ended", host.host_id, record.name)
+            self._hosts.end(host)
+        if suspended and age <= TAKE_DOWN_LIMIT_S:
+            return deployer.release(host, deployment_id)
+        return deployer.take_down(host, deployment_id)
+
+    def _clear(self, record: PipelineRecord) -> PipelineRecord:
+        try:
+            self._files.clear(record)
+        except OSError as error:
+            where = error.filename or self._files.storage(record)
+            message = f"The storage {where} cannot be cleared ({error.strerror or error}); it is tried again"
+            if record.deployment_error is None:
+                return self._store.commit(record, [lifecycle.clear_failed(record, message)])
+            time.sleep(0.5)
+            return record
+        return self._store.commit(record, [lifecycle.cleared(record)])
+
+    def _failed(self, record: PipelineRecord, error: dict[str, Any]) -> PipelineRecord:
+        return self.change(record, lambda current: lifecycle.fail(current, error, _now()))
+
+    def _deployment(self, record: PipelineRecord, deployment_id: UUID) -> Deployment:
+        return Deployment(
+            deployment_id=deployment_id,
+            pipeline_id=record.id,
+            pipeline_name=record.name,
+            program_code=record.program_code,
+            runtime_config=record.runtime_config,
+            storage=str(self._files.storage(record)),
+            log_path=str(self._files.log(record)),
+            initial=record.deployment_initial or "running",
+            bootstrap_policy=record.bootstrap_policy or lifecycle.BootstrapPolicy.AWAIT_APPROVAL.value,
+            silent_bootstrap=bool(record.silent_bootstrap),
+        )
+
+    def _reload(self, record: PipelineRecord) -> PipelineRecord:
+        newest = self._store.get(record.id)
+        if newest is None:
+            raise errors.unknown_pipeline(record.name)
+        return newest
+
+
+def _failed_start(record: PipelineRecord, message: str) -> list[PipelineRecord]:
+    now = _now()
+    return [
+        lifecycle.start_failed(record, _error("RunnerInteractionUnreachable", f"The host could not be started: {message}"), now)
+    ]
+
+
+def _error(code: str, message: str, details: Any = None) -> dict[str, Any]:
+    return {"message": message, "error_code": code, "details": details or {}}
+
+
+def _tail(lines: list[str]) -> str:
+    return "\nThe last lines of the host's log:\n" + "\n".join(lines) if lines else ""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,209 @@
+"""The pipeline record: everything the service knows about one pipeline, immutable, and how it looks on the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final
+from uuid import UUID
+
+from airflow_pipelines.host.deployment import RuntimeStatus
+
+
+class ProgramStatus(StrEnum):
+    """How far the program's compilation is, in wire form."""
+
+    PENDING = "Pending"
+    COMPILING_SQL = "CompilingSql"
+    SQL_COMPILED = "SqlCompiled"
+    COMPILING_RUST = "CompilingRust"
+    SUCCESS = "Success"
+    SQL_ERROR = "SqlError"
+    RUST_ERROR = "RustError"
+    SYSTEM_ERROR = "SystemError"
+
+
+COMPILE_ERRORS: Final = frozenset({ProgramStatus.SQL_ERROR, ProgramStatus.RUST_ERROR, ProgramStatus.SYSTEM_ERROR})
+"""Program states from which a pipeline cannot start."""
+
+
+class ResourcesStatus(StrEnum):
+    """Whether an incarnation exists. The desired value is only ever STOPPED or PROVISIONED."""
+
+    STOPPED = "Stopped"
+    PROVISIONING = "Provisioning"
+    PROVISIONED = "Provisioned"
+    STOPPING = "Stopping"
+
+
+class StorageStatus(StrEnum):
+    """Whether the pipeline's storage holds anything."""
+
+    CLEARED = "Cleared"
+    IN_USE = "InUse"
+    CLEARING = "Clearing"
+
+
+class Selector(StrEnum):
+    """Which fields of a pipeline an answer holds."""
+
+    ALL = "all"
+    STATUS = "status"
+    STATUS_WITH_CONNECTORS = "status_with_connectors"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineRecord:
+    """One pipeline as the store keeps it. ``revision`` is the compare-and-swap column; the three versions are the contract's.
+
+    Below ``concurrent_bootstrap`` are the fields the descriptor does not show: ``deployer`` is the name of the deployer that the
+    start asked for, ``host_id`` the host of the incarnation, ``deployment_config`` what the host was told, ``provisioning_since``
+    when provisioning began, ``compile_claimed_at`` when a service process last took up the compilation, ``consumed_sequence``
+    the newest runtime transition already in this record.
+    """
+
+    id: UUID
+    name: str
+    description: str
+    tags: tuple[str, ...]
+    created_at: datetime
+    revision: int
+    version: int
+    program_version: int
+    refresh_version: int
+    platform_version: str
+    runtime_config: dict[str, Any]
+    program_code: str
+    udf_rust: str
+    udf_toml: str
+    program_config: dict[str, Any]
+    program_status: ProgramStatus
+    program_status_since: datetime
+    program_error: dict[str, Any] | None
+    program_info: dict[str, Any] | None
+    deployment_error: dict[str, Any] | None
+    storage_status: StorageStatus
+    storage_status_details: dict[str, Any] | None
+    deployment_resources_status: ResourcesStatus
+    deployment_resources_status_details: dict[str, Any] | None
+    deployment_resources_status_since: datetime
+    deployment_resources_desired_status: ResourcesStatus
+    deployment_resources_desired_status_since: datetime
+    deployment_runtime_status: RuntimeStatus | None
+    deployment_runtime_status_details: dict[str, Any] | None
+    deployment_runtime_status_since: datetime | None
+    deployment_runtime_desired_status: RuntimeStatus | None
+    deployment_runtime_desired_status_since: datetime | None
+    deployment_initial: str | None
+    deployment_id: UUID | None
+    bootstrap_policy: str | None
+    silent_bootstrap: bool | None
+    concurrent_bootstrap: bool | None
+    deployer: str | None
+    host_id: UUID | None
+    deployment_config: dict[str, Any] | None
+    provisioning_since: datetime | None
+    compile_claimed_at: datetime | None
+    consumed_sequence: int
+
+    @property
+    def fully_stopped(self) -> bool:
+        """Nothing runs and nothing is meant to."""
+        return (
+            self.deployment_resources_status is ResourcesStatus.STOPPED
+            and self.deployment_resources_desired_status is ResourcesStatus.STOPPED
+        )
+
+    @property
+    def deployment_status(self) -> str:
+        """The status people look at: of the resources, or of the runtime once there are resources."""
+        if self.deployment_resources_status is ResourcesStatus.PROVISIONED:
+            return (self.deployment_runtime_status or RuntimeStatus.UNAVAILABLE).value
+        return self.deployment_resources_status.value
+
+    @property
+    def deployment_desired_status(self) -> str:
+        """What the pipeline is on its way to."""
+        if self.deployment_resources_desired_status is ResourcesStatus.STOPPED:
+            return RuntimeStatus.STOPPED.value
+        if self.deployment_runtime_desired_status is not None:
+            return self.deployment_runtime_desired_status.value
+        return (self.deployment_initial or "running").capitalize()
+
+    @property
+    def event_status(self) -> tuple[Any, ...]:
+        """The components of which every change is one event."""
+        return (
+            self.deployment_resources_status,
+            self.deployment_resources_desired_status,
+            self.deployment_runtime_status,
+            self.deployment_runtime_desired_status,
+            self.deployment_error is not None,
+            self.program_status,
+            self.storage_status,
+        )
+
+
+_PLAIN: Final = (
+    "name", "description", "version", "platform_version", "program_version", "refresh_version", "storage_status_details",
+    "deployment_error", "deployment_runtime_status_details", "deployment_initial",
+)  # fmt: skip
+_VALUES: Final = (
+    "program_status", "storage_status", "deployment_resources_status", "deployment_resources_desired_status",
+    "deployment_runtime_status", "deployment_runtime_desired_status",
+)  # fmt: skip
+_TIMES: Final = (
+    "created_at", "program_status_since", "deployment_resources_status_since", "deployment_resources_desired_status_since",
+    "deployment_runtime_status_since", "deployment_runtime_desired_status_since",
+)  # fmt: skip
+_ONLY_ALL: Final = (
+    "runtime_config", "program_code", "udf_rust", "udf_toml", "program_error", "program_info",
+    "deployment_resources_status_details",
+)  # fmt: skip
+_BOOTSTRAP: Final = ("bootstrap_policy", "silent_bootstrap", "concurrent_bootstrap")
+
+
+def rfc3339(moment: datetime | None) -> str | None:
+    """A moment as RFC 3339 in UTC with microseconds."""
+    return None if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def later(one: datetime, other: datetime | None) -> datetime:
+    """The later of two moments, the second of which may be unknown."""
+    return one if other is None else max(one, other)
+
+
+def descriptor(record: PipelineRecord, selector: Selector = Selector.ALL) -> dict[str, Any]:
+    """The pipeline's descriptor with exactly the contract's keys for ``selector``."""
+    values: dict[str, Any] = {key: getattr(record, key) for key in (*_PLAIN, *_BOOTSTRAP)}
+    values.update({key: None if (value := getattr(record, key)) is None else value.value for key in _VALUES})
+    values.update({key: rfc3339(getattr(record, key)) for key in _TIMES})
+    values["id"] = str(record.id)
+    values["tags"] = list(record.tags)
+    values["program_config"] = record.program_config
+    # The record keeps the id until the host has let go of the incarnation; people see it only while there is one.
+    live = record.deployment_resources_status in {ResourcesStatus.PROVISIONING, ResourcesStatus.PROVISIONED}
+    values["deployment_id"] = str(record.deployment_id) if live else None
+    values["deployment_status"] = record.deployment_status
+    values["deployment_desired_status"] = record.deployment_desired_status
+    values["deployment_status_since"] = rfc3339(
+        later(record.deployment_resources_status_since, record.deployment_runtime_status_since)
+    )
+    values["deployment_desired_status_since"] = rfc3339(
+        later(record.deployment_resources_desired_status_since, record.deployment_runtime_desired_status_since)
+    )
+    if selector is Selector.ALL:
+        values.update({key: getattr(record, key) for key in _ONLY_ALL})
+    elif selector is Selector.STATUS_WITH_CONNECTORS:
+        details = record.deployment_runtime_status_details or {}
+        values["connectors"] = {"num_errors": (details.get("connector_stats") or {}).get("num_errors")}
+    return values
+
+
+def edit_answer(record: PipelineRecord) -> dict[str, Any]:
+    """The descriptor as the editing calls answer it: without the bootstrap fields."""
+    values = descriptor(record)
+    for key in _BOOTSTRAP:
+        del values[key]
+    return values

@@ -1,0 +1,1 @@
+"""The REST API's endpoints, grouped as the contract groups them."""

@@ -1,0 +1,102 @@
+"""Endpoints that move a pipeline from state to state."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import JSONResponse, Response
+
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.lifecycle import BootstrapPolicy, Initial, RuntimeAction, StartRequest
+from airflow_pipelines.service.parameters import choice, flag
+from airflow_pipelines.service.records import edit_answer
+
+
+def router(control: Control) -> APIRouter:
+    """The posts under /v0/pipelines/{name}."""
+    router = APIRouter(prefix="/{name}")
+    _add_moves(router, control)
+    _add_repairs(router, control)
+    return router
+
+
+def _add_moves(router: APIRouter, control: Control) -> None:
+    @router.post("/start")
+    def start(name: str, request: Request) -> JSONResponse:
+        control.start(
+            name,
+            StartRequest(
+                initial=_initial(request),
+                policy=choice(request, "bootstrap_policy", BootstrapPolicy, BootstrapPolicy.AWAIT_APPROVAL),
+                silent_bootstrap=flag(request, "silent_bootstrap", False),
+                concurrent_bootstrap=flag(request, "concurrent_bootstrap", False),
+                dismiss_error=flag(request, "dismiss_error", True),
+                deployer=control.deployers.default,
+            ),
+        )
+        return JSONResponse("Pipeline is starting", 202)
+
+    @router.post("/stop")
+    def stop(name: str, request: Request) -> JSONResponse:
+        control.stop(name, force=flag(request, "force", False))
+        return JSONResponse("Pipeline is stopping", 202)
+
+    @router.post("/pause")
+    def pause(name: str) -> JSONResponse:
+        control.move(name, RuntimeAction.PAUSE)
+        return JSONResponse("Pipeline is pausing", 202)
+
+    @router.post("/resume")
+    def resume(name: str) -> JSONResponse:
+        control.move(name, RuntimeAction.RESUME)
+        return JSONResponse("Pipeline is resuming", 202)
+
+    @router.post("/activate")
+    def activate(name: str, request: Request) -> JSONResponse:
+        initial = request.query_params.get("initial", "Running")
+        if initial.lower() not in {"running", "paused"}:
+            raise Problem(400, "InvalidActivateStatus", f"A pipeline is activated to Running or Paused, not '{initial}'")
+        control.move(name, RuntimeAction.ACTIVATE)
+        return JSONResponse("Pipeline is activating", 202)
+
+    @router.post("/approve")
+    def approve(name: str, request: Request) -> JSONResponse:
+        flags = {key: flag(request, key, False) for key in ("silent_bootstrap", "concurrent_bootstrap")}
+        if all(flags.values()):
+            raise Problem(
+                400, "InvalidBootstrapConfig", "silent_bootstrap and concurrent_bootstrap exclude each other: give one of them"
+            )
+        control.approve(name, flags)
+        return JSONResponse("Pipeline change approved")
+
+
+def _add_repairs(router: APIRouter, control: Control) -> None:
+    @router.post("/clear")
+    def clear(name: str) -> JSONResponse:
+        control.clear(name)
+        return JSONResponse("Pipeline storage is being cleared", 202)
+
+    @router.post("/dismiss_error")
+    def dismiss_error(name: str) -> Response:
+        control.dismiss_error(name)
+        return Response(status_code=200)
+
+    @router.post("/update_runtime")
+    def update_runtime(name: str) -> JSONResponse:
+        return JSONResponse(edit_answer(control.update_runtime(name)))
+
+    @router.post("/rebalance")
+    def rebalance(name: str) -> JSONResponse:
+        # Spark decides where partitions are anew at every step, so there is nothing to balance.
+        control.target(name)
+        return JSONResponse("Nothing to rebalance")
+
+
+def _initial(request: Request) -> Initial:
+    value = request.query_params.get("initial", Initial.RUNNING.value)
+    try:
+        return Initial(value.lower())
+    except ValueError as error:
+        raise Problem(
+            405, "UnsupportedPipelineAction", f"A pipeline starts as running, paused or standby, not '{value}'"
+        ) from error

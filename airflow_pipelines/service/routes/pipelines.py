@@ -1,0 +1,118 @@
+"""Endpoints of pipelines as records: create, read, change, delete, events, logs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+from uuid import UUID
+
+from fastapi import APIRouter, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.follow import follow_log
+from airflow_pipelines.service.parameters import Body, choice
+from airflow_pipelines.service.records import Selector, descriptor, edit_answer, rfc3339
+from airflow_pipelines.service.store import Event
+
+
+def router(control: Control) -> APIRouter:
+    """Endpoints under /v0/pipelines."""
+    router = APIRouter(prefix="/pipelines")
+    _add_records(router, control)
+    _add_history(router, control)
+    return router
+
+
+def _add_records(router: APIRouter, control: Control) -> None:
+    @router.get("")
+    def list_pipelines(request: Request) -> JSONResponse:
+        selector = choice(request, "selector", Selector, Selector.ALL)
+        return JSONResponse([descriptor(record, selector) for record in control.pipelines()])
+
+    @router.post("")
+    def create(body: Body) -> JSONResponse:
+        return JSONResponse(edit_answer(control.create(body)), 201)
+
+    @router.get("/{name}")
+    def get(name: str, request: Request) -> JSONResponse:
+        selector = choice(request, "selector", Selector, Selector.ALL)
+        return JSONResponse(descriptor(control.pipeline(name), selector))
+
+    @router.put("/{name}")
+    def put(name: str, body: Body) -> JSONResponse:
+        record, created = control.put(name, body)
+        return JSONResponse(edit_answer(record), 201 if created else 200)
+
+    @router.patch("/{name}")
+    def patch(name: str, body: Body) -> JSONResponse:
+        return JSONResponse(edit_answer(control.patch(name, body)))
+
+    @router.delete("/{name}")
+    def delete(name: str) -> Response:
+        control.delete(name)
+        return Response(status_code=200)
+
+
+def _add_history(router: APIRouter, control: Control) -> None:
+    @router.get("/{name}/deployment")
+    def deployment(name: str) -> JSONResponse:
+        record = control.pipeline(name)
+        host = None if record.host_id is None else control.registry.get(record.host_id)
+        location = None
+        if host is not None:
+            location = {
+                "host_id": str(host.host_id),
+                "kind": host.kind,
+                "machine": host.machine,
+                "pid": host.pid,
+                "log": host.log_path,
+            }
+        return JSONResponse({"deployment_config": record.deployment_config, "deployment_location": location})
+
+    @router.get("/{name}/logs")
+    def logs(name: str) -> StreamingResponse:
+        record = control.pipeline(name)
+        return StreamingResponse(follow_log(control, record.id, control.files.log(record)), media_type="text/plain; charset=utf-8")
+
+    @router.get("/{name}/events")
+    def events(name: str, request: Request) -> JSONResponse:
+        selector = choice(request, "selector", Selector, Selector.STATUS)
+        return JSONResponse([_event(event, selector) for event in control.events(name)])
+
+    @router.get("/{name}/events/{event_id}")
+    def event(name: str, event_id: str, request: Request) -> JSONResponse:
+        selector = choice(request, "selector", Selector, Selector.STATUS)
+        found = control.events(name)
+        if event_id == "latest":
+            if not found:
+                raise Problem(404, "NoPipelineMonitorEventsAvailable", f"Pipeline '{name}' has no events")
+            return JSONResponse(_event(found[0], selector))
+        for each in found:
+            if each.event_id == _uuid(event_id):
+                return JSONResponse(_event(each, selector))
+        raise Problem(404, "UnknownPipelineMonitorEvent", f"Pipeline '{name}' has no event {event_id}; only the newest are kept")
+
+
+def _event(event: Event, selector: Selector) -> dict[str, Any]:
+    values = dataclasses.asdict(event)
+    values["event_id"] = str(event.event_id)
+    values["recorded_at"] = rfc3339(event.recorded_at)
+    values["deployment_has_error"] = event.deployment_error is not None
+    if selector is not Selector.ALL:
+        for key in (
+            "deployment_resources_status_details",
+            "deployment_runtime_status_details",
+            "deployment_error",
+            "storage_status_details",
+        ):
+            del values[key]
+    return values
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise Problem(400, "InvalidParam", f"'{text}' is no event id: give a UUID or 'latest'") from error

@@ -1,0 +1,62 @@
+"""Endpoints that a pipeline's host answers."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.service.proxy import Proxy
+
+_READS = (
+    "stats", "metrics", "completion_status", "checkpoint_status", "checkpoints", "checkpoint/sync_status", "steps",
+)  # fmt: skip
+_WRITES = ("checkpoint", "checkpoint/sync")
+
+
+def router(proxy: Proxy) -> APIRouter:
+    """The runtime endpoints under /v0/pipelines/{name}."""
+    router = APIRouter(prefix="/{name}")
+    for tail in _READS:
+        _forward(router, proxy, "GET", tail)
+    for tail in _WRITES:
+        _forward(router, proxy, "POST", tail)
+
+    @router.post("/ingress/{table}")
+    async def ingress(name: str, table: str, request: Request) -> Response:
+        return await proxy.call(request, name, "ingress", table)
+
+    @router.post("/egress/{relation}")
+    async def egress(name: str, relation: str, request: Request) -> Response:
+        return await proxy.stream(request, name, "egress", relation, endless=True)
+
+    @router.get("/query")
+    async def query(name: str, request: Request) -> Response:
+        return await proxy.stream(request, name, "query", ndjson=request.query_params.get("format") == "json")
+
+    @router.get("/tables/{table}/connectors/{connector}/completion_token")
+    async def completion_token(name: str, table: str, connector: str, request: Request) -> Response:
+        return await proxy.call(request, name, "tables", table, "connectors", connector, "completion_token")
+
+    @router.get("/tables/{table}/connectors/{connector}/stats")
+    async def input_stats(name: str, table: str, connector: str, request: Request) -> Response:
+        return await proxy.call(request, name, "tables", table, "connectors", connector, "stats")
+
+    @router.get("/views/{view}/connectors/{connector}/stats")
+    async def output_stats(name: str, view: str, connector: str, request: Request) -> Response:
+        return await proxy.call(request, name, "views", view, "connectors", connector, "stats")
+
+    @router.post("/tables/{table}/connectors/{connector}/{action}")
+    async def connector_action(name: str, table: str, connector: str, action: str, request: Request) -> Response:
+        if action not in {"start", "pause"}:
+            raise Problem(400, "InvalidConnectorAction", f"A connector can be asked to start or to pause, not to '{action}'")
+        return await proxy.call(request, name, "tables", table, "connectors", connector, action)
+
+    return router
+
+
+def _forward(router: APIRouter, proxy: Proxy, method: str, tail: str) -> None:
+    async def forward(name: str, request: Request) -> Response:
+        return await proxy.call(request, name, *tail.split("/"))
+
+    router.add_api_route(f"/{tail}", forward, methods=[method], name=tail)

@@ -1,0 +1,111 @@
+"""Endpoints about the service itself."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import JSONResponse, PlainTextResponse
+
+from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.deployers.shared import KIND
+from airflow_pipelines.service.hosts import HostState
+from airflow_pipelines.service.parameters import Body
+from airflow_pipelines.service.records import rfc3339
+from airflow_pipelines.service.version import platform_version
+
+
+def open_router() -> APIRouter:
+    """Endpoints that need no key."""
+    router = APIRouter()
+
+    @router.get("/healthz")
+    def healthz() -> dict[str, str]:
+        return {"status": "healthy"}
+
+    @router.get("/config/authentication")
+    def authentication() -> dict[str, Any]:
+        return {}
+
+    return router
+
+
+def router(control: Control) -> APIRouter:
+    """Endpoints under /v0 that belong to no pipeline."""
+    router = APIRouter()
+    started = datetime.now(UTC)
+
+    @router.get("/config")
+    def config() -> dict[str, Any]:
+        version = platform_version()
+        return {
+            "version": version,
+            "edition": "Enterprise",
+            "revision": version,
+            "runtime_revision": version,
+            "build_info": {},
+            "build_source": "release",
+            "changelog_url": "",
+            "license_validity": None,
+            "telemetry": "",
+            "update_info": None,
+            "unstable_features": None,
+            "posthog": None,
+            "conceptualhq": None,
+            "product_fruits": None,
+        }
+
+    @router.get("/cluster_healthz")
+    def cluster_healthz() -> JSONResponse:
+        parts = {
+            "api": (True, "The service answers"),
+            "compiler": _shared_host(control),
+            "runner": (True, "Hosts are started when needed"),
+        }
+        now = rfc3339(datetime.now(UTC))
+        body: dict[str, Any] = {
+            part: {"healthy": healthy, "message": message, "unchanged_since": rfc3339(started), "checked_at": now}
+            for part, (healthy, message) in parts.items()
+        }
+        body["all_healthy"] = all(healthy for healthy, _ in parts.values())
+        return JSONResponse(body, 200 if body["all_healthy"] else 503)
+
+    @router.get("/metrics")
+    def metrics() -> PlainTextResponse:
+        return PlainTextResponse(_metrics(control), media_type="text/plain; version=0.0.4")
+
+    @router.post("/validate_program")
+    def validate_program(body: Body) -> dict[str, Any]:
+        program = body.get("program_code") if isinstance(body, dict) else None
+        result = control.compile(program if isinstance(program, str) else "")
+        if result.program_info is None:
+            return {"SqlError": {"info": {"exit_code": 1, "messages": result.messages}}}
+        return {"Success": {"program_info": result.program_info}}
+
+    return router
+
+
+def _shared_host(control: Control) -> tuple[bool, str]:
+    """Healthy means that compiling works or will: a host is up, one is starting, or none was needed yet."""
+    states = [control.hosts.health(host) for host in control.registry.live_hosts(KIND)]
+    if any(health.state is HostState.UP for health in states):
+        return True, "The shared host is up"
+    lost = [health.reason for health in states if health.state is HostState.LOST]
+    if lost and len(lost) == len(states):
+        return True, f"The shared host was lost ({lost[0]}); the next use starts another"
+    return True, "The shared host is starting" if states else "The shared host is started by its first use"
+
+
+def _metrics(control: Control) -> str:
+    """How many pipelines are in which state, for Prometheus."""
+    records = control.pipelines()
+    lines = ["# HELP pipelines_total Pipelines by deployment status.", "# TYPE pipelines_total gauge"]
+    statuses = [record.deployment_status for record in records]
+    lines += [f'pipelines_total{{status="{status}"}} {statuses.count(status)}' for status in sorted(set(statuses))]
+    lines += ["# HELP pipeline_up Whether the pipeline runs.", "# TYPE pipeline_up gauge"]
+    lines += [
+        f'pipeline_up{{pipeline="{record.id}",pipeline_name="{record.name}"}} {int(record.deployment_status == "Running")}'
+        for record in records
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,45 @@
+"""The contract's endpoints that this release does not have: each says so by name."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from airflow_pipelines.service import errors
+from airflow_pipelines.service.control import Control
+
+_OF_PIPELINES = (
+    ("POST", "start_transaction"), ("POST", "commit_transaction"), ("POST", "start_compaction"), ("POST", "testing"),
+    ("POST", "clock/advance"), ("POST", "diff"), ("GET", "checkpoints/remote"), ("GET", "support_bundle"),
+    ("GET", "circuit_profile"), ("GET", "circuit_json_profile"), ("GET", "dataflow_graph"), ("GET", "heap_profile"),
+    ("GET", "samply_profile"), ("POST", "samply_profile"), ("GET", "time_series"), ("GET", "time_series_stream"),
+)  # fmt: skip
+_OF_SERVICE = (
+    ("GET", "cluster/events"), ("GET", "cluster/events/{event_id}"), ("GET", "api_keys"), ("POST", "api_keys"),
+    ("GET", "api_keys/{key_name}"), ("DELETE", "api_keys/{key_name}"), ("GET", "tenants"), ("POST", "tenants"),
+    ("GET", "oidc_trust"), ("POST", "oidc_trust"), ("DELETE", "oidc_trust"),
+)  # fmt: skip
+
+
+def router(control: Control) -> APIRouter:
+    """Endpoints under /v0 that answer 501; a pipeline's name is checked first."""
+    router = APIRouter()
+    for method, tail in _OF_PIPELINES:
+        _refuse_for_pipeline(router, control, method, tail)
+    for method, tail in _OF_SERVICE:
+        _refuse(router, method, tail)
+    return router
+
+
+def _refuse_for_pipeline(router: APIRouter, control: Control, method: str, tail: str) -> None:
+    def refuse(name: str) -> None:
+        control.store.require(name)
+        raise errors.not_supported(f"{method} /v0/pipelines/{{name}}/{tail}")
+
+    router.add_api_route(f"/pipelines/{{name}}/{tail}", refuse, methods=[method], name=f"unsupported {tail}")
+
+
+def _refuse(router: APIRouter, method: str, tail: str) -> None:
+    def refuse() -> None:
+        raise errors.not_supported(f"{method} /v0/{tail}")
+
+    router.add_api_route(f"/{tail}", refuse, methods=[method], name=f"unsupported {tail}")

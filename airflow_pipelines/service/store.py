@@ -1,0 +1,288 @@
+"""The service's part of the store: pipelines and their events, changed by compare-and-swap only."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    JSON,
+    DateTime,
+    Dialect,
+    Engine,
+    Integer,
+    String,
+    Text,
+    TypeDecorator,
+    Uuid,
+    delete,
+    insert,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError, SQLAlchemyError
+from sqlalchemy.orm import Mapped, Session, mapped_column
+from uuid6 import uuid7
+
+from airflow_pipelines.host.deployment import RuntimeStatus
+from airflow_pipelines.host.registry import Base
+from airflow_pipelines.service import errors
+from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
+
+EVENTS_KEPT = 720
+"""How many events of one pipeline are kept."""
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment; SQLite forgets the time zone, so it is put back on the way out."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_result_value(self, value: datetime | None, _dialect: Dialect) -> datetime | None:
+        """Give the moment its time zone."""
+        return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
+
+
+class PipelineRow(Base):
+    """A pipeline. Columns are the fields of :class:`PipelineRecord`."""
+
+    __tablename__ = "pipelines"
+
+    id: Mapped[UUID] = mapped_column(Uuid, primary_key=True)
+    name: Mapped[str] = mapped_column(String(63), unique=True)
+    description: Mapped[str] = mapped_column(String(300))
+    tags: Mapped[Any] = mapped_column(JSON)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    revision: Mapped[int] = mapped_column(Integer)
+    version: Mapped[int] = mapped_column(Integer)
+    program_version: Mapped[int] = mapped_column(Integer)
+    refresh_version: Mapped[int] = mapped_column(Integer)
+    platform_version: Mapped[str] = mapped_column(String(64))
+    runtime_config: Mapped[Any] = mapped_column(JSON)
+    program_code: Mapped[str] = mapped_column(Text)
+    udf_rust: Mapped[str] = mapped_column(Text)
+    udf_toml: Mapped[str] = mapped_column(Text)
+    program_config: Mapped[Any] = mapped_column(JSON)
+    program_status: Mapped[str] = mapped_column(String(32))
+    program_status_since: Mapped[datetime] = mapped_column(UtcDateTime)
+    program_error: Mapped[Any] = mapped_column(JSON(none_as_null=True), nullable=True)
+    program_info: Mapped[Any] = mapped_column(JSON(none_as_null=True), nullable=True)
+    deployment_error: Mapped[Any] = mapped_column(JSON(none_as_null=True), nullable=True)
+    storage_status: Mapped[str] = mapped_column(String(32))
+    storage_status_details: Mapped[Any] = mapped_column(JSON(none_as_null=True), nullable=True)
+    deployment_resources_status: Mapped[str] = mapped_column(String(32))
+    deployment_resources_status_details: Mapped[Any] = mapped_column(JSON(none_as_null=True), nullable=True)
+    deployment_resources_status_since: Mapped[datetime] = mapped_column(UtcDateTime)
+    deployment_resources_desired_status: Mapped[str] = mapped_column(String(32))
+    deployment_resources_desired_status_since: Mapped[datetime] = mapped_column(UtcDateTime)
+    deployment_runtime_status: Mapped[str | None] = mapped_column(String(32), nullable=True)
+    deployment_runtime_status_details: Mapped[Any] = mapped_column(JSON(none_as_null=True), nullable=True)
+    deployment_runtime_status_since: Mapped[datetime | None] = mapped_column(UtcDateTime, nullable=True)
+    deployment_runtime_desired_status: Mapped[str | None] = mapped_column(String(32), nullable=True)
+    deployment_runtime_desired_status_since: Mapped[datetime | None] = mapped_column(UtcDateTime, nullable=True)
+    deployment_initial: Mapped[str | None] = mapped_column(String(32), nullable=True)
+    deployment_id: Mapped[UUID | None] = mapped_column(Uuid, nullable=True)
+    bootstrap_policy: Mapped[str | None] = mapped_column(String(32), nullable=True)
+    silent_bootstrap: Mapped[bool | None] = mapped_column(nullable=True)
+    concurrent_bootstrap: Mapped[bool | None] = mapped_column(nullable=True)
+    deployer: Mapped[str | None] = mapped_column(String(255), nullable=True)
+    host_id: Mapped[UUID | None] = mapped_column(Uuid, nullable=True)
+    deployment_config: Mapped[Any] = mapped_column(JSON(none_as_null=True), nullable=True)
+    provisioning_since: Mapped[datetime | None] = mapped_column(UtcDateTime, nullable=True)
+    compile_claimed_at: Mapped[datetime | None] = mapped_column(UtcDateTime, nullable=True)
+    consumed_sequence: Mapped[int] = mapped_column(Integer)
+
+
+class EventRow(Base):
+    """What a pipeline's status became at one change of any of its components."""
+
+    __tablename__ = "pipeline_events"
+
+    sequence: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
+    event_id: Mapped[UUID] = mapped_column(Uuid, unique=True)
+    pipeline_id: Mapped[UUID] = mapped_column(Uuid, index=True)
+    recorded_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    deployment_resources_status: Mapped[str] = mapped_column(String(32))
+    deployment_resources_desired_status: Mapped[str] = mapped_column(String(32))
+    deployment_runtime_status: Mapped[str | None] = mapped_column(String(32), nullable=True)
+    deployment_runtime_desired_status: Mapped[str | None] = mapped_column(String(32), nullable=True)
+    program_status: Mapped[str] = mapped_column(String(32))
+    storage_status: Mapped[str] = mapped_column(String(32))
+    deployment_resources_status_details: Mapped[Any] = mapped_column(JSON(none_as_null=True), nullable=True)
+    deployment_runtime_status_details: Mapped[Any] = mapped_column(JSON(none_as_null=True), nullable=True)
+    deployment_error: Mapped[Any] = mapped_column(JSON(none_as_null=True), nullable=True)
+    storage_status_details: Mapped[Any] = mapped_column(JSON(none_as_null=True), nullable=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One event of a pipeline."""
+
+    event_id: UUID
+    recorded_at: datetime
+    deployment_resources_status: str
+    deployment_resources_desired_status: str
+    deployment_runtime_status: str | None
+    deployment_runtime_desired_status: str | None
+    program_status: str
+    storage_status: str
+    deployment_resources_status_details: Any
+    deployment_runtime_status_details: Any
+    deployment_error: Any
+    storage_status_details: Any
+
+
+_FIELDS = tuple(field.name for field in dataclasses.fields(PipelineRecord))
+_EVENT_FIELDS = tuple(field.name for field in dataclasses.fields(Event))
+
+
+class Conflict(Exception):
+    """Somebody else changed the pipeline since it was read."""
+
+
+class Store:
+    """Pipelines and events over one SQLAlchemy engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, for the registry of hosts that shares the database."""
+        return self._engine
+
+    def create_tables(self) -> None:
+        """Create what is missing; several processes may do so at once. Raises a Problem when the database cannot be used."""
+        try:
+            Base.metadata.create_all(self._engine)
+        except (OperationalError, ProgrammingError, IntegrityError):
+            # Two processes that create the same table at once: the slower one finds it there at its second look.
+            try:
+                Base.metadata.create_all(self._engine)
+            except SQLAlchemyError as error:
+                raise errors.store_unusable(error, self._engine.url) from error
+        except SQLAlchemyError as error:
+            raise errors.store_unusable(error, self._engine.url) from error
+
+    def create(self, record: PipelineRecord) -> None:
+        """Add a pipeline; a name that is taken is the contract's DuplicateName."""
+        try:
+            with Session(self._engine) as session, session.begin():
+                session.execute(insert(PipelineRow).values(_row_values(record)))
+                session.execute(insert(EventRow).values(_event_values(record)))
+        except IntegrityError as error:
+            raise errors.duplicate_name(record.name) from error
+
+    def find(self, name: str) -> PipelineRecord | None:
+        """The pipeline called ``name``, or None."""
+        return self._one(select(PipelineRow.__table__).where(PipelineRow.name == name))
+
+    def get(self, pipeline_id: UUID) -> PipelineRecord | None:
+        """The pipeline with this id, or None once it is deleted."""
+        return self._one(select(PipelineRow.__table__).where(PipelineRow.id == pipeline_id))
+
+    def require(self, name: str) -> PipelineRecord:
+        """The pipeline called ``name``, or the contract's UnknownPipelineName."""
+        record = self.find(name)
+        if record is None:
+            raise errors.unknown_pipeline(name)
+        return record
+
+    def all(self) -> list[PipelineRecord]:
+        """Every pipeline, oldest first."""
+        with self._engine.connect() as connection:
+            rows = connection.execute(select(PipelineRow.__table__).order_by(PipelineRow.created_at, PipelineRow.id)).mappings()
+            return [_record(row) for row in rows]
+
+    def moving(self) -> list[UUID]:
+        """The ids of the pipelines that have an incarnation or are on their way to something."""
+        settled = (*sorted(status.value for status in COMPILE_ERRORS), ProgramStatus.SUCCESS.value)
+        statement = select(PipelineRow.id).where(
+            or_(
+                PipelineRow.deployment_resources_status != ResourcesStatus.STOPPED.value,
+                PipelineRow.deployment_resources_desired_status != ResourcesStatus.STOPPED.value,
+                PipelineRow.program_status.not_in(settled),
+                PipelineRow.storage_status == StorageStatus.CLEARING.value,
+            )
+        )
+        with self._engine.connect() as connection:
+            return list(connection.execute(statement).scalars())
+
+    def commit(self, old: PipelineRecord, steps: Sequence[PipelineRecord]) -> PipelineRecord:
+        """Replace ``old`` by the last of ``steps``, with one event for each step that changed a component of the status.
+
+        Raises :class:`Conflict` when the stored pipeline is no longer ``old``.
+        """
+        if not steps or steps[-1] == old:
+            return old
+        new = dataclasses.replace(steps[-1], revision=old.revision + 1)
+        events = [
+            _event_values(step)
+            for before, step in zip([old, *steps], steps, strict=False)
+            if before.event_status != step.event_status
+        ]
+        try:
+            with Session(self._engine) as session, session.begin():
+                statement = update(PipelineRow).where(PipelineRow.id == old.id, PipelineRow.revision == old.revision)
+                if session.connection().execute(statement.values(_row_values(new))).rowcount != 1:
+                    raise Conflict(old.name)
+                if events:
+                    session.execute(insert(EventRow), events)
+                    self._trim_events(session, old.id)
+        except IntegrityError as error:
+            raise errors.duplicate_name(new.name) from error
+        return new
+
+    def delete(self, record: PipelineRecord) -> None:
+        """Delete a pipeline and its events, unless somebody changed it: :class:`Conflict`."""
+        with Session(self._engine) as session, session.begin():
+            statement = delete(PipelineRow).where(PipelineRow.id == record.id, PipelineRow.revision == record.revision)
+            if session.connection().execute(statement).rowcount != 1:
+                raise Conflict(record.name)
+            session.execute(delete(EventRow).where(EventRow.pipeline_id == record.id))
+
+    def events(self, pipeline_id: UUID) -> list[Event]:
+        """A pipeline's events, newest first."""
+        statement = select(EventRow.__table__).where(EventRow.pipeline_id == pipeline_id).order_by(EventRow.sequence.desc())
+        with self._engine.connect() as connection:
+            rows = connection.execute(statement.limit(EVENTS_KEPT)).mappings()
+            return [Event(**{field: row[field] for field in _EVENT_FIELDS}) for row in rows]
+
+    def _trim_events(self, session: Session, pipeline_id: UUID) -> None:
+        newest = select(EventRow.sequence).where(EventRow.pipeline_id == pipeline_id).order_by(EventRow.sequence.desc())
+        oldest_kept = newest.offset(EVENTS_KEPT - 1).limit(1).scalar_subquery()
+        session.execute(delete(EventRow).where(EventRow.pipeline_id == pipeline_id, EventRow.sequence < oldest_kept))
+
+    def _one(self, statement: Any) -> PipelineRecord | None:
+        with self._engine.connect() as connection:
+            row = connection.execute(statement).mappings().first()
+            return None if row is None else _record(row)
+
+
+def _record(row: Any) -> PipelineRecord:
+    values = {field: row[field] for field in _FIELDS}
+    values["tags"] = tuple(values["tags"])
+    values["program_status"] = ProgramStatus(values["program_status"])
+    values["storage_status"] = StorageStatus(values["storage_status"])
+    for field in ("deployment_resources_status", "deployment_resources_desired_status"):
+        values[field] = ResourcesStatus(values[field])
+    for field in ("deployment_runtime_status", "deployment_runtime_desired_status"):
+        values[field] = None if values[field] is None else RuntimeStatus(values[field])
+    return PipelineRecord(**values)
+
+
+def _row_values(record: PipelineRecord) -> dict[str, Any]:
+    values = {field: getattr(record, field) for field in _FIELDS}
+    values["tags"] = list(record.tags)
+    return values
+
+
+def _event_values(record: PipelineRecord) -> dict[str, Any]:
+    values = {field: getattr(record, field) for field in _EVENT_FIELDS if field not in {"event_id", "recorded_at"}}
+    return values | {"event_id": uuid7(), "recorded_at": datetime.now(UTC), "pipeline_id": record.id}
