@@ -14,6 +14,8 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     # Names are folded before Spark sees them, so two names that differ in case are two names.
     "spark.sql.caseSensitive": "true",
+    # Otherwise ${name} in a query would be replaced by the value of a setting, secrets included, and move all positions.
+    "spark.sql.variable.substitute": "false",
     # Spark 4.2 still hides the TIME type behind this switch.
     "spark.sql.timeType.enabled": "true",
 }

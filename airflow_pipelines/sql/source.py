@@ -54,4 +54,5 @@ class Source:
 
 def twice(first: Span, again: Span) -> str:
     """The end of a message about something that is there two times: both places."""
-    return f"first at line {first.start_line}, column {first.start_column}, again at line {again.start_line}, column {again.start_column}"
+    places = [f"line {span.start_line}, column {span.start_column}" for span in (first, again)]
+    return f"first at {places[0]}, again at {places[1]}"

@@ -1,0 +1,154 @@
+"""What a query must not contain: values that change by themselves, arbitrary choices, and doors out of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.dialect import tokenise
+
+_DOORS = frozenset({"java_method", "reflect", "try_reflect"})
+_CLOCK = frozenset(
+    {
+        "curdate",
+        "current_date",
+        "current_time",
+        "current_timestamp",
+        "getdate",
+        "localtime",
+        "localtimestamp",
+        "now",
+        "systimestamp",
+    }
+)
+_SESSION = frozenset({"current_catalog", "current_database", "current_schema", "current_user", "session_user", "user"})
+_RANDOM = frozenset(
+    {"monotonically_increasing_id", "rand", "randn", "random", "randstr", "shuffle", "spark_partition_id", "uniform", "uuid"}
+)
+_FILES = frozenset({"input_file_block_length", "input_file_block_start", "input_file_name"})
+_ARBITRARY = frozenset({"any_value", "first", "first_value", "last", "last_value"})
+_UNORDERED = frozenset({"array_agg", "array_unique_agg", "collect_list", "collect_set", "group_concat", "listagg", "string_agg"})
+_ORDER_BLIND = frozenset(
+    {
+        "array_contains",
+        "array_length",
+        "array_max",
+        "array_min",
+        "array_size",
+        "array_sort",
+        "cardinality",
+        "size",
+        "sort_array",
+    }
+)
+_SPELLINGS = {
+    "group_concat": frozenset({"listagg", "string_agg", "group_concat"}),
+    "current_timestamp": frozenset({"current_timestamp", "unix_timestamp"}),
+}
+"""Functions that the parser gives a name of its own, with the names that a query may use."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedPart:
+    """A piece of a query that is not allowed; offsets are those of the text that was parsed, ``end`` exclusive."""
+
+    start: int
+    end: int
+    message: str
+
+
+def unsafe_part(tree: exp.Expr, text: str) -> RefusedPart | None:
+    """The first piece of a query that would run something outside of SQL, or None.
+
+    :param tree: the query's tree
+    :param text: the text that was parsed
+    """
+    for node in tree.walk():
+        if isinstance(node, exp.QueryTransform):
+            return _refused(text, node, "transform", "SELECT TRANSFORM runs a program of the operating system and is not allowed")
+        name = _function_name(node)
+        if name in _DOORS:
+            return _refused(text, node, name, f"{name}() calls Java by name and is not allowed")
+    return None
+
+
+def unsteady_parts(tree: exp.Expr, text: str) -> Iterator[RefusedPart]:
+    """The pieces of a view's query whose value does not follow from its relations alone, each with the reason.
+
+    :param tree: the query's tree
+    :param text: the text that was parsed
+    """
+    for node in tree.walk():
+        if isinstance(node, exp.TableSample):
+            yield _refused(
+                text, node, "tablesample", "TABLESAMPLE picks rows at random, so the view would not follow from its inputs"
+            )
+            continue
+        name = _function_name(node)
+        if name is None:
+            continue
+        reason = _reason(node, name, _written(node, text) or name)
+        if reason is not None:
+            yield _refused(text, node, name, reason)
+
+
+def _reason(node: exp.Expr, name: str, written: str) -> str | None:
+    if name in _CLOCK or (name == "unix_timestamp" and not any(node.iter_expressions())):
+        return f"{written}() changes with the clock, and views that follow the clock are not supported yet"
+    if name in _RANDOM:
+        return f"{written}() gives another value each time, so the view would not follow from its inputs"
+    if name in _SESSION:
+        return f"{written}() depends on who runs the query, so the view would not follow from its inputs"
+    if name in _FILES:
+        return f"{written}() depends on where rows are stored, so the view would not follow from its inputs"
+    if _has_order(node):
+        return None
+    if name in _ARBITRARY:
+        return f"{written}() without OVER picks any row of a group; use min_by(value, key) or max_by(value, key)"
+    if name in _UNORDERED and not _inside_order_blind(node):
+        return f"{written}() gives its values in any order; wrap it as sort_array({written}(...)) or give it an order"
+    return None
+
+
+def _function_name(node: exp.Expr) -> str | None:
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower()
+    if isinstance(node, exp.Func):
+        return node.sql_name().lower()
+    return None
+
+
+def _has_order(node: exp.Expr) -> bool:
+    if isinstance(node, exp.GroupConcat) and node.find(exp.Order) is not None:
+        return True
+    above = node.parent
+    while isinstance(above, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter, exp.WithinGroup, exp.Window)):
+        if isinstance(above, (exp.WithinGroup, exp.Window)):
+            return True
+        above = above.parent
+    return False
+
+
+def _inside_order_blind(node: exp.Expr) -> bool:
+    above = node.parent
+    while isinstance(above, (exp.Filter, exp.Paren, exp.IgnoreNulls, exp.RespectNulls)):
+        above = above.parent
+    return above is not None and _function_name(above) in _ORDER_BLIND
+
+
+def _written(node: exp.Expr, text: str) -> str | None:
+    """A function's name as the query spells it, when the parser kept its place."""
+    return text[node.meta["start"] : node.meta["end"] + 1] if "start" in node.meta else None
+
+
+def _refused(text: str, node: exp.Expr, name: str, message: str) -> RefusedPart:
+    if "start" in node.meta:
+        return RefusedPart(node.meta["start"], node.meta["end"] + 1, message)
+    # Words such as CURRENT_DATE are functions without parentheses, whose place the parser does not keep.
+    spellings = _SPELLINGS.get(name, frozenset({name}))
+    for token in tokenise(text):
+        if token.text.lower() in spellings:
+            return RefusedPart(token.start, token.end + 1, message)
+    return RefusedPart(0, len(text), message)
