@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from airflow_pipelines.engine.changes import TableChanges
 
@@ -62,6 +62,14 @@ class OutputTransport(Protocol):
 
     def close(self) -> None:
         """Flush and let go of the sink."""
+
+
+@runtime_checkable
+class Rewindable(Protocol):
+    """A sink that remembers what each step wrote, so that a step that is computed again is in it once."""
+
+    def rewind(self, step: int) -> None:
+        """Take back what was written after ``step``."""
 
 
 class ConnectorFailure(Exception):

@@ -6,6 +6,7 @@ both ways read alike, the caller reads that block row by row, which also finds o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -32,36 +33,56 @@ class _NotPlain(Exception):
 
 
 class JsonColumns:
-    """Reads blocks of JSON objects, each a row, into one Arrow array per column."""
+    """Reads blocks of JSON objects, each a row or an insert, into one Arrow array per column.
 
-    def __init__(self, schema: RelationSchema, reader: RowReader) -> None:
+    :param inserts: each object is ``{"insert": row}`` rather than a row
+    :param array: the block is one array of them rather than a sequence
+    """
+
+    def __init__(self, schema: RelationSchema, reader: RowReader, *, inserts: bool, array: bool) -> None:
         self._columns = schema.columns
         self._types = [field.type for field in schema.arrow]
         self._reader = reader
         names = {column.name for column in schema.columns}
         self._usable = all(column.type.name in _SUPPORTED for column in schema.columns) and len(names) == len(schema.columns) > 0
-        self._explicit = pa.schema([(column.name, _json_type(column.type)) for column in schema.columns])
+        self._row = pa.struct([(column.name, _json_type(column.type)) for column in schema.columns])
+        record = pa.struct([("insert", self._row)]) if inserts else self._row
+        self._explicit = pa.schema([("records", pa.list_(record))] if array else list(record))
+        self._inserts = inserts
+        self._array = array
 
     def read(self, data: bytes) -> list[Any] | None:
         """One array per column, or None when ``data`` must be read row by row."""
         if not self._usable or not data.strip() or not _is_utf8(data):
             return None
         try:
-            table = pajson.read_json(
-                pa.BufferReader(data),
-                read_options=pajson.ReadOptions(use_threads=False, block_size=len(data) + 1),
-                # Unknown members must be seen, since one may be a column's name in another case.
-                parse_options=pajson.ParseOptions(explicit_schema=self._explicit, unexpected_field_behavior="infer"),
-            )
-            known = set(self._explicit.names)
-            if any(self._reader.place(name) is not None for name in table.column_names if name not in known):
+            rows = self._rows(data)
+            known = {field.name for field in self._row}
+            if any(self._reader.place(name) is not None for name in rows if name not in known):
                 return None
             return [
-                _column(column, table.column(column.name), kind, _from_json)
+                _column(column, rows[column.name], kind, _from_json)
                 for column, kind in zip(self._columns, self._types, strict=True)
             ]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, _NotPlain):
             return None
+
+    def _rows(self, data: bytes) -> dict[str, Any]:
+        """The members of all rows by name, each as one array; unknown members too, since one may be a column in another case."""
+        if self._array:
+            # pyarrow reads objects only, so the array is made the one member of one.
+            data = b'{"records":' + data + b"}"
+        table = pajson.read_json(
+            pa.BufferReader(data),
+            read_options=pajson.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            parse_options=pajson.ParseOptions(explicit_schema=self._explicit, unexpected_field_behavior="infer"),
+        )
+        members = dict(zip(table.column_names, table.columns, strict=True))
+        if self._array:
+            members = _unpacked(members, "records", table.num_rows == 1)
+        if self._inserts:
+            members = _unpacked(members, "insert", True)
+        return members
 
 
 class CsvColumns:
@@ -73,6 +94,9 @@ class CsvColumns:
         self._usable = all(column.type.name in _SUPPORTED for column in schema.columns) and len(schema.columns) > 0
         self._delimiter = delimiter
         self._quote = quote
+        mark, q = re.escape(delimiter.encode()), re.escape(quote.encode())
+        field = rb"(?:%b(?:[^%b]++|%b%b)*+%b|[^%b%b\r\n]*+)" % (q, q, q, q, q, q, mark)
+        self._well_quoted = re.compile(rb"(?:%b(?:%b%b)*+\r?\n)*+(?:%b(?:%b%b)*+)?" % (field, mark, field, field, mark, field))
 
     def read(self, data: bytes, width: int, order: list[int]) -> list[Any] | None:
         """One array per column, or None when ``data`` must be read row by row.
@@ -80,21 +104,20 @@ class CsvColumns:
         :param width: how many fields each record has
         :param order: for each column the number of its field
         """
+        if not self._usable or not data or width <= max(order) or not _is_utf8(data):
+            return None
         # A quote or a carriage return that is not at its usual place is read differently by different readers.
-        if (
-            not self._usable
-            or not data
-            or self._quote.encode() in data
-            or b"\r" in data.replace(b"\r\n", b"")
-            or not _is_utf8(data)
-        ):
+        quoted = self._quote.encode() in data
+        if (quoted and not self._well_quoted.fullmatch(data)) or (b"\r" in data and b"\r" in data.replace(b"\r\n", b"")):
             return None
         names = [f"f{number}" for number in range(width)]
         try:
             table = pacsv.read_csv(
                 pa.BufferReader(data),
                 read_options=pacsv.ReadOptions(column_names=names, block_size=len(data) + 1, use_threads=False),
-                parse_options=pacsv.ParseOptions(delimiter=self._delimiter, quote_char=False, newlines_in_values=False),
+                parse_options=pacsv.ParseOptions(
+                    delimiter=self._delimiter, quote_char=self._quote if quoted else False, newlines_in_values=quoted
+                ),
                 convert_options=pacsv.ConvertOptions(
                     column_types=dict.fromkeys(names, pa.string()),
                     strings_can_be_null=False,
@@ -107,6 +130,18 @@ class CsvColumns:
             ]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, _NotPlain):
             return None
+
+
+def _unpacked(members: dict[str, Any], name: str, alone: bool) -> dict[str, Any]:
+    """The members of the structs, or of the structs in the lists, that the only member ``name`` holds."""
+    if not alone or list(members) != [name] or members[name].null_count:
+        raise _NotPlain
+    structs = members[name].combine_chunks()
+    if pa.types.is_list(structs.type):
+        structs = structs.flatten()
+        if structs.null_count:
+            raise _NotPlain
+    return {field.name: structs.field(number) for number, field in enumerate(structs.type)}
 
 
 def _is_utf8(data: bytes) -> bool:

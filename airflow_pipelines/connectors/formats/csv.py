@@ -17,6 +17,8 @@ from airflow_pipelines.engine.schema import RelationSchema
 _BOM = b"\xef\xbb\xbf"
 _LONGEST_RECORD = 16 << 20
 """Characters after which a quote that was opened is taken for a mistake."""
+_SAMPLE_BYTES = 64 << 10
+"""How much of a block is looked at to count its fields."""
 
 
 class CsvOptions(BaseModel):
@@ -106,8 +108,11 @@ class CsvParser:
 
     def _width(self, block: bytes) -> int:
         """How many fields the first record that is not empty has."""
-        line = block.lstrip(b"\r\n").split(b"\n", 1)[0]
-        return line.count(self._options.delimiter.encode()) + 1
+        text = block[:_SAMPLE_BYTES].decode("utf-8", "surrogateescape").lstrip("\r\n")
+        try:
+            return len(self._record(text, 0)[0])
+        except (_Unfinished, RecordProblem):
+            return 0
 
     def _records(self, text: str, lines: int, buffer: RowBuffer, final: bool) -> tuple[int, int]:
         at = 0
@@ -119,7 +124,7 @@ class CsvParser:
             try:
                 fields, at = self._record(text, start)
                 lines += _count_lines(text[start:at])
-                if fields == [""]:
+                if fields == [""] and not text[start:at].strip("\r\n"):
                     continue
                 if not in_order and len(fields) > last:
                     fields = [fields[place] for place in order]

@@ -46,8 +46,10 @@ class JsonParser:
         self._options = options or JsonOptions()
         self._reader = RowReader(schema, pandas=self._options.json_flavor == "pandas")
         self._vectorised = (
-            columns.JsonColumns(schema, self._reader)
-            if self._options.update_format == "raw" and not self._options.array and self._options.json_flavor == "default"
+            columns.JsonColumns(
+                schema, self._reader, inserts=self._options.update_format == "insert_delete", array=self._options.array
+            )
+            if self._options.json_flavor == "default"
             else None
         )
 

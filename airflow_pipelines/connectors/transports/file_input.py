@@ -147,9 +147,8 @@ class FileInput:
         if reader.done:
             self._done.add(name)
             self._places.pop(name, None)
-        if reader.done or len(self._readers) > 1:
-            # Of the files that are followed only one is kept open: there may be many.
-            self._readers.pop(name).close()
+        # A followed file is opened again when it has grown: there may be many, and remote ones show their growth only then.
+        self._readers.pop(name).close()
 
     def _let_go(self, name: str) -> None:
         self._queue.pop(0)
@@ -199,7 +198,7 @@ class FileInput:
             while any(character in folder for character in _GLOB_CHARACTERS):
                 folder = posixpath.dirname(folder)
             return folder
-        if not self._filesystem.exists(self._path):
+        if not self._filesystem.exists(self._path) and posixpath.basename(self._path) not in self._done:
             raise self._nothing_found()
         return folder
 
@@ -214,7 +213,8 @@ class FileInput:
     def _is_new(self, name: str, size: int | None) -> bool:
         if not self._options.follow or size is None or self._parquet:
             return True
-        return size != self._places.get(name, {}).get("offset", 0)
+        offset: int = self._places.get(name, {}).get("offset", 0)
+        return size != offset
 
     def _listed(self) -> Iterator[tuple[str, int | None]]:
         self._filesystem.invalidate_cache()

@@ -138,6 +138,7 @@ class ParquetReader:
         self._follow = follow
         self._handle = filesystem.open(path, "rb")
         self._file: Any = None
+        self._cached: tuple[int, pa.Table] | None = None
 
     def read(self, max_records: int) -> tuple[Parsed, int] | None:
         """The next rows and how many bytes they took; None while a followed file is still being written."""
@@ -178,11 +179,9 @@ class ParquetReader:
         return self._file.schema_arrow.empty_table()
 
     def _group(self, number: int) -> pa.Table:
-        cached: tuple[int, pa.Table] | None = getattr(self, "_cached", None)
-        if cached is None or cached[0] != number:
-            cached = (number, self._file.read_row_group(number))
-            self._cached = cached
-        return cached[1]
+        if self._cached is None or self._cached[0] != number:
+            self._cached = (number, self._file.read_row_group(number))
+        return self._cached[1]
 
 
 def _end_of_line(data: bytes, lines: int) -> int | None:
