@@ -101,17 +101,11 @@ def is_transient(error: PipelinesError | ConnectionError) -> bool:
 
 
 def describe_deployment_error(error: Mapping[str, Any] | None) -> str:
-    """A deployment error as text: code, message and, where the error has them, the host's last log lines."""
+    """A deployment error as text: its code and its message, which ends with the host's last log lines when the host was lost."""
     if not error:
         return "no error was recorded"
     code = error.get("error_code")
-    text = f"{code}: {error.get('message', '')}" if code else str(error.get("message", ""))
-    details = error.get("details")
-    log = details.get("log") if isinstance(details, Mapping) else None
-    if log:
-        tail = log if isinstance(log, str) else "\n".join(str(line) for line in log)
-        text = f"{text}\nLast log lines:\n{tail}"
-    return text
+    return f"{code}: {error.get('message', '')}" if code else str(error.get("message", ""))
 
 
 class Condition(ABC):

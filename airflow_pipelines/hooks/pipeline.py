@@ -122,9 +122,9 @@ class PipelineHook(BaseHook):
         }
         if spark_connection is not None:
             # Imported here: most connections submit nothing, and this loads the Spark provider.
-            from airflow_pipelines.hooks.spark import deployers_for
+            from airflow_pipelines.hooks.spark import dedicated_hosts
 
-            arguments["deployers"] = deployers_for(spark_connection)
+            arguments["deployers"] = dedicated_hosts(spark_connection)
         return arguments
 
     # Looking and waiting

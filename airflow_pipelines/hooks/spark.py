@@ -22,7 +22,7 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk.exceptions import AirflowException
 
 from airflow_pipelines.service import processes
-from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess
+from airflow_pipelines.service.deployers.base import DedicatedHosts, SubmitError, SubmitRequest, SubmittedProcess
 from airflow_pipelines.service.deployers.submit import spark_home, submit_environment
 
 if TYPE_CHECKING:
@@ -128,6 +128,24 @@ class SparkConnectionSubmitter:
             hook = HostSubmitHook(self._connection, **options, **{tracking: True}, properties_file=path)
             hook.submit(str(request.script))
         return SubmittedProcess()
+
+
+_known: dict[str, tuple[str, DedicatedHosts]] = {}
+
+
+def dedicated_hosts(connection: Connection) -> DedicatedHosts:
+    """The way to submit dedicated hosts with a Spark connection; the same object for the same connection.
+
+    Args:
+        connection: the Spark connection. Its id is stored with what is started, so that only services that have it deploy with it.
+    """
+    # The embedded service of a process is one per way to submit, so a new object each time would be a new service each time.
+    uri = connection.get_uri()
+    known = _known.get(connection.conn_id)
+    if known is None or known[0] != uri:
+        hosts = DedicatedHosts(name=f"dedicated:{connection.conn_id}", submitter=SparkConnectionSubmitter(connection))
+        _known[connection.conn_id] = known = (uri, hosts)
+    return known[1]
 
 
 def _hook_options(request: SubmitRequest) -> dict[str, Any]:
