@@ -94,18 +94,17 @@ class _Endpoint:
         if self._app is not None:
             app = self._app
             return local_app(("app", id(app)), lambda: app)
-        settings = self._settings
+        settings, deployers = self._settings, self._deployers
         if settings is None:
             raise RuntimeError("an endpoint with a url has no embedded service")
-        key = (settings, id(self._deployers) if self._deployers is not None else None)
-        return local_app(key, self._create_app)
 
-    def _create_app(self) -> ASGIApp:
-        # Imported here, so that a client of a remote service never loads the service's code.
-        from airflow_pipelines.service.app import create_app
+        def make() -> ASGIApp:
+            # Imported here, so that a client of a remote service never loads the service's code.
+            from airflow_pipelines.service.app import create_app
 
-        app: ASGIApp = create_app(self._settings, self._deployers) if self._deployers is not None else create_app(self._settings)
-        return app
+            return create_app(settings, deployers)
+
+        return local_app((settings, deployers), make)
 
     def __repr__(self) -> str:
         if self.url is not None:
@@ -236,6 +235,9 @@ class _ClientBase:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._endpoint!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError("a client holds a key and connections and cannot be pickled; make a new one where it is needed")
 
 
 class PipelineClient(_ClientBase):
@@ -463,9 +465,6 @@ class PipelineClient(_ClientBase):
             yield
         except httpx.TransportError as error:
             raise _transport_error(error, method, path, repr(self._endpoint)) from error
-
-    def __getstate__(self) -> dict[str, Any]:
-        raise TypeError("a PipelineClient holds a key and connections and cannot be pickled; make a new one where it is needed")
 
 
 class AsyncPipelineClient(_ClientBase):

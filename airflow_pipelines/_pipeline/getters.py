@@ -159,8 +159,11 @@ class PipelineGetters(PipelineBase):
         return config
 
     def deployment_location(self) -> str:
-        """Where the current incarnation runs; empty while the pipeline has no host."""
-        return str(self._deployment().get("deployment_location") or "")
+        """Where the current incarnation runs, in words: kind of host, machine and process. Empty while the pipeline has no host."""
+        location = self._deployment().get("deployment_location")
+        if not location:
+            return ""
+        return f"{location['kind']} host {location['host_id']} on {location['machine']}, process {location['pid']}"
 
     def storage_status(self) -> StorageStatus:
         """Whether the pipeline holds storage."""
