@@ -14,10 +14,11 @@ from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.routers import checkpoints, connectors, deployments, query, rows
 
 
-def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None]) -> FastAPI:
+def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut_down: Callable[[], bool]) -> FastAPI:
     """The application over ``fleet``.
 
-    ``token``: what callers present as bearer token. ``shut_down``: called after a shutdown request was answered.
+    ``token``: what callers present as bearer token. ``shut_down``: called after a shutdown request was answered, which is
+    refused unless ``may_shut_down``.
     """
 
     async def authorize(request: Request) -> None:
@@ -31,6 +32,7 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None]) -> FastA
     )
     app.state.fleet = fleet
     app.state.shut_down = shut_down
+    app.state.may_shut_down = may_shut_down
     for module in (deployments, rows, query, connectors, checkpoints):
         app.include_router(module.router)
 

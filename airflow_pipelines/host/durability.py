@@ -1,9 +1,8 @@
-"""What a pipeline leaves on disk: its lock, batch store, checkpoints, journal and delivery mark, used in the one right order."""
+"""What a pipeline leaves on disk: its lock, batch store, checkpoints and journal, used in the one right order."""
 
 from __future__ import annotations
 
 import base64
-import json
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -22,7 +21,6 @@ from airflow_pipelines.engine.checkpoint import (
     CheckpointStore,
     Counters,
 )
-from airflow_pipelines.engine.durable import write_atomically
 from airflow_pipelines.engine.journal import (
     Journal,
     JournalContents,
@@ -60,15 +58,18 @@ class SavedState:
     records: tuple[JournalRecord, ...]
     program: ProgramIdentity
     initial_start_time: float
-    delivered_step: int
-    """The last step whose outputs are known to have been delivered."""
+
+    @property
+    def base_step(self) -> int:
+        """The step of the base."""
+        return 0 if self.base is None else self.base.contents.step
 
     @property
     def step(self) -> int:
         """The last committed step."""
         if self.records:
             return self.records[-1].step
-        return 0 if self.base is None else self.base.contents.step
+        return self.base_step
 
     @property
     def counters(self) -> Counters:
@@ -118,12 +119,12 @@ class Durability:
         if base is not None:
             contents = base.contents
             program = ProgramIdentity(contents.program, contents.fingerprints, contents.program_hash)
-            return SavedState(base, records, program, contents.initial_start_time, self._delivered())
+            return SavedState(base, records, program, contents.initial_start_time)
         if journal is None or not records:
             return None
         header = journal.header
         program = ProgramIdentity(header.program, header.fingerprints, header.program_hash)
-        return SavedState(None, records, program, header.initial_start_time, self._delivered())
+        return SavedState(None, records, program, header.initial_start_time)
 
     @property
     def journals(self) -> bool:
@@ -188,12 +189,6 @@ class Durability:
         """Write the unlisted recovery point in place of the journal. Only where the journal is kept."""
         self._rebase(self.checkpoints.save_recovery_point(contents))
 
-    def mark_delivered(self, step: int, outputs: dict[str, Any]) -> None:
-        """Remember that the outputs of ``step`` and all before it have been delivered."""
-        if self.options.storage:
-            content = json.dumps({"step": step, "outputs": outputs}).encode()
-            write_atomically(self.folder / "delivered.json", content)
-
     def collect_garbage(self) -> None:
         """Remove checkpoints beyond the newest two and batch files that nothing names."""
         self.checkpoints.garbage_collect(set() if self._journal is None else self._journal.files())
@@ -225,10 +220,6 @@ class Durability:
             # It belongs to a base that a newer one has replaced: everything in it is part of the newer one.
             return None
         return journal
-
-    def _delivered(self) -> int:
-        path = self.folder / "delivered.json"
-        return int(json.loads(path.read_bytes())["step"]) if path.exists() else 0
 
     def _rebase(self, base: UUID) -> None:
         self._base = base

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from airflow_pipelines.connectors.base import InputChunk
 from airflow_pipelines.connectors.http import encode_egress
@@ -20,9 +17,6 @@ from airflow_pipelines.host.outputs import OutputEndpoint
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.sql.program import Connector, ConnectorDirection
-
-PIECE_ROWS = 100_000
-"""A large delta goes to its outputs in pieces of this many rows, so that it is never in memory as a whole."""
 
 
 class Endpoints:
@@ -70,10 +64,10 @@ class Endpoints:
         """The endpoint of rows pushed into ``table`` under ``name``, made on first use."""
         return self.inputs.setdefault(name, InputEndpoint(name, table))
 
-    def open_outputs(self, resumed: frozenset[str]) -> None:
-        """Open all outputs; those in ``resumed`` were written by an earlier incarnation."""
+    def open_outputs(self, resumed: frozenset[str], step: int) -> None:
+        """Open all outputs. Those in ``resumed`` were written by an earlier incarnation; they go back to what they held after ``step``."""
         for name, output in self.outputs.items():
-            output.open(name in resumed)
+            output.open(step if name in resumed else None)
 
     def start_inputs(self) -> None:
         """Start the connectors' threads; they read once the pipeline is active."""
@@ -138,10 +132,11 @@ class Endpoints:
             listeners = self.listeners.of(relation)
             if not outputs and not listeners:
                 continue
-            for piece in pieces(delta):
-                for output in outputs:
-                    output.write(step, piece)
-                self.tell(relation, piece, listeners, snapshot=False)
+            # An output replaces what it has of a step, so it gets the whole delta at once.
+            table = delta.to_arrow()
+            for output in outputs:
+                output.write(step, table)
+            self.tell(relation, table, listeners, snapshot=False)
 
     def tell(self, relation: str, table: Any, listeners: list[Listener], *, snapshot: bool) -> None:
         """Give rows (a pyarrow Table with ``__weight``) to listeners of a relation."""
@@ -173,15 +168,3 @@ class Endpoints:
     def _output_opener(self, connector: Connector) -> Callable[[], Any]:
         schema = self._compiled.schemas[connector.relation]
         return lambda: open_output(connector, schema)
-
-
-def pieces(batch: Batch) -> Iterator[Any]:
-    """A batch as pyarrow Tables of bounded size."""
-    if batch.table is not None or batch.store is None:
-        yield batch.to_arrow()
-        return
-    names = [field.name for field in batch.schema.fields]
-    for name in batch.files:
-        with pq.ParquetFile(batch.store.path(name)) as file:
-            for records in file.iter_batches(PIECE_ROWS, columns=names):
-                yield pa.Table.from_batches([records]).select(names)

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_pipelines.connectors.base import InputChunk
-from airflow_pipelines.engine.batch import WEIGHT, Batch
+from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.checkpoint import CheckpointContents, CheckpointInfo
 from airflow_pipelines.engine.circuit import Circuit, Step
@@ -121,7 +121,7 @@ class LivePipeline:
             self._count(taken, consumed, steps=1)
             self._report_rejected(step)
             self.recent.append(step.figures)
-            self._deliver(step.number, {**step.table_deltas, **step.view_deltas})
+            self.endpoints.deliver(step.number, {**step.table_deltas, **step.view_deltas})
         else:
             # Only malformed rows, or nothing but the end of an input: no step, but the place in the source moves on.
             self._count(taken, consumed, steps=0)
@@ -159,7 +159,7 @@ class LivePipeline:
         self.recent.append(step.figures)
         self.figures.add(initiated_steps=1)
         if not silent:
-            self._deliver(step.number, step.view_deltas)
+            self.endpoints.deliver(step.number, step.view_deltas)
         self.figures.complete()
         rows = sum(delta.rows for delta in step.view_deltas.values())
         self.log.info("bootstrapped %s: %d rows", ", ".join(sorted(plan.evaluated)), rows)
@@ -221,18 +221,12 @@ class LivePipeline:
         for rejected in step.rejected:
             self.log.limited(f"rejected {rejected}", "step %d: %s", step.number, rejected)
 
-    def _deliver(self, number: int, deltas: Mapping[str, Batch]) -> None:
-        self.endpoints.deliver(number, deltas)
-        if self.endpoints.outputs and self.durability.journals:
-            self.durability.mark_delivered(number, {})
-
     def _replay(self, circuit: Circuit, compiled: CompiledProgram, saved: SavedState, kept: Iterable[str]) -> None:
-        """Apply the journal. Outputs get only what they may not have got before the kill."""
+        """Apply the journal. Outputs, which were taken back to the base's step, get its steps again."""
         kept = set(kept)
         for record in saved.records:
             step = circuit.apply(self.durability.deltas_of(record, compiled.schemas))
             circuit.publish(step)
-            if record.step > saved.delivered_step:
-                self._deliver(record.step, {name: delta for name, delta in step.view_deltas.items() if name in kept})
+            self.endpoints.deliver(record.step, {name: delta for name, delta in step.view_deltas.items() if name in kept})
         if saved.records:
             self.log.info("replayed %d committed steps from the journal", len(saved.records))

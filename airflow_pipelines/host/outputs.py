@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from airflow_pipelines.connectors.base import ConnectorError, OutputTransport
+from airflow_pipelines.connectors.base import ConnectorError, OutputTransport, Rewindable
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.statistics import OutputFigures
 from airflow_pipelines.sql.program import Connector
@@ -25,11 +25,16 @@ class OutputEndpoint:
         self._log = log
         self._transport: OutputTransport | None = None
 
-    def open(self, resumed: bool) -> None:
-        """Open the sink; ``resumed`` says that it was written by an earlier incarnation of this pipeline."""
+    def open(self, resumed_step: int | None) -> None:
+        """Open the sink. With ``resumed_step`` it goes on from an earlier incarnation, and what came after that step is taken back.
+
+        A sink that cannot take anything back gets the steps after it once more.
+        """
         try:
             self._transport = self._open_transport()
-            self._transport.open(resumed)
+            self._transport.open(resumed_step is not None)
+            if resumed_step is not None and isinstance(self._transport, Rewindable):
+                self._transport.rewind(resumed_step)
         except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
             self._fail(error)
 

@@ -273,7 +273,7 @@ class PipelineRunner:
         live = self._build(compiled, durability)
         if saved is None:
             self.log.info("nothing saved: starting from scratch")
-            live.endpoints.open_outputs(frozenset())
+            live.endpoints.open_outputs(frozenset(), 0)
         else:
             self._resume(live, saved, plan_bootstrap(saved.program, compiled))
         self._check()
@@ -303,7 +303,7 @@ class PipelineRunner:
             self._decide(plan)
         self.figures.restore(saved.counters, saved.initial_start_time)
         live.endpoints.restore(saved.connectors, plan.kept_connectors)
-        live.endpoints.open_outputs(plan.kept_connectors & saved.connectors.keys())
+        live.endpoints.open_outputs(plan.kept_connectors & saved.connectors.keys(), saved.base_step)
         if saved.records and self._options.fault_tolerance is FaultTolerance.EXACTLY_ONCE:
             self._record(RuntimeStatus.REPLAYING)
         live.restore(saved, plan)
@@ -459,6 +459,10 @@ class PipelineRunner:
     def _check(self) -> None:
         if self._stopping:
             raise TakenDown
+
+    def wake(self) -> None:
+        """Look at the inputs again: a connector was started or paused."""
+        self._arrived(0, 0)
 
     def _arrived(self, records: int, size_bytes: int) -> None:
         self.figures.add(input_records=records, input_bytes=size_bytes)

@@ -52,7 +52,9 @@ def listenable(live: LivePipeline, name: str) -> str:
         return relation
     known = sorted(view.name for view in program.views.values() if view.kind is not ViewKind.LOCAL)
     raise Problem(
-        404, "ConfigError.UnknownOutputStream", f"There is no view or materialized table {name}; views: {', '.join(known) or 'none'}."
+        404,
+        "ConfigError.UnknownOutputStream",
+        f"There is no view or materialized table {name}; views: {', '.join(known) or 'none'}.",
     )
 
 

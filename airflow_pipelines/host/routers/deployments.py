@@ -9,6 +9,7 @@ from fastapi import APIRouter, BackgroundTasks, Request
 from pydantic import BaseModel
 
 from airflow_pipelines.host.deployment import Deployment
+from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.routers.common import HostFleet, Runner
 
 router = APIRouter()
@@ -30,7 +31,9 @@ def health(fleet: HostFleet) -> dict[str, Any]:
 
 @router.post("/shutdown", status_code=202)
 def shutdown(request: Request, background: BackgroundTasks) -> str:
-    """Take everything down and end the process."""
+    """End the process. A shared host refuses while a pipeline runs on it."""
+    if not request.app.state.may_shut_down():
+        raise Problem(409, "HostInUse", "Pipelines run on this shared host; stop them first.")
     background.add_task(request.app.state.shut_down)
     return "The host is shutting down"
 

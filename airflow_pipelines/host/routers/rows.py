@@ -22,7 +22,7 @@ _OURS = frozenset({"format", "force", "pipeline_name"})
 
 
 @router.post("/ingress/{table}")
-async def ingress(request: Request, runner: Runner, table: str, format: str = "csv", force: bool = False) -> dict[str, str]:  # noqa: A002
+async def ingress(request: Request, runner: Runner, table: str, format: str = "csv", force: bool = False) -> dict[str, str]:
     """Take rows; answers with a completion token. Waits while the pipeline is paused, unless forced."""
     live = runner.serving()
     relation = table_of(live, table)
@@ -56,7 +56,7 @@ async def egress(
     request: Request,
     runner: Runner,
     view: str,
-    format: str = "json",  # noqa: A002
+    format: str = "json",
     backpressure: bool = False,
     send_snapshot: bool = False,
 ) -> StreamingResponse:
@@ -65,7 +65,7 @@ async def egress(
     relation = listenable(live, view)
     config = await _config(request)
     if config is not None:
-        format = config.get("format", {}).get("name", format)  # noqa: A001
+        format = config.get("format", {}).get("name", format)
     if format not in {"json", "csv"}:
         raise Problem(400, "InvalidParam", f"Format {format!r} cannot be sent; known formats: csv, json.")
     if live.endpoints.listeners.count >= Listeners.MAX:

@@ -1,0 +1,83 @@
+"""A host inside the current process, over a Spark session that is there already."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import tempfile
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+from pyspark.sql import SparkSession
+from sqlalchemy import Engine
+from uuid6 import uuid7
+
+from airflow_pipelines.host.app import create_app
+from airflow_pipelines.host.fleet import Fleet
+from airflow_pipelines.host.registry import Base, HostRecord, Registry
+from airflow_pipelines.host.server import DataPlane
+
+HEARTBEAT_S = 1.0
+
+
+class InProcessHost:
+    """Serves the data plane from a thread of this process and registers as the store's shared host.
+
+    ``spark``: the session beside which pipelines get sessions of their own. ``engine``: the store's database.
+    """
+
+    def __init__(self, spark: SparkSession, engine: Engine) -> None:
+        Base.metadata.create_all(engine)
+        self.host_id = UUID(int=uuid7().int)
+        self.token = secrets.token_urlsafe(32)
+        self.registry = Registry(engine)
+        self.fleet = Fleet(spark, self.registry)
+        self._stopped = threading.Event()
+        self._plane = DataPlane(create_app(self.fleet, self.token, self.stop, lambda: self.fleet.idle))
+        self.url = self._plane.url
+        self._beat = threading.Thread(target=self._heartbeat, name="heartbeat", daemon=True)
+
+    def start(self) -> InProcessHost:
+        """Serve and register."""
+        self._plane.start()
+        self.registry.submit(
+            HostRecord(
+                host_id=self.host_id,
+                kind="shared",
+                deployment_id=None,
+                deployment=None,
+                url=self.url,
+                token=self.token,
+                pid=os.getpid(),
+                machine=socket.gethostname(),
+                log_path=str(Path(tempfile.gettempdir()) / f"host-{self.host_id}.log"),
+                submitted_at=datetime.now(UTC),
+                heartbeat=time.time(),
+                ended_at=None,
+            )
+        )
+        self._beat.start()
+        return self
+
+    def stop(self) -> None:
+        """Take all deployments down, declare the host ended and stop serving."""
+        if self._stopped.is_set():
+            return
+        self._stopped.set()
+        self.fleet.close()
+        self.registry.end(self.host_id)
+        self._plane.stop()
+
+    def __enter__(self) -> InProcessHost:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _heartbeat(self) -> None:
+        while not self._stopped.wait(HEARTBEAT_S):
+            self.registry.update(self.host_id, heartbeat=time.time())

@@ -1,0 +1,136 @@
+"""The host process: registers, serves the data plane, runs its pipelines, and ends when it should."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from uuid import UUID
+
+from pyspark.sql import SparkSession
+from sqlalchemy.exc import SQLAlchemyError
+
+from airflow_pipelines.database import open_database
+from airflow_pipelines.engine.sessions import build_spark
+from airflow_pipelines.host.app import create_app
+from airflow_pipelines.host.deployment import Deployment
+from airflow_pipelines.host.fleet import Fleet
+from airflow_pipelines.host.registry import HostRecord, Registry
+from airflow_pipelines.host.runner import PipelineRunner
+from airflow_pipelines.host.server import DataPlane, PortInUseError
+from airflow_pipelines.pins import SetupError, check_spark_packages
+from airflow_pipelines.settings import Settings
+
+HEARTBEAT_S = 1.0
+STORE_GRACE_S = 120.0
+"""How long a host goes on without reaching the store; the lock on each storage folder keeps a second host out meanwhile."""
+
+log = logging.getLogger("airflow_pipelines.host")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a host until it ends. Returns the exit code."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # Every failed analysis would be logged with its Java stack; callers get it as an error of theirs.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    parser = argparse.ArgumentParser(prog="airflow_pipelines.host", description=__doc__)
+    parser.add_argument("--host-id", type=UUID, required=True, help="the host's row in the store")
+    host_id = parser.parse_args(arguments).host_id
+    try:
+        check_spark_packages()
+        settings = Settings.load()
+        registry = Registry(open_database(settings.database_url))
+        record = registry.get(host_id)
+        if record is None or record.ended_at is not None:
+            log.error("the host %s is not wanted: its row is %s", host_id, "missing" if record is None else "ended")
+            return 3
+        return Host(record, registry, settings).run()
+    except (SetupError, PortInUseError) as error:
+        log.error("%s", error)  # noqa: TRY400  the message says it all
+        return 2
+
+
+class Host:
+    """One host process."""
+
+    def __init__(self, record: HostRecord, registry: Registry, settings: Settings) -> None:
+        self._record = record
+        self._registry = registry
+        self._settings = settings
+        self._parent = os.getppid()
+        self._ended = threading.Event()
+        self._last_contact = time.monotonic()
+
+    def run(self) -> int:
+        """Serve until the row is ended, a shutdown is asked for, or the one deployment of a dedicated host is over."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._ended.set())
+        submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+        spark = build_spark(None if submitted else self._settings.master, f"airflow-pipelines {self._record.kind}", {})
+        fleet = Fleet(spark, self._registry)
+        app = create_app(fleet, self._record.token, self._ended.set, lambda: self._record.kind == "dedicated" or fleet.idle)
+        plane = DataPlane(app, self._settings.host_address)
+        plane.start()
+        if not self._register(plane.url):
+            log.error("the host was ended before it came up")
+            return 3
+        log.info("serving at %s", plane.url)
+        threading.Thread(target=self._watch, args=(submitted,), name="watchdog", daemon=True).start()
+        runner = self._own_deployment(fleet)
+        if runner is None:
+            self._ended.wait()
+        else:
+            while not self._ended.wait(0.1) and not runner.ended:
+                pass
+        self._end(fleet, plane, spark)
+        return 0
+
+    def _own_deployment(self, fleet: Fleet) -> PipelineRunner | None:
+        if self._record.deployment is None:
+            return None
+        return fleet.deploy(Deployment.model_validate(self._record.deployment))
+
+    def _register(self, url: str) -> bool:
+        return self._registry.update(
+            self._record.host_id, url=url, pid=os.getpid(), machine=socket.gethostname(), heartbeat=time.time()
+        )
+
+    def _watch(self, submitted: bool) -> None:
+        """Send heartbeats; end the process when nobody should use it any more."""
+        while not self._ended.wait(HEARTBEAT_S):
+            if submitted and os.getppid() != self._parent:
+                # Without its JVM no pipeline here can take another step, and nothing can be closed in order either.
+                log.error("the Spark driver's JVM is gone; exiting")
+                os._exit(4)
+            try:
+                alive = self._registry.update(self._record.host_id, heartbeat=time.time())
+            except SQLAlchemyError as error:
+                log.warning("the store cannot be reached: %s", error)
+                alive = time.monotonic() - self._last_contact < STORE_GRACE_S
+            else:
+                self._last_contact = time.monotonic()
+            if not alive:
+                log.info("the host's row was ended; exiting")
+                self._ended.set()
+                # Taking pipelines down in order is a courtesy: committed steps are on disk.
+                last_resort = threading.Timer(20, os._exit, (5,))
+                last_resort.daemon = True
+                last_resort.start()
+                return
+
+    def _end(self, fleet: Fleet, plane: DataPlane, spark: SparkSession) -> None:
+        self._ended.set()
+        fleet.close()
+        plane.stop()
+        try:
+            self._registry.end(self._record.host_id)
+        except SQLAlchemyError as error:
+            log.warning("the store cannot be reached to say that the host ended: %s", error)
+        spark.stop()
+        log.info("ended")

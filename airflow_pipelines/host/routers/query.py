@@ -1,0 +1,58 @@
+"""Ad-hoc queries and changes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import StreamingResponse
+from pyspark.errors import PySparkException
+from starlette.concurrency import run_in_threadpool
+
+from airflow_pipelines.engine.adhoc import AdhocError, AdhocResult, run_adhoc
+from airflow_pipelines.host.live import LivePipeline
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.rendering import FORMATS, check_format, counted
+from airflow_pipelines.host.routers.common import Runner
+from airflow_pipelines.sql.errors import ProgramErrors
+
+router = APIRouter(prefix="/deployments/{deployment_id}")
+
+
+@router.get("/query")
+async def query(runner: Runner, sql: str, format: str = "text") -> StreamingResponse:
+    """Run ad-hoc SQL. A query reads one step's contents; INSERT and DELETE answer when a step has committed them."""
+    check_format(format)
+    live = runner.serving()
+    result = await run_in_threadpool(_run, live, sql)
+    if result.changes:
+        rows = sum(change.rows.num_rows for change in result.changes)
+        size = sum(change.rows.nbytes for change in result.changes)
+        push = runner.push(result.changes, rows, size, force=False)
+        await asyncio.wrap_future(push.committed)
+    table = counted(result.count) if result.frame is None else await run_in_threadpool(_collect, result)
+    media_type, render = FORMATS[format]
+    return StreamingResponse(render(table), media_type=media_type)
+
+
+def _run(live: LivePipeline, sql: str) -> AdhocResult:
+    try:
+        return run_adhoc(live.circuit, sql)
+    except (AdhocError, ProgramErrors) as error:
+        raise Problem(400, "AdHocQueryError", str(error)) from error
+    except PySparkException as error:
+        raise Problem(400, "AdHocQueryError", spark_message(error)) from error
+
+
+def _collect(result: AdhocResult) -> Any:
+    try:
+        return result.frame.toArrow()
+    except PySparkException as error:
+        raise Problem(400, "AdHocQueryError", spark_message(error)) from error
+
+
+def spark_message(error: PySparkException) -> str:
+    """What Spark says about an error, without its stack and its hints about settings of the application."""
+    text = (error.getMessage() or str(error)).split("\nJVM stacktrace", 1)[0]
+    return text.split("\n\nJVM", 1)[0].strip()

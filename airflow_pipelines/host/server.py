@@ -1,0 +1,52 @@
+"""Serving the data plane with uvicorn in a thread, on a port chosen when it is bound."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+
+import uvicorn
+from fastapi import FastAPI
+
+
+class PortInUseError(RuntimeError):
+    """The address to listen on is taken."""
+
+
+class DataPlane:
+    """An application served over HTTP from a thread of this process."""
+
+    def __init__(self, app: FastAPI, address: str = "127.0.0.1", port: int = 0) -> None:
+        """Bind the socket. ``port`` 0 takes a free one. Raises PortInUseError."""
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self._socket = socket.socket(family, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((address, port))
+        except OSError as error:
+            self._socket.close()
+            raise PortInUseError(f"The host cannot listen on {address}:{port}: {error.strerror}. Choose another port.") from error
+        bound = self._socket.getsockname()[1]
+        reachable = socket.getfqdn() if address in {"0.0.0.0", "::"} else address  # noqa: S104
+        shown = f"[{reachable}]" if ":" in reachable else reachable
+        self.url = f"http://{shown}:{bound}"
+        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2, lifespan="off")
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, name="data plane", daemon=True)
+
+    def start(self, timeout_s: float = 10.0) -> None:
+        """Serve; returns when requests are answered."""
+        self._thread.start()
+        deadline = time.monotonic() + timeout_s
+        while not self._server.started:
+            if time.monotonic() > deadline or not self._thread.is_alive():
+                raise RuntimeError(f"The data plane did not start on {self.url}.")
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        """Stop serving; open streams get two seconds to end."""
+        self._server.should_exit = True
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout=10)
+        self._socket.close()

@@ -1,0 +1,87 @@
+"""What must be there before Spark can start: the one right pair of packages, and a Java that Spark 4.2 runs on."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+SPARK = "4.2.0"
+JAVA_VERSIONS = (17, 21)
+JAVA_MODULE = "jdk.incubator.vector"
+_INSTALL = "sudo apt-get install openjdk-17-jre-headless"
+
+
+class SetupError(RuntimeError):
+    """Something that Spark needs is missing; the message says what and how to get it."""
+
+
+def check_spark_packages() -> None:
+    """Check that pyspark and pyspark-client are both there in the pinned version.
+
+    Both install into the folder ``pyspark``, so with any other pair the files of one version lie over those of the other.
+    Raises SetupError naming both versions and the fix.
+    """
+    found = {name: _version(name) for name in ("pyspark", "pyspark-client")}
+    if any(number != SPARK for number in found.values()):
+        listed = " and ".join(f"{name} {number or '(not installed)'}" for name, number in found.items())
+        raise SetupError(
+            f"Found {listed}, but both must be {SPARK}: they share one folder. "
+            f"Fix: pip uninstall -y pyspark pyspark-client && pip install pyspark=={SPARK} pyspark-client=={SPARK}"
+        )
+
+
+def find_java() -> Path:
+    """The Java that Spark will run on: of JAVA_HOME, else the one on PATH.
+
+    Returns the path of the ``java`` program. Raises SetupError when there is none, or when it cannot run Spark.
+    """
+    java = _java_program()
+    number = _java_version(java)
+    if number not in JAVA_VERSIONS:
+        wanted = " or ".join(map(str, JAVA_VERSIONS))
+        raise SetupError(f"{java} is Java {number}, but Spark {SPARK} needs Java {wanted}. Install one with: {_INSTALL}")
+    if JAVA_MODULE not in _run(java, "--list-modules"):
+        raise SetupError(
+            f"{java} lacks the module {JAVA_MODULE}, which Spark {SPARK} loads. Install a complete Java with: {_INSTALL}"
+        )
+    return java
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _java_program() -> Path:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = Path(home) / "bin" / "java"
+        if not java.is_file():
+            raise SetupError(f"JAVA_HOME is {home}, but {java} does not exist. Correct JAVA_HOME, or install Java with: {_INSTALL}")
+        return java
+    found = shutil.which("java")
+    if found is None:
+        raise SetupError(f"There is no Java: neither JAVA_HOME nor PATH leads to one. Install it with: {_INSTALL}")
+    return Path(found)
+
+
+def _java_version(java: Path) -> int:
+    text = _run(java, "-version")
+    match = re.search(r'version "(?:1\.)?(\d+)', text)
+    if match is None:
+        raise SetupError(f"{java} -version did not say a version but: {text.strip()[:200]}. Install Java with: {_INSTALL}")
+    return int(match[1])
+
+
+def _run(java: Path, argument: str) -> str:
+    try:
+        done = subprocess.run([str(java), argument], capture_output=True, text=True, timeout=60, check=False)
+    except OSError as error:
+        raise SetupError(f"{java} cannot be run: {error}. Install Java with: {_INSTALL}") from error
+    return done.stdout + done.stderr

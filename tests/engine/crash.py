@@ -1,0 +1,57 @@
+"""Kills a writer between any two lines of the durability modules, as SIGKILL would: nothing is cleaned up."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from airflow_pipelines.engine import checkpoint, durable, journal
+
+TRACED = {module.__file__ for module in (checkpoint, durable, journal)}
+SURVIVED = 0
+KILLED = 9
+
+
+def run_and_kill(action: Callable[[], object], boundary: int) -> bool:
+    """Run ``action`` in a forked process that dies before line number ``boundary``; True when it died, False when it came to its end."""
+    child = os.fork()
+    if child == 0:
+        left = boundary
+
+        def trace(frame: FrameType, event: str, _: Any) -> Any:
+            nonlocal left
+            if frame.f_code.co_filename not in TRACED:
+                return None
+            if event == "line":
+                if left == 0:
+                    os._exit(KILLED)
+                left -= 1
+            return trace
+
+        sys.settrace(trace)
+        code = 3
+        try:
+            action()
+            code = SURVIVED
+        finally:
+            sys.settrace(None)
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    assert code in (SURVIVED, KILLED), code
+    return code == KILLED
+
+
+def at_every_boundary(prepare: Callable[[], Callable[[], object]], check: Callable[[bool], None]) -> int:
+    """Kill at the first boundary, the second ... until the action survives; ``check`` sees each state left behind. Returns the count."""
+    boundary = 0
+    while True:
+        action = prepare()
+        died = run_and_kill(action, boundary)
+        check(not died)
+        if not died:
+            return boundary
+        boundary += 1

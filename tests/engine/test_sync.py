@@ -1,0 +1,109 @@
+"""Copies of checkpoints in a folder that stands for an object store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from airflow_pipelines.engine.checkpoint import CheckpointStore
+from airflow_pipelines.engine.sync import RemoteCheckpoints, SyncConfig, SyncError, resolve_start
+from tests.engine.test_checkpoint import Files, contents
+
+
+def local(folder: Path) -> tuple[CheckpointStore, Files]:
+    files = Files(folder / "batches")
+    return CheckpointStore(folder, files), files
+
+
+def test_push_sends_only_what_is_missing_and_the_manifest_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, files = local(tmp_path / "local")
+    remote = RemoteCheckpoints(SyncConfig(str(tmp_path / "bucket")))
+    first = store.save(contents(1, files.add("a"), files.add("b"))).uuid
+    assert remote.push(store, files, first) == 2
+    second = store.save(contents(2, "a", "b", files.add("c"))).uuid
+    assert remote.push(store, files, second) == 1
+    assert remote.push(store, files, second) == 0
+    assert remote.list() == (first, second)
+
+    third = store.save(contents(3, files.add("d"), files.add("e"))).uuid
+    put, calls = RemoteCheckpoints._put_file, []
+
+    def broken(self: RemoteCheckpoints, name: str, source: Path) -> bool:
+        calls.append(name)
+        if len(calls) == 2:
+            raise SyncError("cut off")
+        return put(self, name, source)
+
+    monkeypatch.setattr(RemoteCheckpoints, "_put_file", broken)
+    with pytest.raises(SyncError, match="cut off"):
+        remote.push(store, files, third)
+    assert remote.list() == (first, second)
+    monkeypatch.undo()
+    assert remote.push(store, files, third) == 1
+    assert third in remote.list()
+
+
+@pytest.mark.parametrize("form", ["path", "url"])
+def test_pull_gives_the_same_checkpoint(tmp_path: Path, form: str) -> None:
+    bucket = tmp_path / "bucket"
+    config = SyncConfig(str(bucket) if form == "path" else bucket.as_uri(), start_from_checkpoint="latest")
+    store, files = local(tmp_path / "one")
+    saved = contents(5, files.add("a", b"content"))
+    uuid = store.save(saved).uuid
+    RemoteCheckpoints(config).push(store, files, uuid)
+
+    other, other_files = local(tmp_path / "two")
+    assert resolve_start(config, other, other_files) == uuid
+    assert other.load(uuid).contents == saved
+    assert other_files.path("a").read_bytes() == b"content"
+
+
+def test_a_local_checkpoint_is_preferred(tmp_path: Path) -> None:
+    config = SyncConfig(str(tmp_path / "bucket"), start_from_checkpoint="latest")
+    store, files = local(tmp_path / "one")
+    uuid = store.save(contents(1)).uuid
+    assert resolve_start(config, store, files) == uuid
+
+
+def test_another_pipelines_bucket_is_not_written(tmp_path: Path) -> None:
+    remote = RemoteCheckpoints(SyncConfig(str(tmp_path / "bucket")))
+    remote.claim("pipeline-1")
+    remote.claim("pipeline-1")
+    with pytest.raises(SyncError, match="already owned by pipeline-1. Refusing to write checkpoint data"):
+        remote.claim("pipeline-2")
+    assert remote.owner() == "pipeline-1"
+
+
+def test_an_unknown_checkpoint(tmp_path: Path) -> None:
+    store, files = local(tmp_path / "one")
+    wanted = UUID("01a1fb81-a243-7bfc-a30f-6bf2b90d3657")
+    lenient = SyncConfig(str(tmp_path / "bucket"), start_from_checkpoint=str(wanted))
+    assert resolve_start(lenient, store, files) is None
+    strict = SyncConfig(str(tmp_path / "bucket"), start_from_checkpoint=str(wanted), fail_if_no_checkpoint=True)
+    with pytest.raises(SyncError, match=f"{wanted}.*were not found in source"):
+        resolve_start(strict, store, files)
+
+
+def test_bad_configuration(tmp_path: Path) -> None:
+    with pytest.raises(SyncError, match="bucket"):
+        SyncConfig.from_wire({})
+    store, files = local(tmp_path)
+    with pytest.raises(SyncError, match="'latest' or a checkpoint's id"):
+        resolve_start(SyncConfig("/x", start_from_checkpoint="newest"), store, files)
+
+
+def test_secrets_do_not_show() -> None:
+    config = SyncConfig("b", access_key="AKIA", secret_key="hush")
+    assert "hush" not in repr(config)
+    assert "AKIA" not in repr(config)
+
+
+def test_the_read_bucket_is_asked_second(tmp_path: Path) -> None:
+    store, files = local(tmp_path / "one")
+    uuid = store.save(contents(1, files.add("a"))).uuid
+    RemoteCheckpoints(SyncConfig(str(tmp_path / "other"))).push(store, files, uuid)
+    config = SyncConfig(str(tmp_path / "bucket"), read_bucket=str(tmp_path / "other"), start_from_checkpoint="latest")
+    fresh, fresh_files = local(tmp_path / "two")
+    assert resolve_start(config, fresh, fresh_files) == uuid
