@@ -60,6 +60,11 @@ class BatchStore:
         staging.mkdir(parents=True)
         return staging
 
+    def discard(self, staging: Path) -> None:
+        """Remove a staging folder that is not to be adopted."""
+        shutil.rmtree(staging, ignore_errors=True)
+        self._staged.discard(staging.name)
+
     def hold(self, batch: _HasFiles) -> None:
         """Keep the files of ``batch`` for as long as something in this process refers to it."""
         with self.lock:
@@ -81,8 +86,7 @@ class BatchStore:
                 _sync(path)
                 path.replace(target)
             names.append(name)
-        shutil.rmtree(folder, ignore_errors=True)
-        self._staged.discard(folder.name)
+        self.discard(folder)
         _sync(self.folder)
         return tuple(names)
 

@@ -1,0 +1,56 @@
+"""Answers the planner's questions with Spark's own analyzer and optimizer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from airflow_pipelines.engine.sessions import SMALL_CONF, sibling
+from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
+from airflow_pipelines.sql.plan.nodes import ColumnTypes
+
+_EXPRESSION_ID = re.compile(r"#(\d+)L?")
+
+
+class SparkAnalyzer:
+    """Analyzes queries over declared relations in a session of its own. Runs no Spark job."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Open a session beside ``spark``."""
+        self.session = sibling(spark, SMALL_CONF)
+
+    def declare(self, relations: Mapping[str, ColumnTypes]) -> None:
+        """Let queries read these relations from now on."""
+        for name, columns in relations.items():
+            ddl = ", ".join(f"{quote(column)} {kind}" for column, kind in columns)
+            schema = cast(StructType, StructType.fromDDL(ddl))
+            # Unlike an empty local relation, a scan of an (empty) RDD is not optimised away, so that plans can be compared.
+            empty: Any = self.session.sparkContext.emptyRDD()
+            self.session.createDataFrame(empty, schema).createOrReplaceTempView(quote(name))
+
+    def columns(self, query: str) -> ColumnTypes:
+        """Names and types of a query's columns. Raises AnalysisFailed."""
+        try:
+            schema = self.session.sql(query).schema
+        except (AnalysisException, ParseException) as error:
+            raise AnalysisFailed(str(error)) from error
+        return tuple((column.name, column.dataType.simpleString()) for column in schema.fields)
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether both queries give one optimised plan, but for the numbers that Spark gives to expressions."""
+        try:
+            return self._optimised(one) == self._optimised(other)
+        except (AnalysisException, ParseException):
+            return False
+
+    def _optimised(self, query: str) -> str:
+        # The plan is not part of PySpark's interface; its text is all that is needed of it.
+        plan = self.session.sql(query)._jdf.queryExecution().optimizedPlan().toString()
+        numbers: dict[str, int] = {}
+        return _EXPRESSION_ID.sub(lambda found: f"#{numbers.setdefault(found[1], len(numbers))}", plan)

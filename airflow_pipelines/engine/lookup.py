@@ -1,0 +1,69 @@
+"""Finding the stored rows of a trace that match given values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_pipelines.engine.arrow import can_group, consolidate
+from airflow_pipelines.engine.batch import WEIGHT, Batch
+from airflow_pipelines.engine.frames import summed
+from airflow_pipelines.engine.operators.context import SMALL_INPUT, Context
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.identifiers import quote
+
+_WANTED = "__wanted"
+
+
+def matching_rows(trace: Trace, wanted: Any, names: Sequence[str], context: Context) -> Any:
+    """The consolidated rows of ``trace`` that agree with a row of ``wanted`` in the columns ``names`` (NULL agrees with NULL).
+
+    :param wanted: pyarrow Table that has the columns ``names``; its rows are distinct
+    :returns: a pyarrow Table of the trace's columns with weights, none of them 0
+    """
+    arrow = Batch.empty(trace.schema).table.schema
+    if not trace.batches or wanted.num_rows == 0:
+        return arrow.empty_table()
+    columns = pa.schema([arrow.field(name) for name in trace.keys])
+    if trace.in_memory and trace.rows <= SMALL_INPUT and can_group(columns):
+        return _in_memory(trace, wanted, list(names))
+    return _by_spark(trace, wanted, names, context)
+
+
+def _in_memory(trace: Trace, wanted: Any, names: list[str]) -> Any:
+    stored = pa.concat_tables([batch.table for batch in trace.batches])
+    if len(names) == 1 and wanted[names[0]].null_count == 0:
+        found = stored.filter(pc.is_in(stored[names[0]], value_set=wanted[names[0]].combine_chunks()))
+        return consolidate(found)
+    # Grouping, unlike pyarrow's joins, takes NULL for equal to NULL.
+    both = pa.concat_tables(
+        [
+            _with(stored.select(names), range(stored.num_rows)),
+            _with(wanted.select(names).cast(stored.select(names).schema), [-1] * wanted.num_rows),
+        ]
+    )
+    groups = both.group_by(names, use_threads=False).aggregate([(_WANTED, "min"), (_WANTED, "list")])
+    hits = groups.filter(pc.equal(groups[f"{_WANTED}_min"], -1))
+    positions = pc.list_flatten(hits[f"{_WANTED}_list"])
+    return consolidate(stored.take(positions.filter(pc.greater_equal(positions, 0))))
+
+
+def _with(rows: Any, values: Sequence[int]) -> Any:
+    return rows.append_column(_WANTED, pa.array(values, pa.int64()))
+
+
+def _by_spark(trace: Trace, wanted: Any, names: Sequence[str], context: Context) -> Any:
+    small = trace.in_memory and trace.rows + wanted.num_rows <= SMALL_INPUT
+    fields = [field for field in trace.schema.fields if field.name in names] + [trace.schema.fields[-1]]
+    keys = wanted.select([field.name for field in fields if field.name != WEIGHT])
+    batch = Batch.in_memory(type(trace.schema)(fields), keys.append_column(WEIGHT, pa.array([1] * keys.num_rows, pa.int64())))
+    batch = context.settle(batch)
+    stored = context.frames.rows(trace.batches, single_partition=small)
+    match = " AND ".join(f"s.{quote(name)} <=> t.{quote(name)}" for name in names)
+    hint = "" if small or batch.table is None else "/*+ BROADCAST(t) */ "
+    rows = f"(SELECT {hint}s.* FROM {stored} AS s LEFT SEMI JOIN {context.frames.table(batch)} AS t ON {match})"
+    found = context.run(summed(trace, rows), trace.schema, small)
+    return found.to_arrow()

@@ -1,0 +1,228 @@
+"""From the changes that inputs hand over to a delta: keys, NOT NULL, rows that are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_pipelines.engine.arrow import can_group, consolidate
+from airflow_pipelines.engine.batch import WEIGHT
+from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.sql.program import Table
+
+SAMPLE = 10
+"""So many of the rejected rows of one kind are kept to show."""
+
+Lookup = Callable[[Any, Sequence[str]], Any]
+"""Given a pyarrow Table of rows and column names, gives the table's contents (with weights, consolidated) that match them there."""
+
+_AT = "__at"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Changes of a table that were left out: why, how many, and some of them as dictionaries."""
+
+    table: str
+    reason: str
+    count: int
+    sample: tuple[dict[str, Any], ...]
+
+
+@dataclass(slots=True)
+class Normaliser:
+    """Turns one table's changes of one step into its delta.
+
+    ``lookup`` finds stored rows; it is asked only for rows that changes could affect, and never for insertions without a key.
+    """
+
+    table: Table
+    schema: RelationSchema
+    lookup: Lookup
+    rejected: list[Rejected] = field(default_factory=list)
+
+    def delta(self, changes: Sequence[TableChanges]) -> Any:
+        """The delta as a pyarrow Table with weights; ``changes`` are in arrival order.
+
+        Raises ValueError when a table without primary key gets an UPDATE.
+        """
+        rows = self._cleaned(pa.concat_tables([self._uniform(change.rows) for change in changes]))
+        if self.table.append_only:
+            rows = self._reject(rows, pc.equal(rows[OP], int(Op.DELETE)), "the table is append-only")
+        rows = self._reject(rows, self._missing(rows), "a NOT NULL column is NULL")
+        if self.table.primary_key is not None:
+            return self._keyed(rows, list(self.table.primary_key))
+        if pc.any(pc.equal(rows[OP], int(Op.UPDATE))).as_py():
+            raise ValueError(f"table {self.table.name!r} has no primary key, so its rows cannot be updated")
+        return self._multiset(rows)
+
+    @property
+    def _names(self) -> list[str]:
+        return list(self.schema.column_names)
+
+    def _uniform(self, rows: Any) -> Any:
+        """The rows with the table's columns in order and types; columns that are not there are NULL."""
+        arrow = self.schema.arrow
+        columns = []
+        for column in arrow:
+            found = rows[column.name] if column.name in rows.column_names else pa.nulls(rows.num_rows, column.type)
+            columns.append(found if found.type == column.type else found.cast(column.type))
+        given = rows[GIVEN] if GIVEN in rows.column_names else pa.nulls(rows.num_rows, pa.list_(pa.string()))
+        return pa.table([*columns, rows[OP].cast(pa.int8()), given.cast(pa.list_(pa.string()))], names=[*arrow.names, OP, GIVEN])
+
+    def _cleaned(self, rows: Any) -> Any:
+        """Negative zero becomes zero: grouping and keys take them for equal, so only one of them may exist."""
+        for at, column in enumerate(self.schema.arrow):
+            if pa.types.is_floating(column.type):
+                rows = rows.set_column(at, column.name, pc.add(rows[column.name], pa.scalar(0.0, column.type)))
+        return rows
+
+    def _missing(self, rows: Any) -> Any:
+        """Which rows lack a value that they must have: keys always, other NOT NULL columns when the row sets them."""
+        keys = set(self.table.primary_key or ())
+        bad = pa.array([False] * rows.num_rows) if rows.num_rows == 0 else pc.is_null(rows[OP])
+        inserts = pc.equal(rows[OP], int(Op.INSERT))
+        updates = pc.equal(rows[OP], int(Op.UPDATE))
+        for column in self.schema.arrow:
+            if column.nullable or rows[column.name].null_count == 0:
+                continue
+            absent = pc.is_null(rows[column.name])
+            if column.name in keys:
+                bad = pc.or_(bad, absent)
+                continue
+            bad = pc.or_(bad, pc.and_(absent, inserts))
+            if pc.any(updates).as_py():
+                sets = pa.array([column.name in (given or ()) for given in rows[GIVEN].to_pylist()])
+                bad = pc.or_(bad, pc.and_(pc.and_(absent, updates), sets))
+        return bad
+
+    def _reject(self, rows: Any, bad: Any, reason: str, count: int | None = None) -> Any:
+        if rows.num_rows == 0 or not pc.any(bad).as_py():
+            return rows
+        out = rows.filter(bad)
+        sample = tuple(out.slice(0, SAMPLE).select(self._names).to_pylist())
+        self.rejected.append(Rejected(self.table.name, reason, out.num_rows if count is None else count, sample))
+        return rows.filter(pc.invert(bad))
+
+    def _keyed(self, rows: Any, keys: list[str]) -> Any:
+        """The last operation per key wins; UPDATEs are folded into the row they find."""
+        if rows.num_rows == 0:
+            return self._weighted(rows, 1)
+        touched = _distinct(rows.select(keys))
+        old = self.lookup(touched, keys).select([*self._names, WEIGHT])
+        if pc.any(pc.equal(rows[OP], int(Op.UPDATE))).as_py():
+            new = self._folded(rows, keys, old)
+        else:
+            last = _last_per_key(rows, keys)
+            new = last.filter(pc.equal(last[OP], int(Op.INSERT))).select(self._names)
+        gone = old.set_column(old.num_columns - 1, WEIGHT, pc.negate(old[WEIGHT]))
+        if gone.num_rows == 0:
+            return self._weighted(new, 1)
+        return _cancelled(pa.concat_tables([gone.cast(self._arrow), self._weighted(new, 1)]))
+
+    @property
+    def _arrow(self) -> Any:
+        columns = [column.with_nullable(True) for column in self.schema.arrow]
+        return pa.schema([*columns, pa.field(WEIGHT, pa.int64())])
+
+    def _weighted(self, rows: Any, weight: int) -> Any:
+        weights = pa.array([weight], pa.int64()).take(pa.array([0] * rows.num_rows, pa.int32()))
+        columns = [rows[name] for name in self._names]
+        return pa.table([*columns, weights], schema=self._arrow)
+
+    def _folded(self, rows: Any, keys: list[str], old: Any) -> Any:
+        """The touched rows as they are after all operations, one by one."""
+        current: dict[Any, dict[str, Any] | None] = {}
+        for row in old.select(self._names).to_pylist():
+            current[tuple(row[key] for key in keys)] = row
+        for row in rows.to_pylist():
+            key = tuple(row[name] for name in keys)
+            operation, given = row.pop(OP), row.pop(GIVEN)
+            if operation == Op.INSERT:
+                current[key] = row
+            elif operation == Op.DELETE:
+                current[key] = None
+            elif (before := current.get(key)) is not None:
+                current[key] = {**before, **{name: row[name] for name in given or ()}}
+        after = [row for row in current.values() if row is not None]
+        return pa.Table.from_pylist(after, schema=pa.schema([column.with_nullable(True) for column in self.schema.arrow]))
+
+    def _multiset(self, rows: Any) -> Any:
+        """Insertions add a copy, deletions take one away; a deletion that finds no copy is rejected."""
+        deletes = pc.equal(rows[OP], int(Op.DELETE))
+        if rows.num_rows == 0 or not pc.any(deletes).as_py():
+            return self._weighted(rows, 1)
+        plain = rows.select(self._names)
+        stored = self.lookup(_distinct(plain.filter(deletes)), self._names).select([*self._names, WEIGHT])
+        there: dict[Any, int] = {}
+        weights = stored[WEIGHT].to_pylist()
+        for key, weight in zip(_row_keys(stored.select(self._names)), weights, strict=True):
+            there[key] = there.get(key, 0) + weight
+        interesting = set(_row_keys(plain.filter(deletes)))
+        accepted = []
+        # Only rows that are deleted somewhere need counting; to find them, everything becomes comparable Python values.
+        for key, operation in zip(_row_keys(plain), rows[OP].to_pylist(), strict=True):
+            if key in interesting:
+                count = there.get(key, 0)
+                if operation == Op.DELETE and count <= 0:
+                    accepted.append(False)
+                    continue
+                there[key] = count + int(operation)
+            accepted.append(True)
+        rows = self._reject(rows, pc.invert(pa.array(accepted, pa.bool_())), "the deleted row is not in the table")
+        signed = pa.table([*(rows[name] for name in self._names), rows[OP].cast(pa.int64())], schema=self._arrow)
+        return _cancelled(signed)
+
+
+def _last_per_key(rows: Any, keys: list[str]) -> Any:
+    numbered = rows.select(keys).append_column(_AT, pa.array(range(rows.num_rows), pa.int64()))
+    last = numbered.group_by(keys, use_threads=False).aggregate([(_AT, "max")])
+    return rows.take(last[f"{_AT}_max"])
+
+
+def _distinct(rows: Any) -> Any:
+    if can_group(rows.schema):
+        return rows.group_by(rows.column_names, use_threads=False).aggregate([])
+    seen: dict[Any, int] = {}
+    for at, key in enumerate(_row_keys(rows)):
+        seen.setdefault(key, at)
+    return rows.take(pa.array(list(seen.values()), pa.int64()))
+
+
+def _cancelled(table: Any) -> Any:
+    """The table with the weights of equal rows added up."""
+    names = [name for name in table.column_names if name != WEIGHT]
+    if can_group(table.select(names).schema):
+        return consolidate(table)
+    weights: dict[Any, int] = {}
+    first: dict[Any, int] = {}
+    for at, (key, weight) in enumerate(zip(_row_keys(table.select(names)), table[WEIGHT].to_pylist(), strict=True)):
+        weights[key] = weights.get(key, 0) + weight
+        first.setdefault(key, at)
+    kept = [key for key, weight in weights.items() if weight]
+    rows = table.take(pa.array([first[key] for key in kept], pa.int64()))
+    return rows.set_column(rows.num_columns - 1, WEIGHT, pa.array([weights[key] for key in kept], pa.int64()))
+
+
+def _row_keys(rows: Any) -> list[Any]:
+    """Every row as a hashable value; equal rows have equal ones (NaN equals NaN, NULL equals NULL)."""
+    if not rows.num_columns:
+        return [()] * rows.num_rows
+    return list(zip(*([_frozen(value) for value in rows[name].to_pylist()] for name in rows.column_names), strict=True))
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, float) and value != value:
+        return "NaN", float
+    if isinstance(value, dict):
+        return tuple((key, _frozen(inner)) for key, inner in value.items())
+    if isinstance(value, list):
+        items = [_frozen(inner) for inner in value]
+        # A map arrives as a list of pairs, the order of which means nothing; sorting equal-length tuples by text is enough.
+        return tuple(items)
+    return value

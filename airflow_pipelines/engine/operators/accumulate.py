@@ -1,0 +1,161 @@
+"""Aggregates whose calls all follow from accumulators: the input's delta is added to the touched groups' accumulators."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType
+
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.sql.plan.nodes import Aggregate, Stage
+
+_SIGN = "__sign"
+_OUT = "__out"
+_TOUCHED = "__touched"
+
+
+def accumulator_state(node: Aggregate) -> Trace:
+    """The empty state of an aggregate: per group its keys, accumulators and, as weight, the number of its rows."""
+    columns = [(key.name, kind) for key, kind in zip(node.keys, node.key_types, strict=True)]
+    columns += [(accumulator.name, accumulator.type) for accumulator in node.accumulators]
+    names = tuple(accumulator.name for accumulator in node.accumulators)
+    return Trace(weighted(struct_of(tuple(columns))), sums=(*names, WEIGHT))
+
+
+def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state: Trace | None) -> Outcome:
+    """The delta of an aggregate and of its state; ``state`` is None before the first evaluation.
+
+    One query gives for every touched group its accumulators' change and its output row before and after; the driver (or, for large
+    results, a second pass over the files) takes that apart.
+    """
+    known = state if state is not None else accumulator_state(node)
+    small = context.is_small(stage.reads & context.changed(), stage.rereads, known)
+    rows = context.printer(small).delta(node.input, context.changed())
+    change = _grouped(node, rows)
+    if change is None:
+        return Outcome(Batch.empty(weighted(stage_schema(stage))), Batch.empty(known.schema))
+    narrow = not small and context.deltas_are_small(stage.reads & context.changed()) and not stage.rereads
+    merged = _merged(node, change, known, context, small, narrow)
+    query = _outputs(node, merged, had_output=state is not None)
+    if small:
+        return _split(stage, node, context.collect(query), known.schema)
+    return _split_files(stage, query, known.schema, context)
+
+
+def _grouped(node: Aggregate, rows: str | None) -> str | None:
+    """Accumulators of the input's delta, by group."""
+    if rows is None:
+        if node.keys:
+            return None
+        zeros = [f"CAST(0 AS {a.type}) AS {a.name}" for a in node.accumulators]
+        return f"SELECT {', '.join([*zeros, f'CAST(0 AS BIGINT) AS {WEIGHT}'])}"
+    keys = [f"{key.text} AS {key.name}" for key in node.keys]
+    sums = [f"{accumulator.text} AS {accumulator.name}" for accumulator in node.accumulators]
+    group = f" GROUP BY {', '.join(str(at + 1) for at in range(len(keys)))}" if keys else ""
+    return f"SELECT {', '.join([*keys, *sums, f'COALESCE(SUM({WEIGHT}), 0) AS {WEIGHT}'])} FROM ({rows}){group}"
+
+
+def _sums(node: Aggregate) -> list[tuple[str, str]]:
+    return [(accumulator.name, accumulator.type) for accumulator in node.accumulators] + [(WEIGHT, "BIGINT")]
+
+
+def _merged(node: Aggregate, change: str, state: Trace, context: Context, small: bool, narrow: bool) -> str:
+    """Per touched group: keys, and of every sum its change (``d``), old value (``o``) and new value (``n``) as structs."""
+    keys = [key.name for key in node.keys]
+    names = [name for name, _ in _sums(node)]
+    stored = context.frames.rows(state.batches, single_partition=small)
+    if stored is None:
+        structs = [
+            _struct(letter, [(name, name if letter != "o" else f"CAST(0 AS {kind})") for name, kind in _sums(node)])
+            for letter in "don"
+        ]
+        return f"SELECT {', '.join([*keys, *structs])} FROM ({change})"
+    columns = ", ".join([*keys, *names])
+    if narrow and keys:
+        match = " AND ".join(f"s.{key} <=> t.{key}" for key in keys)
+        touched = f"SELECT {', '.join(keys)} FROM ({change})"
+        stored = f"(SELECT /*+ BROADCAST(t) */ s.* FROM {stored} AS s LEFT SEMI JOIN ({touched}) AS t ON {match})"
+    hint = "/*+ COALESCE(1) */ " if small else ""
+    both = (
+        f"SELECT {hint}* FROM (SELECT {columns}, 1 AS {_TOUCHED} FROM ({change})"
+        f" UNION ALL SELECT {columns}, 0 AS {_TOUCHED} FROM {stored})"
+    )
+
+    def total(name: str, kind: str, condition: str) -> str:
+        return f"CAST(COALESCE(SUM({name}){condition}, 0) AS {kind})"
+
+    structs = [
+        _struct(letter, [(name, total(name, kind, condition)) for name, kind in _sums(node)])
+        for letter, condition in (("d", f" FILTER (WHERE {_TOUCHED} = 1)"), ("o", f" FILTER (WHERE {_TOUCHED} = 0)"), ("n", ""))
+    ]
+    group = f" GROUP BY {', '.join(keys)}" if keys else ""
+    return f"SELECT {', '.join([*keys, *structs])} FROM ({both}){group} HAVING MAX({_TOUCHED}) = 1"
+
+
+def _struct(letter: str, fields: list[tuple[str, str]]) -> str:
+    texts = ", ".join(f"'{name}', {text}" for name, text in fields)
+    return f"NAMED_STRUCT({texts}) AS __{letter}"
+
+
+def _outputs(node: Aggregate, merged: str, had_output: bool) -> str:
+    """Per touched group a row for its new output and, with the opposite sign, one for its old output."""
+    keys = [key.name for key in node.keys]
+    signs = "ARRAY(-1, 1)" if had_output else "ARRAY(1)"
+    versions = (
+        f"SELECT {', '.join([*keys, '__d', _SIGN])}, CASE WHEN {_SIGN} < 0 THEN __o ELSE __n END AS __v"
+        f" FROM ({merged}) LATERAL VIEW EXPLODE({signs}) AS {_SIGN}"
+    )
+    values = [f"{_over_version(call.value or '')} AS {call.name}" for call in node.calls]
+    # Without keys the group is there whatever its number of rows.
+    exists = f"__v.{WEIGHT} > 0" if node.keys else "TRUE"
+    groups = f"SELECT {', '.join([*keys, '__d', _SIGN, f'{exists} AS __exists', *values])} FROM ({versions})"
+    items = ", ".join(f"'c{at}', {item.text}" for at, item in enumerate(node.items))
+    condition = f"__exists AND ({node.having})" if node.having else "__exists"
+    out = f"CASE WHEN {condition} THEN NAMED_STRUCT({items}) END AS {_OUT}"
+    changes = [f"__d.{name} AS {name}" for name, _ in _sums(node)]
+    return f"SELECT {', '.join([*keys, *changes, _SIGN, out])} FROM ({groups})"
+
+
+def _over_version(value: str) -> str:
+    return re.sub(r"\b__a\d+\b", lambda found: f"__v.{found[0]}", value)
+
+
+def _split(stage: Stage, node: Aggregate, wide: Any, state_schema: StructType) -> Outcome:
+    new = wide.filter(pc.equal(wide[_SIGN], 1))
+    nothing = [pc.equal(new[name], pa.scalar(0, new[name].type)) for name, _ in _sums(node)]
+    silent = nothing[0]
+    for column in nothing[1:]:
+        silent = pc.and_(silent, column)
+    state = Batch.in_memory(state_schema, new.filter(pc.invert(silent)))
+    shown = wide.filter(pc.is_valid(wide[_OUT]))
+    out = shown[_OUT].combine_chunks()
+    columns = out.flatten() if not isinstance(out, pa.ChunkedArray) else pa.chunked_array(out).flatten()
+    names = [name for name, _ in stage.columns]
+    delta = pa.table([*columns, shown[_SIGN].cast(pa.int64())], names=[*names, WEIGHT])
+    return Outcome(Batch.in_memory(weighted(stage_schema(stage)), delta), state)
+
+
+def _split_files(stage: Stage, query: str, state_schema: StructType, context: Context) -> Outcome:
+    """Take the wide result apart where it is too large for the driver: it is written once and read twice."""
+    large = context.sessions.large
+    staging = context.store.staging()
+    try:
+        large.sql(query).write.mode("overwrite").parquet(str(staging))
+        wide = large.read.parquet(str(staging))
+        sums = [field.name for field in state_schema.fields]
+        names = [field.name for field in state_schema.fields if field.name.startswith("__a") or field.name == WEIGHT]
+        changed = " OR ".join(f"{name} <> 0" for name in names)
+        state = context.spill(wide.where(f"{_SIGN} = 1 AND ({changed})").select(*sums), state_schema)
+        shown = wide.where(f"{_OUT} IS NOT NULL")
+        columns = [f"{_OUT}.c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns)]
+        delta = context.spill(shown.selectExpr(*columns, f"CAST({_SIGN} AS BIGINT) AS {WEIGHT}"), weighted(stage_schema(stage)))
+    finally:
+        context.store.discard(staging)
+    return Outcome(delta, state)

@@ -1,0 +1,136 @@
+"""What operators work with: the relations' versions in one step, and ways to run a query into a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from airflow_pipelines.engine.batch import SMALL_ROWS, WEIGHT, Batch
+from airflow_pipelines.engine.frames import Frames
+from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.storage import BatchStore
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.plan.derivation import Printer
+from airflow_pipelines.sql.plan.nodes import Version
+
+SMALL_INPUT = 2 * SMALL_ROWS
+"""An operator whose inputs together have at most this many rows, all in memory, runs in one task and answers to the driver."""
+FAN_OUT = 4 * SMALL_ROWS
+"""... unless its result has more rows than this: then it is run again and writes files."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelationVersions:
+    """A relation in one step: its contents before, and the batches that the step adds to them."""
+
+    before: Trace
+    delta: tuple[Batch, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        """Whether the step adds anything."""
+        return bool(self.delta)
+
+    @property
+    def after(self) -> Trace:
+        """The contents after the step."""
+        return replace(self.before, batches=(*self.before.batches, *self.delta))
+
+    def batches(self, version: Version) -> tuple[Batch, ...]:
+        """The batches of one version."""
+        match version:
+            case Version.DELTA:
+                return self.delta
+            case Version.BEFORE:
+                return self.before.batches
+            case Version.AFTER:
+                return self.after.batches
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One step's view of the relations, and the means to run queries."""
+
+    sessions: SparkSessions
+    frames: Frames
+    store: BatchStore
+    relations: Mapping[str, RelationVersions] = field(default_factory=dict)
+
+    def changed(self) -> frozenset[str]:
+        """The relations that this step changes, as far as evaluated."""
+        return frozenset(name for name, versions in self.relations.items() if versions.changed)
+
+    def printer(self, small: bool) -> Printer:
+        """Prints nodes over this step's relations."""
+
+        def read(relation: str, version: Version) -> str | None:
+            return self.frames.rows(self.relations[relation].batches(version), single_partition=small)
+
+        return Printer(read, single_partition=small, broadcast=not small)
+
+    def is_small(self, deltas: frozenset[str], contents: frozenset[str], *states: Trace) -> bool:
+        """Whether an operator that reads these deltas, contents and states may run in one task."""
+        batches = [batch for name in deltas - contents for batch in self.relations[name].delta]
+        batches += [batch for name in contents for batch in self.relations[name].after.batches]
+        batches += [batch for state in states for batch in state.batches]
+        return all(batch.table is not None for batch in batches) and sum(batch.rows for batch in batches) <= SMALL_INPUT
+
+    def deltas_are_small(self, names: frozenset[str]) -> bool:
+        """Whether the deltas of these relations are so small that they may be broadcast."""
+        return sum(batch.rows for name in names for batch in self.relations[name].delta) <= SMALL_ROWS
+
+    def collect(self, query: str) -> Any:
+        """The result of a query that reads little and gives little, as a pyarrow Table: one task, one job."""
+        return self.sessions.small.sql(query).toArrow()
+
+    def run(self, query: str, schema: StructType, small: bool, may_grow: bool = False) -> Batch:
+        """The result of a query as a batch: in memory when ``small``, else in files.
+
+        ``may_grow``: the result may have many more rows than the inputs; a small run is then given up at :data:`FAN_OUT` rows.
+        """
+        if small:
+            table = self.collect(f"SELECT * FROM ({query}) LIMIT {FAN_OUT + 1}" if may_grow else query)
+            if not may_grow or table.num_rows <= FAN_OUT:
+                return self.settle(Batch.in_memory(schema, table))
+        return self.spill(self.sessions.large.sql(query), schema)
+
+    def spill(self, frame: DataFrame, schema: StructType) -> Batch:
+        """A large result: Spark writes it to files. It comes back into memory when it turns out to be small."""
+        staging = self.store.staging()
+        try:
+            frame.write.mode("overwrite").option("compression", "zstd").parquet(str(staging))
+        except BaseException:
+            self.store.discard(staging)
+            raise
+        with self.store.lock:
+            files = self.store.adopt(staging)
+            rows, insert_only = self._statistics(files)
+            batch = Batch.in_files(schema, rows, files, self.store, insert_only)
+        if rows <= SMALL_ROWS:
+            return replace(batch, table=batch.to_arrow())
+        return batch
+
+    def settle(self, batch: Batch) -> Batch:
+        """The batch in the form it should be kept in: one that is too large for the driver's memory goes to files."""
+        if batch.table is None or batch.is_small:
+            return batch
+        with self.store.lock:
+            files = self.store.write(batch.table)
+            return Batch.in_files(batch.schema, batch.rows, files, self.store, batch.insert_only)
+
+    def _statistics(self, files: tuple[str, ...]) -> tuple[int, bool]:
+        rows, insert_only = 0, True
+        for name in files:
+            metadata = pq.read_metadata(self.store.path(name))
+            rows += metadata.num_rows
+            for group in range(metadata.num_row_groups):
+                part = metadata.row_group(group)
+                columns = [part.column(at) for at in range(part.num_columns)]
+                statistics = next(column for column in columns if column.path_in_schema == WEIGHT).statistics
+                insert_only &= statistics is not None and statistics.has_min_max and statistics.min == statistics.max == 1
+        return rows, insert_only

@@ -1,0 +1,35 @@
+"""The strategy that always works: compute the view from its relations' contents and subtract what it was."""
+
+from __future__ import annotations
+
+from airflow_pipelines.engine.batch import WEIGHT, weighted
+from airflow_pipelines.engine.frames import summed
+from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.result import Outcome, stage_schema
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.sql.plan.nodes import Full, Stage
+
+
+def evaluate_full(stage: Stage, node: Full, context: Context, before: Trace) -> Outcome:
+    """The delta between the view's stored contents and what its query gives now."""
+    schema = weighted(stage_schema(stage))
+    small = context.is_small(frozenset(), stage.reads, before)
+    names = ", ".join(quote(name) for name, _ in stage.columns)
+    query = f"SELECT *, CAST(1 AS BIGINT) FROM ({with_contents(node, context, small)})"
+    rows = f"({query}) AS q({names}, {WEIGHT})"
+    stored = context.frames.rows(before.batches, single_partition=small)
+    if stored is not None:
+        hint = "/*+ COALESCE(1) */ " if small else ""
+        rows = f"(SELECT {hint}* FROM (SELECT * FROM {rows} UNION ALL SELECT {names}, -{WEIGHT} FROM {stored}))"
+    return Outcome(context.run(summed(Trace(schema), rows), schema, small, may_grow=True))
+
+
+def with_contents(node: Full, context: Context, small: bool) -> str:
+    """The query over its relations' contents after the step; they are named by a WITH clause around the untouched query."""
+    contents = [
+        f"{quote(name)} AS ({context.frames.contents(context.relations[name].after, single_partition=small)})"
+        for name in node.reads
+    ]
+    clause = f"WITH {', '.join(contents)} " if contents else ""
+    return f"{clause}SELECT * FROM ({node.query})"

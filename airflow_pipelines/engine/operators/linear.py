@@ -1,0 +1,18 @@
+"""Filters, projections, unions and inner joins: the delta is one query over the sources' deltas and contents."""
+
+from __future__ import annotations
+
+from airflow_pipelines.engine.batch import Batch, weighted
+from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.result import Outcome, stage_schema
+from airflow_pipelines.sql.plan.nodes import Select, Stage, UnionAll
+
+
+def evaluate_linear(stage: Stage, node: Select | UnionAll, context: Context) -> Outcome:
+    """The delta of a stage without a state of its own."""
+    schema = weighted(stage_schema(stage))
+    small = context.is_small(stage.reads & context.changed(), stage.rereads)
+    query = context.printer(small).delta(node, context.changed())
+    if query is None:
+        return Outcome(Batch.empty(schema))
+    return Outcome(context.run(query, schema, small, may_grow=bool(stage.rereads)))

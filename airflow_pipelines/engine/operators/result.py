@@ -1,0 +1,32 @@
+"""What evaluating a stage gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from pyspark.sql.types import StructType
+
+from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.sql.plan.nodes import ColumnTypes, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A stage's ``delta``, and what its state (if it keeps one) gains."""
+
+    delta: Batch
+    state: Batch | None = None
+
+
+def struct_of(columns: ColumnTypes) -> StructType:
+    """The Spark schema of named and typed columns."""
+    if not columns:
+        return StructType([])
+    return cast(StructType, StructType.fromDDL(", ".join(f"{quote(name)} {kind}" for name, kind in columns)))
+
+
+def stage_schema(stage: Stage) -> StructType:
+    """The Spark schema of a stage's result, without the weight."""
+    return struct_of(stage.columns)

@@ -1,0 +1,95 @@
+"""Aggregates that do not follow from accumulators: the touched groups are computed anew from the input's contents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.frames import summed
+from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.sql.plan.nodes import Aggregate, Item, Stage, Version
+from airflow_pipelines.sql.plan.plain import grouped
+
+
+def touched_state(stage: Stage, node: Aggregate) -> Trace:
+    """The empty state: the output rows with the keys of their groups."""
+    columns = [(key.name, kind) for key, kind in zip(node.keys, node.key_types, strict=True)]
+    columns += [(f"__o{at}", kind) for at, (_, kind) in enumerate(stage.columns)]
+    return Trace(weighted(struct_of(tuple(columns))))
+
+
+def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Trace | None) -> Outcome:
+    """The delta of an aggregate and of its state: new output rows of the touched groups less the stored ones."""
+    known = state if state is not None else touched_state(stage, node)
+    small = context.is_small(stage.reads & context.changed(), stage.reads, known)
+    printer = context.printer(small)
+    change = printer.delta(node.input, context.changed())
+    if change is None and node.keys:
+        return Outcome(Batch.empty(weighted(stage_schema(stage))), Batch.empty(known.schema))
+    contents = printer.contents(node.input, Version.AFTER)
+    insert_only = all(context.relations[name].after.insert_only for name in stage.reads)
+    # The delta of all contents, as in a first load, touches every group.
+    everything = all(not context.relations[name].before.batches for name in stage.reads)
+    touched = None if change is None or everything or not node.keys else _touched(node, change)
+    hint = "/*+ BROADCAST(t) */ " if not small and context.deltas_are_small(stage.reads & context.changed()) else ""
+    fresh = _fresh(node, contents, touched, insert_only, hint)
+    stored = context.frames.rows(known.batches, single_partition=small)
+    query = fresh
+    if stored is not None:
+        if touched is not None:
+            stored = f"(SELECT {hint}s.* FROM {stored} AS s LEFT SEMI JOIN ({touched}) AS t ON {_match(node)})"
+        columns = ", ".join(f"`{name}`" for name in known.keys)
+        coalesce = "/*+ COALESCE(1) */ " if small else ""
+        both = f"(SELECT {coalesce}* FROM (({fresh}) UNION ALL SELECT {columns}, -{WEIGHT} AS {WEIGHT} FROM {stored}))"
+        query = summed(known, both)
+    batch = context.run(query, known.schema, small)
+    return Outcome(_output(stage, batch, context), batch)
+
+
+def _touched(node: Aggregate, change: str) -> str:
+    keys = ", ".join(f"{key.text} AS {key.name}" for key in node.keys)
+    return f"SELECT DISTINCT {keys} FROM ({change})"
+
+
+def _match(node: Aggregate) -> str:
+    return " AND ".join(f"s.{key.name} <=> t.{key.name}" for key in node.keys)
+
+
+def _fresh(node: Aggregate, contents: str | None, touched: str | None, insert_only: bool, hint: str) -> str:
+    """Keys and output rows of the touched groups as they are now, each with weight 1."""
+    items = [f"{item.text} AS __o{at}" for at, item in enumerate(node.items)]
+    keys = [key.name for key in node.keys]
+    condition = f" WHERE {node.having}" if node.having else ""
+    inputs = [item.name for item in node.input.items]
+    if contents is None:
+        contents = f"SELECT {''.join(f'NULL AS {name}, ' for name in inputs)}CAST(1 AS BIGINT) AS {WEIGHT} WHERE FALSE"
+    rows = f"SELECT {', '.join([*(f'{key.text} AS {key.name}' for key in node.keys), *inputs, WEIGHT])} FROM ({contents})"
+    if touched is not None:
+        rows = f"SELECT {hint}s.* FROM ({rows}) AS s LEFT SEMI JOIN ({touched}) AS t ON {_match(node)}"
+    if not insert_only:
+        columns = ", ".join([*keys, *inputs])
+        group = f" GROUP BY {columns}" if columns else ""
+        comma = ", " if columns else ""
+        rows = f"SELECT {columns}{comma}SUM({WEIGHT}) AS {WEIGHT} FROM ({rows}){group} HAVING SUM({WEIGHT}) > 0"
+        rows = f"SELECT * FROM ({rows}) LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT({WEIGHT}))) AS `__n`"
+    by_name = tuple(Item(key.name, key.name) for key in node.keys)
+    groups = grouped(_with_keys(node, by_name), rows)
+    return f"SELECT {', '.join([*keys, *items])}, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({groups}){condition}"
+
+
+def _with_keys(node: Aggregate, keys: tuple[Item, ...]) -> Aggregate:
+    return Aggregate(node.input, keys, node.key_types, node.calls, node.accumulators, node.items, node.having)
+
+
+def _output(stage: Stage, batch: Batch, context: Context) -> Batch:
+    """The relation's delta: the state's delta without the keys."""
+    names = [name for name, _ in stage.columns]
+    schema = weighted(stage_schema(stage))
+    if batch.table is not None:
+        table: Any = batch.table.select([f"__o{at}" for at in range(len(names))] + [WEIGHT]).rename_columns([*names, WEIGHT])
+        return Batch.in_memory(schema, table)
+    columns = [f"__o{at} AS {quote(name)}" for at, name in enumerate(names)]
+    return context.spill(context.sessions.large.table(context.frames.table(batch)).selectExpr(*columns, WEIGHT), schema)

@@ -1,0 +1,25 @@
+"""What planning asks of Spark's analyzer, without knowing Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from airflow_pipelines.sql.plan.nodes import ColumnTypes
+
+
+class AnalysisFailed(Exception):
+    """Spark's analyzer refuses a query that the planner printed."""
+
+
+class Analyzer(Protocol):
+    """Answers about queries over a set of relations."""
+
+    def declare(self, relations: Mapping[str, ColumnTypes]) -> None:
+        """Let queries read these relations from now on."""
+
+    def columns(self, query: str) -> ColumnTypes:
+        """Names and types of a query's columns. Raises AnalysisFailed."""
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether Spark surely reads two queries as the same."""

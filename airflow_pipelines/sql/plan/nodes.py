@@ -1,0 +1,218 @@
+"""The nodes of a plan.
+
+A plan is a list of stages. Each stage computes one relation (the view, or an internal relation of it) from relations that come
+before it. Expressions are kept as Spark SQL text; nodes know nothing of batches or sessions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+ColumnTypes = tuple[tuple[str, str], ...]
+"""Names and Spark DDL types of columns, in order."""
+
+
+class Version(Enum):
+    """Which contents of a relation a text reads, as seen from one step."""
+
+    DELTA = "delta"
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A relation as it is."""
+
+    relation: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One entry of a FROM clause."""
+
+    alias: str
+    node: Linear
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One entry of a SELECT list: its name and its expression's text."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """Filter, project and inner or cross join in one block. A row's weight is the product of its sources' weights."""
+
+    sources: tuple[Source, ...]
+    items: tuple[Item, ...]
+    where: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the result's columns."""
+        return tuple(item.name for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class UnionAll:
+    """The sum of its parts, column by column; ``types`` are what Spark makes of the parts' types together."""
+
+    parts: tuple[Linear, ...]
+    types: ColumnTypes
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the result's columns."""
+        return tuple(name for name, _ in self.types)
+
+
+Linear = Scan | Select | UnionAll
+"""Nodes whose delta follows from their sources' deltas without a state of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """A number per group that adds up over deltas: its column, Spark type, and SQL text over the input's columns and weight."""
+
+    name: str
+    type: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One aggregate call: the name its value has in HAVING and SELECT, the text over the input's columns, and its type.
+
+    ``value`` is its text over accumulators when the call is linear, else None.
+    """
+
+    name: str
+    text: str
+    type: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """GROUP BY: ``keys`` are named expressions over ``input``'s columns; ``items`` and ``having`` read keys and calls by name.
+
+    Without keys there is exactly one group, which exists over an empty input too.
+    """
+
+    input: Select
+    keys: tuple[Item, ...]
+    key_types: tuple[str, ...]
+    calls: tuple[Call, ...]
+    accumulators: tuple[Accumulator, ...]
+    items: tuple[Item, ...]
+    having: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the result's columns."""
+        return tuple(item.name for item in self.items)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether every call follows from accumulators, so that the input's contents are never read."""
+        return all(call.value is not None for call in self.calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """A query that is recomputed over its relations' contents; the stored output is subtracted. ``reason``: why it is so."""
+
+    query: str
+    reads: tuple[str, ...]
+    reason: str
+
+
+Node = Select | UnionAll | Aggregate | Full
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One relation computed by one node."""
+
+    relation: str
+    columns: ColumnTypes
+    node: Node
+
+    @property
+    def strategy(self) -> str:
+        """How the stage is computed, in one or two words."""
+        match self.node:
+            case Full():
+                return "full"
+            case Aggregate():
+                return "accumulators" if self.node.is_linear else "touched groups"
+            case UnionAll():
+                return "union"
+            case _:
+                return "join" if len(self.node.sources) > 1 else "linear"
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The relations whose deltas the stage follows."""
+        return reads(self.node)
+
+    @property
+    def rereads(self) -> frozenset[str]:
+        """The relations whose contents the stage reads besides their deltas, so that their traces must be kept."""
+        return rereads(self.node)
+
+    @property
+    def starts_with_rows(self) -> bool:
+        """Whether the result may have rows while all inputs are empty."""
+        return isinstance(self.node, Full) or (isinstance(self.node, Aggregate) and not self.node.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewPlan:
+    """How a view is maintained. ``stages`` come in order, the last one is the view; ``full`` is the strategy that always works.
+
+    ``reason`` says why the view has no incremental strategy, or is None when it has one.
+    """
+
+    view: str
+    query: str
+    columns: ColumnTypes
+    stages: tuple[Stage, ...]
+    full: Stage
+    reason: str | None = None
+
+
+def reads(node: Node | Linear) -> frozenset[str]:
+    """The relations that a node reads."""
+    match node:
+        case Scan():
+            return frozenset({node.relation})
+        case Select():
+            return frozenset().union(*(reads(source.node) for source in node.sources))
+        case UnionAll():
+            return frozenset().union(*(reads(part) for part in node.parts))
+        case Aggregate():
+            return reads(node.input)
+        case Full():
+            return frozenset(node.reads)
+
+
+def rereads(node: Node | Linear) -> frozenset[str]:
+    """The relations whose contents, not only whose deltas, a node's delta is made of."""
+    match node:
+        case Scan():
+            return frozenset()
+        case Select():
+            return reads(node) if len(node.sources) > 1 else rereads(node.sources[0].node)
+        case UnionAll():
+            return frozenset().union(*(rereads(part) for part in node.parts))
+        case Aggregate():
+            return rereads(node.input) if node.is_linear else reads(node)
+        case Full():
+            return frozenset(node.reads)
