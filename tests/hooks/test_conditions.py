@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError
+from airflow_pipelines.hooks.conditions import (
+    CompletionCondition,
+    Condition,
+    IdleCondition,
+    Observation,
+    Outcome,
+    StartedCondition,
+    StatusCondition,
+    TokenCondition,
+    is_transient,
+)
+
+
+def seen(status: str = "Running", desired: str = "Running", *, at: float = 100.0, error: Any = None, **look: Any) -> Observation:
+    descriptor = {"deployment_status": status, "deployment_desired_status": desired, "deployment_error": error}
+    return Observation(descriptor, at, **look)
+
+
+def stats(received: int, processed: int, *, complete: bool = False, incarnation: str = "i") -> dict[str, Any]:
+    metrics = {
+        "total_input_records": received,
+        "total_processed_records": processed,
+        "total_completed_records": processed,
+        "total_completed_steps": 1,
+        "pipeline_complete": complete,
+        "incarnation_uuid": incarnation,
+    }
+    return {"global_metrics": metrics}
+
+
+ALL = [
+    StatusCondition(("RUNNING", "PAUSED")),
+    StartedCondition(("RUNNING",)),
+    TokenCondition("abc"),
+    IdleCondition(3.5),
+    CompletionCondition(),
+]
+
+
+@pytest.mark.parametrize("condition", ALL, ids=lambda condition: condition.kind)
+def test_a_condition_survives_json(condition: Condition) -> None:
+    assert Condition.from_wire(json.loads(json.dumps(condition.to_wire()))) == condition
+
+
+def test_an_unknown_condition_names_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="known: completion, idle, started, status, token"):
+        Condition.from_wire({"kind": "moon phase"})
+
+
+def test_status_is_compared_whatever_its_case() -> None:
+    condition = StatusCondition(("running",))
+    assert condition.judge(seen("Running"), None).outcome is Outcome.REACHED
+    assert condition.judge(seen("Initializing"), None).outcome is Outcome.PENDING
+    with pytest.raises(ValueError, match="known: "):
+        StatusCondition(("RUNING",))
+
+
+def test_a_pipeline_that_went_down_with_an_error_fails_every_wait_with_that_error() -> None:
+    error = {"error_code": "HostLost", "message": "the host died\nlast line of its log", "details": {}}
+    down = seen("Stopped", "Stopped", error=error)
+    for condition in ALL:
+        verdict = condition.judge(down, None)
+        assert verdict.outcome is Outcome.FAILED
+        assert "HostLost: the host died\nlast line of its log" in verdict.message
+        assert verdict.result["deployment_error"] == error
+
+
+def test_waiting_for_stopped_accepts_a_pipeline_that_stopped_with_an_error() -> None:
+    error = {"error_code": "X", "message": "m"}
+    assert StatusCondition(("STOPPED",)).judge(seen("Stopped", "Stopped", error=error), None).outcome is Outcome.REACHED
+
+
+def test_a_stopped_pipeline_may_still_start_unless_one_has_just_asked_it_to() -> None:
+    stopped = seen("Stopped", "Stopped")
+    assert StatusCondition(("RUNNING",)).judge(stopped, None).outcome is Outcome.PENDING
+    assert StartedCondition(("RUNNING",)).judge(stopped, None).outcome is Outcome.FAILED
+    # Asked for, and only not there yet because the program still compiles.
+    assert StartedCondition(("RUNNING",)).judge(seen("Stopped", "Running"), None).outcome is Outcome.PENDING
+
+
+def test_no_pipeline_fails_a_wait_unless_that_is_what_one_waits_for() -> None:
+    nothing = Observation(None, 1.0)
+    for condition in ALL:
+        assert condition.judge(nothing, None).outcome is Outcome.FAILED
+    assert StatusCondition(("NOT_FOUND",)).judge(nothing, None).outcome is Outcome.REACHED
+
+
+def test_a_token_is_complete_pending_or_of_another_incarnation() -> None:
+    condition = TokenCondition("t")
+    assert condition.judge(seen(answer={"status": "inprogress", "step": None}), None).outcome is Outcome.PENDING
+    assert condition.judge(seen(answer={"status": "complete", "step": 7}), None).result == {"status": "complete", "step": 7}
+    gone = PipelineAPIError(410, "PipelineRestarted", "the token is from before the restart")
+    verdict = condition.judge(seen(refusal=gone), None)
+    assert verdict.outcome is Outcome.FAILED
+    assert "before the restart" in verdict.message
+
+
+def test_a_phase_in_which_the_runtime_does_not_answer_is_waited_for() -> None:
+    early = PipelineAPIError(503, "Initializing", "still initializing")
+    for condition in (TokenCondition("t"), IdleCondition(), CompletionCondition()):
+        assert condition.judge(seen("Initializing", refusal=early), None).outcome is Outcome.PENDING
+        assert condition.judge(seen("Provisioning"), None).outcome is Outcome.PENDING
+
+
+def test_idle_needs_equal_counters_for_the_whole_interval() -> None:
+    condition = IdleCondition(5.0)
+    memory = None
+    outcomes = []
+    for at, received, processed in ((100, 10, 8), (101, 10, 10), (104, 12, 12), (108, 12, 12), (109, 12, 12)):
+        verdict = condition.judge(seen(at=at, answer=stats(received, processed)), memory)
+        memory = verdict.memory
+        outcomes.append(verdict.outcome)
+    assert outcomes == [Outcome.PENDING] * 4 + [Outcome.REACHED]
+    assert verdict.result["total_processed_records"] == 12
+
+
+def test_idle_remembers_across_a_gap_but_not_across_a_restart() -> None:
+    condition = IdleCondition(5.0)
+    memory = condition.judge(seen(at=100, answer=stats(3, 3)), None).memory
+    json.dumps(memory)
+    assert condition.judge(seen(at=200, answer=stats(3, 3)), memory).outcome is Outcome.REACHED
+    assert condition.judge(seen(at=200, answer=stats(3, 3, incarnation="other")), memory).outcome is Outcome.PENDING
+
+
+def test_completion_follows_the_pipelines_own_word() -> None:
+    condition = CompletionCondition()
+    assert condition.judge(seen(answer=stats(3, 3)), None).outcome is Outcome.PENDING
+    assert condition.judge(seen(answer=stats(3, 3, complete=True)), None).outcome is Outcome.REACHED
+
+
+@pytest.mark.parametrize(
+    ("error", "transient"),
+    [
+        (PipelineConnectionError("refused"), True),
+        (PipelineAPIError(500, "InternalError", ""), True),
+        (PipelineAPIError(503, "DeadlockDetected", ""), True),
+        (PipelineAPIError(503, "Initializing", ""), False),
+        (PipelineAPIError(400, "InvalidParam", ""), False),
+        (PipelineAPIError(410, "Terminating", ""), False),
+    ],
+    ids=str,
+)
+def test_which_errors_may_pass(error: Any, transient: bool) -> None:
+    assert is_transient(error) is transient

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.enums import PipelineStatus
+from airflow_pipelines.errors import (
+    PipelineAPIError,
+    PipelineConnectionError,
+    PipelineFailedError,
+    PipelineTimeoutError,
+    ProgramCompilationError,
+)
+from airflow_pipelines.hooks.conditions import IdleCondition, StartedCondition, StatusCondition, TokenCondition
+from airflow_pipelines.hooks.pipeline import PipelineHook
+from tests.fixtures.airflow import ScriptedService
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, conn_id: str, **fields: Any) -> None:
+    monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps({"conn_type": "airflow_pipelines", **fields}))
+
+
+def test_a_host_makes_a_client_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, "remote", host="http://pipelines", port=8080, password="secret-key")
+    client = PipelineHook("remote").get_conn()
+    assert client.url == "http://pipelines:8080"
+    assert "secret-key" not in repr(client)
+
+
+def test_no_host_makes_an_embedded_client_in_its_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    connect(monkeypatch, "local", extra={"home": str(tmp_path / "home")})
+    client = PipelineHook("local").get_conn()
+    assert client.is_embedded
+    assert str(tmp_path / "home") in repr(client)
+
+
+def test_the_default_connection_need_not_exist_any_other_must(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setenv("AIRFLOW_PIPELINES_HOME", str(tmp_path))
+    monkeypatch.delenv("AIRFLOW_PIPELINES_URL", raising=False)
+    assert PipelineHook().get_conn().is_embedded
+    with pytest.raises(AirflowNotFoundException, match="no connection 'missing'"):
+        PipelineHook("missing").get_conn()
+
+
+def test_a_missing_spark_connection_is_an_error_not_a_guess(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    connect(monkeypatch, "cluster", extra={"home": str(tmp_path), "deployer": "dedicated", "spark_conn_id": "nowhere"})
+    with pytest.raises(AirflowNotFoundException, match="nowhere"):
+        PipelineHook("cluster").get_conn()
+
+
+def test_test_connection_gives_up_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, "away", host="http://127.0.0.1", port=9)
+    started = time.monotonic()
+    good, message = PipelineHook("away").test_connection()
+    assert not good
+    assert "cannot talk to" in message
+    assert time.monotonic() - started < 10
+
+
+def test_test_connection_says_what_answers(scripted: ScriptedService) -> None:
+    # Both /v0/config and /v0/pipelines have an empty tail in the scripted service.
+    scripted.answers["GET", ""] = [{"version": "1.2.3"}, [{}, {}]]
+    assert PipelineHook().test_connection() == (True, "PipelineClient(app=<ASGI app>) answers: version 1.2.3, 2 pipeline(s)")
+
+
+def test_status_of_what_is_and_what_is_not(scripted: ScriptedService) -> None:
+    scripted.up("Running")
+    assert PipelineHook().status("p") is PipelineStatus.RUNNING
+    assert PipelineHook().status("q") is PipelineStatus.NOT_FOUND
+
+
+def test_observing_asks_the_host_only_when_there_is_one(scripted: ScriptedService) -> None:
+    scripted.pipeline()
+    assert PipelineHook().observe("p", TokenCondition("t")).answer is None
+    assert scripted.asked("GET") == [""]
+    scripted.up()
+    scripted.answers["GET", "completion_status"] = {"status": "complete", "step": 1}
+    assert PipelineHook().observe("p", TokenCondition("t")).answer == {"status": "complete", "step": 1}
+    assert scripted.calls[-1][2] == {"token": "t"}
+
+
+def test_waiting_ends_when_the_condition_holds(scripted: ScriptedService) -> None:
+    scripted.answers["GET", ""] = [scripted.up("Initializing"), scripted.up("Running")]
+    found = PipelineHook().wait("p", StartedCondition(("RUNNING",)), timeout_s=5, poll_interval_s=0.01)
+    assert found == {"status": "RUNNING"}
+
+
+def test_waiting_for_a_dead_pipeline_fails_at_once_with_its_error(scripted: ScriptedService) -> None:
+    error = {"error_code": "HostLost", "message": "gone\nlast words", "details": {}}
+    scripted.pipeline(deployment_error=error)
+    with pytest.raises(
+        PipelineFailedError, match=r"(?s)waiting for status RUNNING of pipeline 'p'.*HostLost: gone\nlast words"
+    ) as raised:
+        PipelineHook().wait("p", StatusCondition(("RUNNING",)), timeout_s=60, poll_interval_s=1)
+    assert raised.value.deployment_error == error
+
+
+def test_a_wait_whose_time_is_up_says_what_it_saw_last(scripted: ScriptedService) -> None:
+    scripted.up("Paused")
+    with pytest.raises(PipelineTimeoutError, match="waiting for status RUNNING of pipeline 'p': time is up, last seen: PAUSED"):
+        PipelineHook().wait("p", StatusCondition(("RUNNING",)), timeout_s=0.05, poll_interval_s=0.01)
+
+
+def test_passing_trouble_is_tolerated_up_to_a_budget(scripted: ScriptedService) -> None:
+    scripted.up()
+    trouble = (500, {"error_code": "InternalError", "message": "stumbled"})
+    good = {"global_metrics": {"total_input_records": 1, "total_processed_records": 1, "incarnation_uuid": "i"}}
+    scripted.answers["GET", "stats"] = [trouble, trouble, good]
+    hook = PipelineHook()
+    hook.wait("p", IdleCondition(0), timeout_s=5, poll_interval_s=0.01, max_consecutive_errors=2)
+    scripted.answers["GET", "stats"] = [trouble]
+    with pytest.raises(PipelineConnectionError, match="3 looks in a row failed, the last with: stumbled"):
+        hook.wait("p", IdleCondition(0), timeout_s=5, poll_interval_s=0.01, max_consecutive_errors=2)
+
+
+def test_an_error_that_does_not_pass_ends_a_wait(scripted: ScriptedService) -> None:
+    scripted.answers["GET", ""] = (401, {"error_code": "Unauthorized", "message": "no key"})
+    with pytest.raises(PipelineAPIError, match="no key"):
+        PipelineHook().wait("p", StatusCondition(("RUNNING",)), timeout_s=5, poll_interval_s=0.01)
+
+
+def test_a_program_that_does_not_compile_is_shown_with_its_lines(scripted: ScriptedService) -> None:
+    message = {
+        "start_line_number": 5,
+        "start_column": 32,
+        "error_type": "Compilation error",
+        "message": "Object 'blah' not found",
+        "snippet": "    5|select * from blah",
+    }
+    program_error = {"sql_compilation": {"exit_code": 1, "messages": [message]}}
+    scripted.pipeline(program_status="SqlError", program_error=program_error)
+    with pytest.raises(ProgramCompilationError, match=r"(?s)5:32: Compilation error: Object 'blah' not found.*select \* from blah"):
+        PipelineHook().wait_until_compiled("p", 1, timeout_s=5)
+
+
+def test_the_newest_checkpoint_is_the_one_with_the_greatest_uuid(scripted: ScriptedService) -> None:
+    checkpoints = [{"uuid": "0192", "steps": 1}, {"uuid": "0193", "steps": 2}, {"uuid": "0191", "steps": 0}]
+    scripted.pipeline(storage_status_details={"checkpoints": checkpoints})
+    assert PipelineHook().newest_checkpoint("p") == {"uuid": "0193", "steps": 2}
+    scripted.pipeline()
+    assert PipelineHook().newest_checkpoint("p") == {}
+
+
+def test_names_cannot_leave_their_place_in_a_path(scripted: ScriptedService) -> None:
+    assert PipelineHook().descriptor("../config") is None
+    assert scripted.asked("GET") == [""]
+
+
+def test_the_hook_is_what_airflow_makes_for_the_connection_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch, "remote", host="http://pipelines")
+    hook = PipelineHook.get_hook("remote")
+    assert isinstance(hook, PipelineHook)
+    assert isinstance(hook.get_conn(), PipelineClient)

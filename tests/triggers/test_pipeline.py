@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout
+from airflow.triggers.base import TriggerEvent
+
+from airflow_pipelines.errors import PipelineConnectionError, PipelineTimeoutError
+from airflow_pipelines.hooks.conditions import Condition, IdleCondition, StatusCondition, TokenCondition
+from airflow_pipelines.triggers.pipeline import PipelineTrigger, first_delay_s, result_of, sensor_result_of
+from tests.fixtures.airflow import ScriptedService
+
+
+def trigger(condition: Condition, **changes: Any) -> PipelineTrigger:
+    arguments: dict[str, Any] = {
+        "pipeline_name": "p",
+        "condition": condition.to_wire(),
+        "pipeline_conn_id": "c",
+        "poll_interval_s": 0.01,
+        "first_delay_s": 0.0,
+        "deadline": None,
+        "max_consecutive_errors": 1,
+    }
+    return PipelineTrigger(**arguments | changes)
+
+
+def run(one: PipelineTrigger) -> dict[str, Any]:
+    async def events() -> list[TriggerEvent]:
+        return [event async for event in one.run()]
+
+    (event,) = asyncio.run(events())
+    return dict(event.payload)
+
+
+def test_it_is_made_again_from_what_it_serializes() -> None:
+    one = trigger(IdleCondition(2.0), deadline=123.0, memory={"since": 1.0, "records": 2, "incarnation": "i"})
+    path, arguments = one.serialize()
+    assert path == "airflow_pipelines.triggers.pipeline.PipelineTrigger"
+    assert PipelineTrigger(**arguments).serialize() == (path, arguments)
+
+
+def test_airflow_can_store_what_it_serializes() -> None:
+    from airflow.sdk.serde import deserialize, serialize
+
+    _, arguments = trigger(StatusCondition(("RUNNING",)), memory={"since": 1.0}).serialize()
+    again = deserialize(serialize(arguments))
+    assert Condition.from_wire(again["condition"]) == StatusCondition(("RUNNING",))
+
+
+def test_it_fires_when_the_condition_holds(scripted: ScriptedService) -> None:
+    scripted.answers["GET", ""] = [scripted.up("Initializing"), scripted.up("Running")]
+    assert run(trigger(StatusCondition(("RUNNING",)))) == {
+        "outcome": "reached",
+        "message": "RUNNING",
+        "result": {"status": "RUNNING"},
+    }
+
+
+def test_it_sleeps_before_it_looks(scripted: ScriptedService) -> None:
+    scripted.up("Running")
+    started = time.monotonic()
+    run(trigger(StatusCondition(("RUNNING",)), first_delay_s=0.2))
+    assert time.monotonic() - started >= 0.2
+
+
+def test_it_goes_on_from_what_the_task_saw(scripted: ScriptedService) -> None:
+    scripted.up()
+    metrics = {"total_input_records": 5, "total_processed_records": 5, "incarnation_uuid": "i"}
+    scripted.answers["GET", "stats"] = {"global_metrics": metrics}
+    memory = {"incarnation": "i", "records": 5, "since": time.time() - 60}
+    assert run(trigger(IdleCondition(30.0), memory=memory))["outcome"] == "reached"
+
+
+def test_it_tells_a_failure_with_the_deployment_error(scripted: ScriptedService) -> None:
+    scripted.pipeline(deployment_error={"error_code": "HostLost", "message": "gone"})
+    event = run(trigger(TokenCondition("t")))
+    assert event["outcome"] == "failed"
+    assert "HostLost: gone" in event["message"]
+    with pytest.raises(AirflowFailException, match="HostLost: gone"):
+        result_of(event)
+
+
+def test_it_ends_in_time_and_says_what_it_saw(scripted: ScriptedService) -> None:
+    scripted.up("Initializing")
+    event = run(trigger(StatusCondition(("RUNNING",)), deadline=time.time() + 0.05))
+    assert event["outcome"] == "timeout"
+    assert event["message"] == "waiting for status RUNNING of pipeline 'p': time is up, last seen: INITIALIZING"
+    with pytest.raises(AirflowSensorTimeout, match="last seen: INITIALIZING"):
+        sensor_result_of(event)
+    with pytest.raises(PipelineTimeoutError, match="last seen: INITIALIZING"):
+        result_of(event)
+
+
+def test_a_service_that_is_away_too_long_is_worth_a_retry(scripted: ScriptedService) -> None:
+    scripted.answers["GET", ""] = (502, {"message": "bad gateway", "error_code": ""})
+    event = run(trigger(StatusCondition(("RUNNING",))))
+    assert event["outcome"] == "unreachable"
+    with pytest.raises(PipelineConnectionError, match="2 looks in a row failed"):
+        result_of(event)
+
+
+def test_a_refusal_is_not_worth_one(scripted: ScriptedService) -> None:
+    scripted.answers["GET", ""] = (401, {"message": "wrong key", "error_code": "Unauthorized"})
+    event = run(trigger(StatusCondition(("RUNNING",))))
+    assert event["outcome"] == "error"
+    with pytest.raises(AirflowFailException, match="wrong key"):
+        result_of(event)
+
+
+def test_killing_it_changes_nothing(scripted: ScriptedService) -> None:
+    scripted.up()
+    asyncio.run(trigger(TokenCondition("t")).on_kill())
+    assert scripted.calls == []
+
+
+def test_an_event_of_another_version_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match="does not know"):
+        result_of({"status": "success"})
+
+
+def test_the_first_delay_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert first_delay_s() == 10.0
+    monkeypatch.setenv("AIRFLOW__AIRFLOW_PIPELINES__DEFERRAL_FIRST_DELAY", "0.5")
+    assert first_delay_s() == 0.5
