@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+
+from airflow_pipelines.errors import PipelineTimeoutError
+from airflow_pipelines.operators.lifecycle import (
+    DeletePipelineOperator,
+    PausePipelineOperator,
+    ResumePipelineOperator,
+    StartPipelineOperator,
+    StopPipelineOperator,
+)
+from tests.fixtures.airflow import ScriptedService
+
+COMMON: dict[str, Any] = {"task_id": "x", "pipeline_name": "p"}
+WAITING: dict[str, Any] = COMMON | {"poke_interval": 0.01, "timeout": 2}
+DIFF = {
+    "program_diff": {
+        "added_tables": [],
+        "removed_tables": [],
+        "modified_tables": [],
+        "added_views": ["v"],
+        "removed_views": [],
+        "modified_views": [],
+    },
+    "program_diff_error": None,
+    "added_input_connectors": [],
+}
+
+
+def becomes(scripted: ScriptedService, change: Callable[[], Any], answer: Any = "ok") -> Callable[[], Any]:
+    """An answer to a call that changes the pipeline."""
+
+    def act() -> Any:
+        change()
+        return answer
+
+    return act
+
+
+def test_start_starts_and_waits(scripted: ScriptedService) -> None:
+    scripted.pipeline()
+    scripted.answers["POST", "start"] = becomes(scripted, lambda: scripted.up("Running"))
+    assert StartPipelineOperator(**WAITING, bootstrap_policy="allow").execute({}) == {
+        "pipeline": "p",
+        "status": "RUNNING",
+        "deployment_id": "01900000-0000-7000-8000-00000000000d",
+        "attached": False,
+        "diff": None,
+    }
+    ((_, _, params, _),) = [call for call in scripted.calls if call[0] == "POST"]
+    assert params == {"initial": "running", "bootstrap_policy": "allow"}
+
+
+def test_start_attaches_to_what_runs(scripted: ScriptedService) -> None:
+    scripted.up("Running")
+    assert StartPipelineOperator(**WAITING).execute({})["attached"] is True
+    assert scripted.asked("POST") == []
+
+
+def test_a_retry_while_it_starts_does_not_start_another(scripted: ScriptedService) -> None:
+    # The service takes an equal start of a starting pipeline for the same one, and refuses an unequal one.
+    scripted.up("Provisioning")
+    scripted.answers["POST", "start"] = becomes(scripted, lambda: scripted.up("Running"))
+    assert StartPipelineOperator(**WAITING).execute({})["attached"] is True
+
+
+def test_start_that_contradicts_what_runs_is_refused_in_the_services_words(scripted: ScriptedService) -> None:
+    scripted.up("Running")
+    refusal = {"error_code": "InitialImmutableUnlessStopped", "message": "it is running, not paused", "details": {}}
+    scripted.answers["POST", "start"] = (400, refusal)
+    with pytest.raises(AirflowFailException, match="it is running, not paused"):
+        StartPipelineOperator(**WAITING, initial="paused").execute({})
+
+
+def test_start_does_not_resume_behind_somebodys_back(scripted: ScriptedService) -> None:
+    scripted.up("Paused")
+    with pytest.raises(AirflowFailException, match=r"PAUSED.*ResumePipelineOperator"):
+        StartPipelineOperator(**WAITING).execute({})
+    assert StartPipelineOperator(**WAITING, initial="paused").execute({})["status"] == "PAUSED"
+
+
+def test_start_waits_for_a_stop_that_is_under_way(scripted: ScriptedService) -> None:
+    stopping = scripted.pipeline(deployment_status="Stopping", deployment_resources_status="Stopping")
+    stopped = scripted.pipeline()
+    running = scripted.up("Running")
+    scripted.answers["GET", ""] = [stopping, stopping, stopped, stopped, running]
+    scripted.answers["POST", "start"] = "ok"
+    assert StartPipelineOperator(**WAITING).execute({})["status"] == "RUNNING"
+    assert scripted.asked("POST") == ["start"]
+
+
+def test_start_stops_at_an_approval_and_shows_it(scripted: ScriptedService) -> None:
+    scripted.pipeline()
+    details = {"approval_diff": DIFF}
+    scripted.answers["POST", "start"] = becomes(
+        scripted, lambda: scripted.up("AwaitingApproval", deployment_runtime_status_details=details)
+    )
+    result = StartPipelineOperator(**WAITING).execute({})
+    assert result["status"] == "AWAITINGAPPROVAL"
+    assert result["diff"] == DIFF
+
+
+def test_a_start_that_fails_tells_why(scripted: ScriptedService) -> None:
+    scripted.pipeline()
+    error = {"error_code": "BootstrapRejected", "message": "the program changed"}
+    scripted.answers["POST", "start"] = becomes(scripted, lambda: scripted.pipeline(deployment_error=error))
+    with pytest.raises(AirflowFailException, match="BootstrapRejected: the program changed"):
+        StartPipelineOperator(**WAITING).execute({})
+
+
+def test_a_start_that_takes_too_long_says_what_it_saw(scripted: ScriptedService) -> None:
+    scripted.pipeline()
+    scripted.answers["POST", "start"] = becomes(scripted, lambda: scripted.up("Initializing"))
+    with pytest.raises(PipelineTimeoutError, match="last seen: INITIALIZING"):
+        StartPipelineOperator(**WAITING | {"timeout": 0.05}).execute({})
+
+
+def test_a_deferred_start_goes_on_where_it_left(scripted: ScriptedService) -> None:
+    scripted.pipeline()
+    scripted.answers["POST", "start"] = becomes(scripted, lambda: scripted.up("Initializing"))
+    with pytest.raises(TaskDeferred) as raised:
+        StartPipelineOperator(**WAITING, deferrable=True).execute({})
+    assert raised.value.kwargs == {"carried": {"attached": False}}
+    scripted.up("Running")
+    event = {"outcome": "reached", "message": "RUNNING", "result": {"status": "RUNNING"}}
+    # Airflow makes a new operator in a new process for the second half.
+    result = StartPipelineOperator(**WAITING, deferrable=True).execute_complete({}, event, **raised.value.kwargs)
+    assert (result["status"], result["attached"]) == ("RUNNING", False)
+
+
+def test_start_refuses_words_it_does_not_know() -> None:
+    with pytest.raises(ValueError, match="known: running, paused"):
+        StartPipelineOperator(**COMMON, initial="standing")
+    with pytest.raises(ValueError, match="known: ALLOW, AWAIT_APPROVAL, REJECT"):
+        StartPipelineOperator(**COMMON, bootstrap_policy="maybe")
+
+
+def test_pause_and_resume(scripted: ScriptedService) -> None:
+    scripted.up("Running")
+    scripted.answers["POST", "pause"] = becomes(scripted, lambda: scripted.up("Paused"))
+    scripted.answers["POST", "resume"] = becomes(scripted, lambda: scripted.up("Running"))
+    assert PausePipelineOperator(**WAITING).execute({}) == {"pipeline": "p", "status": "PAUSED"}
+    assert ResumePipelineOperator(**WAITING).execute({}) == {"pipeline": "p", "status": "RUNNING"}
+
+
+def test_pausing_what_does_not_run_is_refused(scripted: ScriptedService) -> None:
+    scripted.pipeline()
+    refusal = {"error_code": "PipelineInteractionNotDeployed", "message": "it is Stopped: start it first", "details": {}}
+    scripted.answers["POST", "pause"] = (503, refusal)
+    with pytest.raises(AirflowFailException, match="it is Stopped: start it first"):
+        PausePipelineOperator(**WAITING).execute({})
+
+
+@pytest.mark.parametrize(("mode", "force"), [("checkpoint", "false"), ("force", "true")])
+def test_stop(scripted: ScriptedService, mode: str, force: str) -> None:
+    scripted.up("Running")
+    details = {"checkpoints": [{"uuid": "0192"}]}
+    scripted.answers["POST", "stop"] = becomes(scripted, lambda: scripted.pipeline(storage_status_details=details))
+    assert StopPipelineOperator(**WAITING, mode=mode).execute({}) == {"pipeline": "p", "status": "STOPPED", "checkpoint": "0192"}
+    assert [call[2] for call in scripted.calls if call[0] == "POST"] == [{"force": force}]
+
+
+def test_stop_leaves_what_is_stopped(scripted: ScriptedService) -> None:
+    scripted.pipeline(deployment_error={"error_code": "Old", "message": "of another day"})
+    assert StopPipelineOperator(**WAITING).execute({})["status"] == "STOPPED"
+    assert scripted.asked("POST") == []
+
+
+def test_a_checkpoint_that_failed_while_stopping_is_not_hidden(scripted: ScriptedService) -> None:
+    scripted.up("Running")
+    error = {"error_code": "SuspendError", "message": "the disk is full"}
+    scripted.answers["POST", "stop"] = becomes(scripted, lambda: scripted.pipeline(deployment_error=error))
+    with pytest.raises(AirflowFailException, match="SuspendError: the disk is full"):
+        StopPipelineOperator(**WAITING).execute({})
+
+
+def test_delete_clears_and_deletes_once(scripted: ScriptedService) -> None:
+    scripted.pipeline(storage_status="InUse")
+    scripted.answers["POST", "clear"] = becomes(scripted, lambda: scripted.pipeline())
+    scripted.answers["DELETE", ""] = becomes(scripted, lambda: scripted.pipelines.clear(), {})
+    assert DeletePipelineOperator(**COMMON).execute({}) == {"pipeline": "p", "deleted": True}
+    assert DeletePipelineOperator(**COMMON).execute({}) == {"pipeline": "p", "deleted": False}
+    assert scripted.asked("DELETE") == [""]
