@@ -108,10 +108,10 @@ def _find_unclosed(text: str) -> tuple[int, str]:
             place = len(text) if end < 0 else end + 1
             continue
         if text.startswith("/*", place):
-            end = text.find("*/", place + 2)
+            end = _closing_comment(text, place)
             if end < 0:
                 return place, "This comment"
-            place = end + 2
+            place = end
             continue
         if text[place] in "'\"`":
             end = _closing_quote(text, place)
@@ -120,6 +120,19 @@ def _find_unclosed(text: str) -> tuple[int, str]:
             place = end
         place += 1
     return max(0, len(text) - 1), "A quote or comment"
+
+
+def _closing_comment(text: str, opening: int) -> int:
+    """The offset behind a comment; comments nest."""
+    depth, place = 1, opening + 2
+    while depth:
+        inner, end = text.find("/*", place), text.find("*/", place)
+        if end < 0:
+            return -1
+        nested = 0 <= inner < end
+        depth += 1 if nested else -1
+        place = (inner if nested else end) + 2
+    return place
 
 
 def _closing_quote(text: str, opening: int) -> int:
