@@ -16,6 +16,7 @@ from airflow_pipelines.sql.errors import COMPILATION_ERROR, ProgramErrors, Progr
 from airflow_pipelines.sql.identifiers import INTERNAL_PREFIX, display
 from airflow_pipelines.sql.info import program_info
 from airflow_pipelines.sql.parser import parse_program
+from airflow_pipelines.sql.plan.averages import keep_decimal_scale
 from airflow_pipelines.sql.plan.nodes import ColumnTypes, ViewPlan
 from airflow_pipelines.sql.plan.planner import plan_view
 from airflow_pipelines.sql.program import Column, Connector, Program, Span, Table, View, ViewKind
@@ -114,13 +115,17 @@ class _Compiler:
             return
         if not analyzed.deterministic and not unsteady:
             self._note(view.span, f"The query of {display(view.name)} gives another answer each time, so it cannot be maintained")
+        # The places of errors are those of the text as written, so that it was analyzed first.
+        kept = keep_decimal_scale(query, self._analyzer)
+        if kept != query:
+            query, analyzed = kept, self._analysis.analyze(kept)
         columns = self._view_columns(view, analyzed)
         if columns is None:
             return
         schema = RelationSchema(view.name, columns)
         self._add_schema(schema)
         if not self.messages:
-            self.plans[view.name] = plan_view(view.name, query, self._types, schema.column_names, view.reads, self._analyzer)
+            self.plans[view.name] = plan_view(view.name, query, self._types, self._types[view.name], view.reads, self._analyzer)
 
     def check_connectors(self, check: ConnectorCheck) -> None:
         for connector in self._program.connectors():
