@@ -108,17 +108,14 @@ class _Planner:
 
     def _qualified(self, query: str) -> exp.Expr:
         """The query with every column qualified and every star expanded, if Spark still reads it as the same query."""
-        known = {name: dict(columns) for name, columns in self.relations.items()}
+        # Types do not matter for resolving names, and Spark writes some that sqlglot does not know.
+        known: dict[str, object] = {name: {column: "unknown" for column, _ in columns} for name, columns in self.relations.items()}
         dialect = PipelineSpark(normalization_strategy="case_sensitive")
         try:
             tree = parse_query(query)
             if any(isinstance(node, exp.Lateral | exp.Unnest) for node in tree.walk()):
                 raise NotIncremental("LATERAL and UNNEST have no incremental rule yet")
-            schema = MappingSchema(
-                {exp.to_identifier(name, quoted=True).sql(dialect=dialect): columns for name, columns in _typeless(known).items()},
-                dialect=dialect,
-                normalize=False,
-            )
+            schema = MappingSchema(known, dialect=dialect, normalize=False)
             tree = qualify(tree, schema=schema, dialect=dialect, validate_qualify_columns=True, quote_identifiers=True)
         except sqlglot.errors.SqlglotError as error:
             raise NotIncremental(f"names could not be resolved symbolically: {str(error).splitlines()[0]}") from error
@@ -300,11 +297,6 @@ class _Planner:
         items = ", ".join(f"{text} AS `p{at}`" for at, text in enumerate(texts))
         found = self._types(f"SELECT {items} FROM ({plain_linear(block)})")
         return {name: kind for name, (_, kind) in zip(names, found, strict=True)}
-
-
-def _typeless(relations: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-    """The relations with quoted column names; types do not matter for resolving names."""
-    return {name: {quote(column): "unknown" for column in columns} for name, columns in relations.items()}
 
 
 def _inner(tree: exp.Expr) -> exp.Expr:
