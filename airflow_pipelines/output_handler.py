@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_pipelines.client import PipelineClient, lines_of, path_of
 from airflow_pipelines.errors import PipelineConnectionError, PipelinesError, PipelineTimeoutError
+from airflow_pipelines.transport import interrupt
 
 if TYPE_CHECKING:
+    import httpx
     import pandas
 
 logger = logging.getLogger(__name__)
@@ -54,6 +56,7 @@ class OutputHandler:
         self._attached = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self._response: httpx.Response | None = None
 
     def start(self) -> None:
         """Start to follow, and return once every change from now on will be seen.
@@ -120,7 +123,11 @@ class OutputHandler:
         Args:
             timeout_s: seconds to wait for the thread to end.
         """
-        self._stopping.set()
+        with self._lock:
+            self._stopping.set()
+            response = self._response
+        if response is not None:
+            interrupt(response)
         self.join(timeout_s)
 
     def join(self, timeout_s: float | None = None) -> bool:
@@ -154,6 +161,8 @@ class OutputHandler:
         params = {"format": "json", "array": True, "backpressure": True}
         try:
             with self.client.stream("POST", path, params=params, read_timeout_s=SILENCE_S) as response:
+                with self._lock:
+                    self._response = response
                 for line in lines_of(response):
                     if self._stopping.is_set():
                         return
@@ -167,6 +176,8 @@ class OutputHandler:
         except Exception as error:  # noqa: BLE001 - a thread's error is kept for to_dict(), which raises it
             self._fail(error)
         finally:
+            with self._lock:
+                self._response = None
             self._attached.set()
 
     def _fail(self, error: Exception) -> None:

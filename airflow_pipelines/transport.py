@@ -14,8 +14,10 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import contextlib
 import logging
 import os
+import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, MutableMapping
 from typing import Any, TypeVar
@@ -124,8 +126,11 @@ class _Exchange:
         return chunk
 
     def close(self) -> None:
-        """The caller wants no more: tell the app, and do not wait for it."""
+        """The caller wants no more: tell the app, and do not wait for it. A caller that waits for a chunk gets the end."""
         self._closed.set()
+        while self._chunks.full():
+            self._chunks.get_nowait()
+        self._chunks.put_nowait(None)
         if self._task is not None:
             self._task.cancel()
 
@@ -245,6 +250,20 @@ async def _async_result(future: concurrent.futures.Future[T], request: httpx.Req
         raise httpx.ReadTimeout(f"no answer within {timeout} s", request=request) from None
 
 
+def interrupt(response: httpx.Response) -> None:
+    """End a streamed response while another thread reads it; that thread sees the end of the body, or an error.
+
+    Closing alone would do for neither: a read that blocks on a socket does not notice that another thread has closed it.
+    """
+    local = response.extensions.get("interrupt")
+    if local is not None:
+        local()
+        return
+    network = response.extensions["network_stream"]
+    with contextlib.suppress(OSError):  # the other side may have ended the connection at the same moment
+        network.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+
+
 class LocalTransport(httpx.BaseTransport):
     """Synchronous httpx transport to a :class:`LocalApp`.
 
@@ -260,7 +279,8 @@ class LocalTransport(httpx.BaseTransport):
         local = self._local_app()
         exchange = _Exchange(local.app, request, request.read())
         status, headers = _result(local.submit(exchange.begin()), request)
-        return httpx.Response(status, headers=headers, stream=_Stream(local, exchange, request))
+        stream = _Stream(local, exchange, request)
+        return httpx.Response(status, headers=headers, stream=stream, extensions={"interrupt": stream.close})
 
 
 class AsyncLocalTransport(httpx.AsyncBaseTransport):

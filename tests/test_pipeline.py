@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -52,7 +53,98 @@ def pipeline_of(service: Scripted, *descriptors: Any) -> Pipeline:
 
 # --- names of the reference ---------------------------------------------------------------------------------------------------
 
-REFERENCE = ["activate", "all", "approve", "bootstrap_policy", "checkpoint", "checkpoint_status", "checkpoints", "clear_storage", "commit_transaction", "completion_token_status", "created_at", "delete", "deployment_config", "deployment_desired_status", "deployment_error", "deployment_location", "deployment_resources_desired_status", "deployment_resources_status", "deployment_runtime_desired_status", "deployment_runtime_status", "deployment_runtime_status_details", "deployment_status_since", "description", "dismiss_error", "errors", "event", "events", "execute", "foreach_chunk", "generate_completion_token", "get", "get_samply_profile", "id", "input_connector_stats", "input_json", "input_pandas", "is_complete", "last_successful_checkpoint_sync", "listen", "logs", "modify", "name", "output_connector_stats", "pause", "pause_connector", "platform_version", "program_code", "program_config", "program_error", "program_info", "program_status", "program_status_since", "program_version", "query", "query_hash", "query_parquet", "query_tabular", "rebalance", "refresh", "restart", "resume", "resume_connector", "runtime_config", "set_runtime_config", "start", "start_paused", "start_samply_profile", "start_standby", "start_transaction", "stats", "status", "stop", "storage_status", "storage_status_details", "support_bundle", "sync_checkpoint", "sync_checkpoint_status", "tables", "testing_force_update_platform_version", "transaction_id", "transaction_status", "udf_rust", "udf_toml", "update_runtime", "version", "views", "wait_for_completion", "wait_for_idle", "wait_for_status", "wait_for_token"]
+REFERENCE = [
+    "activate",
+    "all",
+    "approve",
+    "bootstrap_policy",
+    "checkpoint",
+    "checkpoint_status",
+    "checkpoints",
+    "clear_storage",
+    "commit_transaction",
+    "completion_token_status",
+    "created_at",
+    "delete",
+    "deployment_config",
+    "deployment_desired_status",
+    "deployment_error",
+    "deployment_location",
+    "deployment_resources_desired_status",
+    "deployment_resources_status",
+    "deployment_runtime_desired_status",
+    "deployment_runtime_status",
+    "deployment_runtime_status_details",
+    "deployment_status_since",
+    "description",
+    "dismiss_error",
+    "errors",
+    "event",
+    "events",
+    "execute",
+    "foreach_chunk",
+    "generate_completion_token",
+    "get",
+    "get_samply_profile",
+    "id",
+    "input_connector_stats",
+    "input_json",
+    "input_pandas",
+    "is_complete",
+    "last_successful_checkpoint_sync",
+    "listen",
+    "logs",
+    "modify",
+    "name",
+    "output_connector_stats",
+    "pause",
+    "pause_connector",
+    "platform_version",
+    "program_code",
+    "program_config",
+    "program_error",
+    "program_info",
+    "program_status",
+    "program_status_since",
+    "program_version",
+    "query",
+    "query_hash",
+    "query_parquet",
+    "query_tabular",
+    "rebalance",
+    "refresh",
+    "restart",
+    "resume",
+    "resume_connector",
+    "runtime_config",
+    "set_runtime_config",
+    "start",
+    "start_paused",
+    "start_samply_profile",
+    "start_standby",
+    "start_transaction",
+    "stats",
+    "status",
+    "stop",
+    "storage_status",
+    "storage_status_details",
+    "support_bundle",
+    "sync_checkpoint",
+    "sync_checkpoint_status",
+    "tables",
+    "testing_force_update_platform_version",
+    "transaction_id",
+    "transaction_status",
+    "udf_rust",
+    "udf_toml",
+    "update_runtime",
+    "version",
+    "views",
+    "wait_for_completion",
+    "wait_for_idle",
+    "wait_for_status",
+    "wait_for_token",
+]
 
 NOT_AVAILABLE: dict[str, tuple[Any, ...]] = {
     "activate": (),
@@ -282,7 +374,7 @@ def test_a_pipeline_that_does_not_come_up_says_why_at_once(service: Scripted) ->
     pipeline = pipeline_of(service, STOPPED, up("Provisioning"), FAILED)
     service.on("POST pipelines/p/dismiss_error", "ok").on("POST pipelines/p/start", (202, "ok"))
     before = time.monotonic()
-    with pytest.raises(RuntimeError, match="^Unable to START the pipeline: .*division by zero in view v") as caught:
+    with pytest.raises(RuntimeError, match=r"^Unable to START the pipeline: .*division by zero in view v") as caught:
         pipeline.start()
     assert time.monotonic() - before < 2
     assert isinstance(caught.value, PipelineFailedError)
@@ -313,7 +405,7 @@ def test_every_wait_that_times_out_names_what_it_waited_for(service: Scripted) -
         "POST pipelines/p/stop", (202, "ok")
     )
     service.on("POST pipelines/p/clear", (202, "ok"))
-    waits = {
+    waits: dict[str, Callable[[], None]] = {
         "to pause; last seen: status Stopping": lambda: pipeline.pause(timeout_s=0.05),
         "to resume; last seen: status Stopping": lambda: pipeline.resume(timeout_s=0.05),
         "to stop; last seen: status Stopping": lambda: pipeline.stop(force=True, timeout_s=0.05),
@@ -483,14 +575,14 @@ def test_wait_for_idle_needs_a_quiet_interval(service: Scripted) -> None:
 def test_wait_for_idle_says_how_far_it_got(service: Scripted) -> None:
     pipeline = pipeline_of(service, up("Running"))
     service.on(STATS, metrics(7, 3))
-    with pytest.raises(RuntimeError, match="to be idle for 0.1 s; last seen: 7 records received, 3 processed"):
+    with pytest.raises(RuntimeError, match=r"to be idle for 0.1 s; last seen: 7 records received, 3 processed"):
         pipeline.wait_for_idle(idle_interval_s=0.1, timeout_s=0.3, poll_interval_s=0.05)
 
 
 def test_waits_for_input_end_when_the_pipeline_goes_down(service: Scripted) -> None:
     pipeline = pipeline_of(service, FAILED)
     service.on(STATS, NOT_DEPLOYED).on("GET pipelines/p/completion_status", NOT_DEPLOYED)
-    waits = [
+    waits: list[Callable[[], None]] = [
         lambda: pipeline.wait_for_idle(idle_interval_s=0.3),
         lambda: pipeline.wait_for_token("x"),
         lambda: pipeline.wait_for_completion(),
@@ -578,7 +670,7 @@ def test_execute_waits_until_views_have_seen_the_change(service: Scripted) -> No
     assert len(service.asked(STATS)) == 3
 
 
-# --- checkpoints --------------------------------------------------------------------------------------------------------------------
+# --- checkpoints ------------------------------------------------------------------------------------------------------------------
 
 CHECKPOINT = "GET pipelines/p/checkpoint_status"
 OLD, NEW = "01900000-0000-7000-8000-000000000000", "01900000-0000-7000-8000-000000000001"

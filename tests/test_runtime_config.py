@@ -37,10 +37,24 @@ def test_the_defaults_leave_everything_to_the_service() -> None:
 
 def test_the_parameters_are_the_references() -> None:
     names = list(inspect.signature(RuntimeConfig).parameters)
-    assert (
-        names[:16]
-        == ["workers", "hosts", "storage", "tracing", "tracing_endpoint_jaeger", "cpu_profiler", "max_buffering_delay_usecs", "min_batch_size_records", "clock_resolution_usecs", "provisioning_timeout_secs", "resources", "fault_tolerance_model", "checkpoint_interval_secs", "dev_tweaks", "env", "logging"]
-    )
+    assert names[:16] == [
+        "workers",
+        "hosts",
+        "storage",
+        "tracing",
+        "tracing_endpoint_jaeger",
+        "cpu_profiler",
+        "max_buffering_delay_usecs",
+        "min_batch_size_records",
+        "clock_resolution_usecs",
+        "provisioning_timeout_secs",
+        "resources",
+        "fault_tolerance_model",
+        "checkpoint_interval_secs",
+        "dev_tweaks",
+        "env",
+        "logging",
+    ]
 
 
 def test_what_is_set_is_sent_in_wire_form() -> None:

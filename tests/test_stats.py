@@ -23,7 +23,9 @@ ATTRIBUTES = {
         "total_input_records total_processed_bytes total_processed_records transaction_id transaction_initiators "
         "transaction_msecs transaction_records transaction_status uptime_msecs"
     ),
-    "InputEndpointMetrics": "buffered_bytes buffered_records end_of_input num_parse_errors num_transport_errors total_bytes total_records",
+    "InputEndpointMetrics": (
+        "buffered_bytes buffered_records end_of_input num_parse_errors num_transport_errors total_bytes total_records"
+    ),
     "InputEndpointStatus": (
         "barrier completed_frontier config endpoint_name fatal_error health metrics parse_errors paused transport_errors"
     ),

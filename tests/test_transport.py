@@ -15,13 +15,13 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
-import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
 from airflow_pipelines import client as client_module
 from airflow_pipelines.client import AsyncPipelineClient, PipelineClient, lines_of
 from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError, PipelineTimeoutError
+from tests.serving import serving
 
 
 class Probe:
@@ -119,28 +119,8 @@ def client(request: pytest.FixtureRequest, probe: Probe) -> Iterator[PipelineCli
     if request.param == "in-process":
         yield PipelineClient(app=probe.app)
         return
-    with serving(probe) as url, PipelineClient(url) as network:
+    with serving(probe.app) as url, PipelineClient(url) as network:
         yield network
-
-
-class serving:  # noqa: N801 - used like a function
-    """The probe behind real HTTP."""
-
-    def __init__(self, probe: Probe, port: int = 0) -> None:
-        self._socket = socket.create_server(("127.0.0.1", port))
-        config = uvicorn.Config(probe.app, log_level="warning", timeout_graceful_shutdown=1)
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)
-
-    def __enter__(self) -> str:
-        self._thread.start()
-        while not self._server.started:
-            time.sleep(0.01)
-        return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-
-    def __exit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        self._thread.join(10)
 
 
 @pytest.fixture(autouse=True)
@@ -256,10 +236,10 @@ def test_no_service_at_the_url_is_said_at_once() -> None:
 
 def test_a_service_that_restarts_is_waited_for(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "RETRY_WAITS_S", (0.2, 0.4, 2.0))
-    with serving(probe) as url:
+    with serving(probe.app) as url:
         client = PipelineClient(url)
         client.get("/json")
-    again = serving(probe, int(url.rsplit(":", 1)[1]))
+    again = serving(probe.app, int(url.rsplit(":", 1)[1]))
     threading.Timer(0.4, again.__enter__).start()
     try:
         assert client.get("/json")
@@ -319,7 +299,7 @@ def test_the_asynchronous_client_speaks_the_same(probe: Probe, kind: str) -> Non
     if kind == "in-process":
         asyncio.run(talk(AsyncPipelineClient(app=probe.app)))
     else:
-        with serving(probe) as url:
+        with serving(probe.app) as url:
             asyncio.run(talk(AsyncPipelineClient(url)))
 
 
