@@ -23,6 +23,7 @@ from airflow_pipelines.errors import (
 from airflow_pipelines.hooks.conditions import Condition, Observation, is_transient
 from airflow_pipelines.hooks.connection import ServiceAddress
 from airflow_pipelines.hooks.waiting import Wait, wait_in_place
+from airflow_pipelines.pins import check_spark_packages
 
 if TYPE_CHECKING:
     from airflow_pipelines.pipeline import Pipeline
@@ -62,6 +63,7 @@ class PipelineHook(BaseHook):
         Raises:
             AirflowNotFoundException: there is no such connection and its id is not the default one.
             ValueError: the connection contradicts itself.
+            SetupError: the installed pyspark and pyspark-client do not fit together.
         """
         if self._client is None:
             address = self._address()
@@ -113,6 +115,9 @@ class PipelineHook(BaseHook):
     def _client_arguments(self, address: ServiceAddress, spark_connection: Any) -> dict[str, Any]:
         if address.api_key:
             mask_secret(address.api_key)
+        if address.url is None:
+            # The embedded service runs Spark, with what is installed here.
+            check_spark_packages()
         arguments: dict[str, Any] = {
             "url": address.url,
             "api_key": address.api_key,

@@ -15,6 +15,7 @@ from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, Pipe
 from airflow_pipelines.hooks.conditions import Condition, Outcome, is_transient
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.hooks.waiting import Wait
+from airflow_pipelines.pins import SetupError
 from airflow_pipelines.triggers.pipeline import (
     PipelineTrigger,
     backstop,
@@ -39,7 +40,7 @@ def airflow_errors() -> Iterator[None]:
     """
     try:
         yield
-    except (ProgramCompilationError, PipelineFailedError, ValueError) as error:
+    except (ProgramCompilationError, PipelineFailedError, SetupError, ValueError) as error:
         raise AirflowFailException(str(error)) from error
     except PipelineAPIError as error:
         if is_transient(error):
