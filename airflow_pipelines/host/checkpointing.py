@@ -150,7 +150,7 @@ class CheckpointSync:
             remote.claim(self._owner)
             sent = remote.push(self._durability.checkpoints, self._durability.batches, uuid)
         except Exception as error:  # noqa: BLE001  whatever the object store raises is the answer of the status request
-            self._log.error("checkpoint %s could not be synced: %s", uuid, error)
+            self._log.failure("checkpoint %s could not be synced: %s", uuid, error)
             with self._lock:
                 self._failure = {"uuid": str(uuid), "error": str(error)}
             return

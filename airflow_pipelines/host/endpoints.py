@@ -65,7 +65,7 @@ class Endpoints:
         return self.inputs.setdefault(name, InputEndpoint(name, table))
 
     def open_outputs(self, resumed: frozenset[str], step: int) -> None:
-        """Open all outputs. Those in ``resumed`` were written by an earlier incarnation; they go back to what they held after ``step``."""
+        """Open all outputs; those in ``resumed``, which an earlier incarnation wrote, as they were after ``step``."""
         for name, output in self.outputs.items():
             output.open(step if name in resumed else None)
 

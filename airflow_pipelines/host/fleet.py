@@ -76,7 +76,7 @@ class Fleet:
         sessions = SparkSessions.of(self._spark)
         try:
             with self._compiling:
-                return compile_checked(program_code, sessions).info
+                return dict(compile_checked(program_code, sessions).info)
         except ProgramErrors as errors:
             messages = [message.to_wire() for message in errors.messages]
             raise Problem(400, "SqlError", str(errors), {"messages": messages}) from errors

@@ -223,7 +223,7 @@ class ConnectorInput:
             self._fail(str(error))
         except Exception as error:  # noqa: BLE001  whatever a source raises ends this connector only, and is shown with it
             if not self._closed:
-                self._log.error("connector %s: %s", self.endpoint.name, traceback.format_exc())
+                self._log.failure("connector %s: %s", self.endpoint.name, traceback.format_exc())
                 self._fail(f"{type(error).__name__}: {error}")
         finally:
             if self._transport is not None:
@@ -264,7 +264,7 @@ class ConnectorInput:
     def _fail(self, message: str) -> None:
         self.endpoint.fatal_error = message
         self.endpoint.figures.transport_errors.add(ConnectorError("transport", message))
-        self._log.error("connector %s cannot go on: %s", self.endpoint.name, message)
+        self._log.failure("connector %s cannot go on: %s", self.endpoint.name, message)
         self._arrived(0, 0)
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
-from airflow_pipelines.connectors.base import InputChunk
+from airflow_pipelines.connectors.base import ConnectorError, InputChunk
 from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.checkpoint import CheckpointContents, CheckpointInfo
@@ -119,7 +119,7 @@ class LivePipeline:
             self._commit(step, taken, consumed)
             self.circuit.publish(step)
             self._count(taken, consumed, steps=1)
-            self._report_rejected(step)
+            self._report_rejected(step, consumed)
             self.recent.append(step.figures)
             self.endpoints.deliver(step.number, {**step.table_deltas, **step.view_deltas})
         else:
@@ -131,23 +131,24 @@ class LivePipeline:
         for push in taken.pushes:
             push.committed.set_result(self.circuit.snapshot.step)
 
+    def start_empty(self) -> None:
+        """Evaluate what has rows before any input has come, such as a count of nothing."""
+        _start_empty(self.circuit, self.endpoints)
+
     def restore(self, saved: SavedState, plan: BootstrapPlan) -> None:
         """Bring the circuit to the last committed step of ``saved``, keeping what ``plan`` keeps."""
-        if saved.base is None:
-            snapshot = Snapshot()
-        else:
-            snapshot = Snapshot.from_manifest(saved.base.contents.snapshot, self.durability.batches)
+        base = saved.base
+        snapshot = None if base is None else Snapshot.from_manifest(base.contents.snapshot, self.durability.batches)
         if plan.is_empty:
-            self.circuit.restore(snapshot)
-            self._replay(self.circuit, self.compiled, saved, plan.kept)
+            self._replay(self.circuit, self.compiled, snapshot, saved, plan.kept)
             return
-        if saved.records:
+        if snapshot is None or saved.records:
             # The journal was written by the old program, and its steps have to go through the old views.
             old = compile_checked(saved.program.text, self.sessions)
             circuit = Circuit(old, self.sessions, self.durability.batches)
-            circuit.restore(snapshot)
-            self._replay(circuit, old, saved, plan.kept)
+            self._replay(circuit, old, snapshot, saved, plan.kept)
             snapshot = circuit.snapshot
+            circuit.close()
         self.circuit.restore(snapshot.keep(plan.kept))
 
     def bootstrap(self, plan: BootstrapPlan, *, silent: bool) -> None:
@@ -217,16 +218,36 @@ class LivePipeline:
             endpoint.consume(part)
         self.figures.add(processed_records=taken.records, processed_bytes=taken.size_bytes, initiated_steps=steps)
 
-    def _report_rejected(self, step: Step) -> None:
+    def _report_rejected(self, step: Step, consumed: Mapping[InputEndpoint, Consumed]) -> None:
         for rejected in step.rejected:
-            self.log.limited(f"rejected {rejected}", "step %d: %s", step.number, rejected)
+            sample = f", for example {rejected.sample[0]}" if rejected.sample else ""
+            message = f"{rejected.count} changes of table {rejected.table} were left out: {rejected.reason}{sample}"
+            self.log.limited(f"rejected {rejected.table}", "%s", message)
+            source = next((endpoint for endpoint in consumed if endpoint.table == rejected.table), None)
+            if source is not None:
+                error = ConnectorError("rejected", message, source.figures.processed_records)
+                source.figures.parse_errors.extend([error], rejected.count)
 
-    def _replay(self, circuit: Circuit, compiled: CompiledProgram, saved: SavedState, kept: Iterable[str]) -> None:
-        """Apply the journal. Outputs, which were taken back to the base's step, get its steps again."""
-        kept = set(kept)
+    def _replay(
+        self, circuit: Circuit, compiled: CompiledProgram, base: Snapshot | None, saved: SavedState, kept: frozenset[str]
+    ) -> None:
+        """Apply the journal to its base. Outputs, which were taken back to the base's step, get its steps again."""
+        if base is None:
+            _start_empty(circuit, None)
+        else:
+            circuit.restore(base)
         for record in saved.records:
             step = circuit.apply(self.durability.deltas_of(record, compiled.schemas))
             circuit.publish(step)
-            self.endpoints.deliver(record.step, {name: delta for name, delta in step.view_deltas.items() if name in kept})
+            self.endpoints.deliver(step.number, {name: delta for name, delta in step.view_deltas.items() if name in kept})
         if saved.records:
             self.log.info("replayed %d committed steps from the journal", len(saved.records))
+
+
+def _start_empty(circuit: Circuit, endpoints: Endpoints | None) -> None:
+    if not any(stage.starts_with_rows for stage in circuit.stages):
+        return
+    step = circuit.apply({})
+    circuit.publish(step)
+    if endpoints is not None:
+        endpoints.deliver(step.number, step.view_deltas)

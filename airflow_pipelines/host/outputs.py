@@ -88,4 +88,4 @@ class OutputEndpoint:
     def _fail(self, error: Exception) -> None:
         self.fatal_error = str(error) or type(error).__name__
         self.figures.transport_errors.add(ConnectorError("transport", self.fatal_error))
-        self._log.error("output %s cannot go on: %s", self.name, "".join(traceback.format_exception(error)).rstrip())
+        self._log.failure("output %s cannot go on: %s", self.name, "".join(traceback.format_exception(error)).rstrip())

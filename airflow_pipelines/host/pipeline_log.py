@@ -36,9 +36,9 @@ class PipelineLog:
         """Something went wrong that the pipeline survives."""
         self._logger.warning(message, *args)
 
-    def error(self, message: str, *args: object, exc_info: BaseException | None = None) -> None:
-        """Something went wrong that ends a connector or the incarnation."""
-        self._logger.error(message, *args, exc_info=exc_info)
+    def failure(self, message: str, *args: object, cause: BaseException | None = None) -> None:
+        """Something went wrong that ends a connector or the incarnation; with ``cause``, its stack is logged as well."""
+        self._logger.error(message, *args, exc_info=cause)
 
     def limited(self, topic: str, message: str, *args: object) -> None:
         """A warning that may come in masses: at most ten per ``topic`` and ten seconds are written, then their number."""

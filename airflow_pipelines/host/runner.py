@@ -247,12 +247,12 @@ class PipelineRunner:
             final = RuntimeStatus.SUSPENDED
         except TakenDown:
             self.log.info("stopped without a checkpoint")
-        except Exception as failure:
+        except Exception as failure:  # noqa: BLE001  whatever ends an incarnation becomes its deployment error
             if not self._stopping:
                 problem = as_problem(failure)
                 final = RuntimeStatus.STOPPED
                 unexpected = problem is not failure and problem.error_code == "RuntimeError.WorkerPanic"
-                self.log.error("%s: %s", problem.error_code, problem.message, exc_info=failure if unexpected else None)
+                self.log.failure("%s: %s", problem.error_code, problem.message, cause=failure if unexpected else None)
         try:
             self._close(problem)
             if final is not None:
@@ -274,6 +274,7 @@ class PipelineRunner:
         if saved is None:
             self.log.info("nothing saved: starting from scratch")
             live.endpoints.open_outputs(frozenset(), 0)
+            live.start_empty()
         else:
             self._resume(live, saved, plan_bootstrap(saved.program, compiled))
         self._check()
@@ -353,7 +354,10 @@ class PipelineRunner:
             for task in tasks:
                 task()
             taken = self._take(live)
-            if taken.pushes or taken.chunks:
+            if not taken.pushes and not taken.chunks:
+                # Nothing else to do: a good moment to merge traces, as long as they need it.
+                live.circuit.maintain()
+            else:
                 live.step(taken)
                 live.endpoints.release_labels()
                 if live.durability.needs_recovery_point and not self._options.checkpoint_interval_s:
@@ -398,8 +402,8 @@ class PipelineRunner:
         self.requests.started()
         try:
             self._checkpoint(live)
-        except Exception as error:
-            self.log.error("checkpoint %d failed: %s", number, error, exc_info=error)
+        except Exception as error:  # noqa: BLE001  a checkpoint that fails is reported; the pipeline lives on
+            self.log.failure("checkpoint %d failed: %s", number, error, cause=error)
             self.requests.failed(number, f"{type(error).__name__}: {error}")
             return
         self.requests.succeeded(number)
@@ -445,6 +449,8 @@ class PipelineRunner:
             self._endpoints.close()
         if self._sync is not None and not self._stopping:
             self._sync.wait(timeout_s=600)
+        if self._live is not None:
+            self._live.circuit.close()
         if self._durability is not None:
             self._durability.close()
 

@@ -16,7 +16,7 @@ KILLED = 9
 
 
 def run_and_kill(action: Callable[[], object], boundary: int) -> bool:
-    """Run ``action`` in a forked process that dies before line number ``boundary``; True when it died, False when it came to its end."""
+    """Run ``action`` in a forked process that dies before its line number ``boundary``; True when it died."""
     child = os.fork()
     if child == 0:
         left = boundary
@@ -46,7 +46,7 @@ def run_and_kill(action: Callable[[], object], boundary: int) -> bool:
 
 
 def at_every_boundary(prepare: Callable[[], Callable[[], object]], check: Callable[[bool], None]) -> int:
-    """Kill at the first boundary, the second ... until the action survives; ``check`` sees each state left behind. Returns the count."""
+    """Kill at the first boundary, the second ... until the action survives; ``check`` sees each state left behind."""
     boundary = 0
     while True:
         action = prepare()

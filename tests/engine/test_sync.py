@@ -71,7 +71,7 @@ def test_another_pipelines_bucket_is_not_written(tmp_path: Path) -> None:
     remote = RemoteCheckpoints(SyncConfig(str(tmp_path / "bucket")))
     remote.claim("pipeline-1")
     remote.claim("pipeline-1")
-    with pytest.raises(SyncError, match="already owned by pipeline-1. Refusing to write checkpoint data"):
+    with pytest.raises(SyncError, match=r"already owned by pipeline-1\. Refusing to write checkpoint data"):
         remote.claim("pipeline-2")
     assert remote.owner() == "pipeline-1"
 
