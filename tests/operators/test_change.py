@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_pipelines.operators.change import DeployPipelineOperator, ModifyPipelineOperator
+from tests.fixtures.airflow import DESCRIPTOR, ScriptedService
+
+OLD = DESCRIPTOR["program_code"]
+NEW = "create table t (a int, b int);"
+COMMON: dict[str, Any] = {"task_id": "x", "pipeline_name": "p"}
+
+
+def patches(scripted: ScriptedService) -> list[Any]:
+    return [body for method, _, _, body in scripted.calls if method == "PATCH"]
+
+
+def accepts(scripted: ScriptedService, **fields: Any) -> None:
+    """The service takes modifications and compiles at once."""
+    scripted.answers["PATCH", ""] = lambda: scripted.pipeline(version=2, program_version=2, **fields)
+
+
+def test_deploy_creates_what_is_not_there(scripted: ScriptedService) -> None:
+    scripted.answers["POST", ""] = lambda: (201, scripted.pipeline())
+    result = DeployPipelineOperator(**COMMON, sql=OLD, description="d", runtime_config={"workers": 2}).execute({})
+    assert result == {
+        "pipeline": "p",
+        "id": DESCRIPTOR["id"],
+        "version": 1,
+        "program_version": 1,
+        "changed": [],
+        "action": "created",
+    }
+    ((_, _, _, body),) = [call for call in scripted.calls if call[0] == "POST"]
+    assert (body["name"], body["program_code"], body["description"]) == ("p", OLD, "d")
+    assert body["runtime_config"]["workers"] == 2
+
+
+def test_deploying_the_same_again_changes_nothing_even_while_it_runs(scripted: ScriptedService) -> None:
+    scripted.up("Running")
+    config = {"storage": {"backend": {"name": "default"}}}
+    result = DeployPipelineOperator(**COMMON, sql=OLD, runtime_config=config).execute({})
+    assert result["action"] == "unchanged"
+    assert patches(scripted) == []
+
+
+def test_deploying_something_else_modifies_and_keeps_the_state(scripted: ScriptedService) -> None:
+    scripted.pipeline(storage_status="InUse")
+    accepts(scripted, program_code=NEW)
+    result = DeployPipelineOperator(**COMMON, sql=NEW).execute({})
+    assert (result["action"], result["changed"], result["program_version"]) == ("modified", ["program_code"], 2)
+    assert patches(scripted) == [{"program_code": NEW}]
+    assert scripted.asked("POST") == scripted.asked("PUT") == scripted.asked("DELETE") == []
+
+
+def test_keep_leaves_it_as_it_is(scripted: ScriptedService) -> None:
+    scripted.up("Running")
+    assert DeployPipelineOperator(**COMMON, sql=NEW, if_exists="keep").execute({})["action"] == "kept"
+    assert {call[0] for call in scripted.calls} == {"GET"}
+
+
+def test_replace_starts_afresh(scripted: ScriptedService) -> None:
+    scripted.up("Running", storage_status="InUse")
+    scripted.answers["POST", "stop"] = lambda: scripted.pipeline(storage_status="InUse") and "ok"
+    scripted.answers["POST", "clear"] = lambda: scripted.pipeline() and "ok"
+    scripted.answers["PUT", ""] = lambda: scripted.pipeline(program_code=NEW)
+    assert DeployPipelineOperator(**COMMON, sql=NEW, if_exists="replace").execute({})["action"] == "replaced"
+    assert scripted.asked("POST")[:2] == ["stop", "clear"]
+
+
+def test_a_running_pipeline_that_differs_is_not_touched(scripted: ScriptedService) -> None:
+    scripted.up("Running")
+    with pytest.raises(AirflowFailException, match=r"is Running and differs in program_code.*StopPipelineOperator"):
+        DeployPipelineOperator(**COMMON, sql=NEW).execute({})
+    assert patches(scripted) == []
+
+
+def test_modify_sends_only_what_differs(scripted: ScriptedService) -> None:
+    scripted.pipeline()
+    accepts(scripted)
+    sync = {"bucket": "/store"}
+    config = {"workers": 8, "storage": {"backend": {"config": {"sync": sync}}}}
+    result = ModifyPipelineOperator(**COMMON, sql=OLD, description="new", runtime_config=config).execute({})
+    assert result["changed"] == ["description", "runtime_config"]
+    merged = {"workers": 8, "storage": {"backend": {"name": "default", "config": {"sync": sync}}}}
+    assert patches(scripted) == [{"description": "new", "runtime_config": merged}]
+
+
+def test_a_description_may_change_while_it_runs(scripted: ScriptedService) -> None:
+    scripted.up("Running")
+    scripted.answers["PATCH", ""] = lambda: scripted.up("Running", description="new")
+    assert ModifyPipelineOperator(**COMMON, description="new").execute({})["changed"] == ["description"]
+
+
+def test_a_program_that_does_not_compile_fails_the_task_with_its_place(scripted: ScriptedService) -> None:
+    message = {"start_line_number": 1, "start_column": 7, "error_type": "Error", "message": "Object 'x' not found", "snippet": "s"}
+    program_error = {"sql_compilation": {"exit_code": 1, "messages": [message]}}
+    scripted.pipeline()
+    accepts(scripted, program_status="SqlError", program_error=program_error)
+    with pytest.raises(AirflowFailException, match="1:7: Error: Object 'x' not found"):
+        ModifyPipelineOperator(**COMMON, sql=NEW).execute({})
+
+
+def test_modifying_what_is_not_there_says_what_to_do(scripted: ScriptedService) -> None:
+    with pytest.raises(AirflowFailException, match="no pipeline 'p' to modify: deploy it"):
+        ModifyPipelineOperator(**COMMON, sql=NEW).execute({})
+
+
+def test_refusals_of_the_service_are_passed_on(scripted: ScriptedService) -> None:
+    scripted.pipeline(storage_status="InUse")
+    refusal = {"error_code": "EditRestrictedToClearedStorage", "message": "clear the storage first", "details": {}}
+    scripted.answers["PATCH", ""] = (400, refusal)
+    with pytest.raises(AirflowFailException, match="clear the storage first"):
+        ModifyPipelineOperator(**COMMON, runtime_config={"workers": 3}).execute({})
+
+
+def test_a_program_may_be_a_file_with_templates(tmp_path: Path) -> None:
+    from airflow.sdk import DAG
+
+    (tmp_path / "program.sql").write_text("-- {{ params.what }}\ncreate table t (a int);")
+    with DAG("d", template_searchpath=str(tmp_path)) as dag:
+        operator = DeployPipelineOperator(**COMMON, sql="program.sql")
+    operator.render_template_fields({"params": {"what": "rendered"}}, dag.get_template_env())
+    assert operator.sql == "-- rendered\ncreate table t (a int);"
+
+
+def test_it_refuses_words_it_does_not_know() -> None:
+    with pytest.raises(ValueError, match="known: modify, replace, keep"):
+        DeployPipelineOperator(**COMMON, sql=OLD, if_exists="fail")

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_pipelines.hooks.pipeline import PipelineHook
+from airflow_pipelines.operators import data
+from airflow_pipelines.operators.data import (
+    CompletionTokenOperator,
+    IngestFileOperator,
+    IngestOperator,
+    QueryPipelineOperator,
+)
+from tests.fixtures.airflow import ScriptedService
+
+COMMON: dict[str, Any] = {"task_id": "x", "pipeline_name": "p"}
+INTO: dict[str, Any] = COMMON | {"table": "t"}
+
+
+@pytest.fixture
+def ingested(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes, dict[str, Any]]]:
+    """What was pushed: table, body and parameters of each request."""
+    pushed: list[tuple[str, bytes, dict[str, Any]]] = []
+
+    def ingest(_hook: PipelineHook, _name: str, table: str, body: bytes, params: dict[str, Any]) -> str:
+        pushed.append((table, body, params))
+        return f"token-{len(pushed)}"
+
+    monkeypatch.setattr(PipelineHook, "ingest", ingest)
+    return pushed
+
+
+def test_rows_go_over_the_wire_and_a_token_comes_back(scripted: ScriptedService) -> None:
+    scripted.up()
+    scripted.answers["POST", "ingress/t"] = {"token": "abc"}
+    result = IngestOperator(**INTO, rows=[{"a": 1}, {"a": 2}]).execute({})
+    assert result == {"pipeline": "p", "table": "t", "rows": 2, "token": "abc"}
+    _, _, params, body = scripted.calls[-1]
+    assert params == {"format": "json", "array": "true", "update_format": "raw"}
+    assert body == [{"a": 1}, {"a": 2}]
+
+
+def test_values_json_does_not_know_keep_their_meaning(ingested: Any) -> None:
+    row = {"d": Decimal("1.10"), "day": date(2025, 1, 2), "at": datetime(2025, 1, 2, 3, 4, 5, 6), "b": b"\x01\xff", "n": None}
+    IngestOperator(**INTO, rows=[row]).execute({})
+    ((_, body, _),) = ingested
+    sent = {"d": "1.10", "day": "2025-01-02", "at": "2025-01-02 03:04:05.000006", "b": [1, 255], "n": None}
+    assert json.loads(body) == [sent]
+
+
+def test_a_data_frame_is_rows_too(ingested: Any) -> None:
+    frame = pd.DataFrame({"a": [1, 2], "b": [1.5, None], "at": pd.to_datetime(["2025-01-02", None])})
+    assert IngestOperator(**INTO, rows=frame).execute({})["rows"] == 2
+    ((_, body, _),) = ingested
+    assert json.loads(body) == [{"a": 1, "b": 1.5, "at": "2025-01-02 00:00:00"}, {"a": 2, "b": None, "at": None}]
+
+
+def test_many_rows_go_in_requests_of_a_bounded_size(ingested: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "ROWS_PER_REQUEST", 2)
+    result = IngestOperator(**INTO, rows=[{"a": a} for a in range(5)]).execute({})
+    assert [len(json.loads(body)) for _, body, _ in ingested] == [2, 2, 1]
+    assert (result["rows"], result["token"]) == (5, "token-3")
+
+
+def test_changes_can_delete(ingested: Any) -> None:
+    IngestOperator(**INTO, rows=[{"delete": {"a": 1}}], update_format="insert_delete").execute({})
+    ((_, body, params),) = ingested
+    assert params["update_format"] == "insert_delete"
+    assert json.loads(body) == [{"delete": {"a": 1}}]
+
+
+def test_nothing_to_push_is_an_error_of_the_dag(ingested: Any) -> None:
+    with pytest.raises(AirflowFailException, match="no rows to push into 't'"):
+        IngestOperator(**INTO, rows=[]).execute({})
+    assert ingested == []
+
+
+def test_bad_rows_fail_the_task_with_the_services_list(scripted: ScriptedService) -> None:
+    scripted.up()
+    problem = {"error_code": "ParseErrors", "message": "Errors parsing input data (1 errors):\n1: 'x' is no BIGINT", "details": {}}
+    scripted.answers["POST", "ingress/t"] = (400, problem)
+    with pytest.raises(AirflowFailException, match="'x' is no BIGINT"):
+        IngestOperator(**INTO, rows=[{"a": "x"}]).execute({})
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("rows.csv", {"format": "csv", "headers": True}),
+        ("rows.json", {"format": "json", "update_format": "raw", "array": True}),
+        ("rows.ndjson", {"format": "json", "update_format": "raw", "array": False}),
+        ("rows.parquet", {"format": "parquet"}),
+    ],
+)
+def test_a_file_goes_as_it_is(ingested: Any, tmp_path: Path, name: str, params: dict[str, Any]) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"content")
+    assert IngestFileOperator(**INTO, path=str(path)).execute({})["token"] == "token-1"
+    assert ingested == [("t", b"content", params)]
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(AirflowFailException, match=r"gone\.csv: there is no such file"):
+        IngestFileOperator(**INTO, path=str(tmp_path / "gone.csv")).execute({})
+    with pytest.raises(AirflowFailException, match=r"known: \.csv, \.json, \.jsonl, \.ndjson, \.parquet"):
+        IngestFileOperator(**INTO, path="rows.xlsx").execute({})
+
+
+def test_a_connectors_token(scripted: ScriptedService) -> None:
+    scripted.up()
+    scripted.answers["GET", "tables/t/connectors/c/completion_token"] = {"token": "abc"}
+    result = CompletionTokenOperator(**INTO, connector="c").execute({})
+    assert result == {"pipeline": "p", "table": "t", "connector": "c", "token": "abc"}
+
+
+def test_rows_of_a_query_are_small_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"d": Decimal("97.00"), "n": 1, "t": "x", "l": [Decimal("0.1")], "o": {"k": Decimal(1)}, "f": None, "b": True}]
+    monkeypatch.setattr(PipelineHook, "query", lambda _hook, _name, _query, _limit: rows)
+    result = QueryPipelineOperator(**COMMON, query="select 1").execute({})
+    assert result["rows"] == [{"d": "97.00", "n": 1, "t": "x", "l": ["0.1"], "o": {"k": "1"}, "f": None, "b": True}]
+    assert (result["row_count"], result["truncated"]) == (1, False)
+    json.dumps(result)
+
+
+def test_no_more_rows_than_the_limit_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PipelineHook, "query", lambda _hook, _name, _query, limit: [{"n": n} for n in range(min(9, limit))])
+    result = QueryPipelineOperator(**COMMON, query="select 1", limit=3).execute({})
+    assert result["rows"] == [{"n": 0}, {"n": 1}, {"n": 2}]
+    assert result["truncated"] is True
+    assert QueryPipelineOperator(**COMMON, query="select 1", limit=9).execute({})["truncated"] is False
