@@ -1,0 +1,36 @@
+"""Keep a copy of a pipeline's state in an object store: every hour a checkpoint, then its copy, while the pipeline runs on.
+
+Only files that the store does not have yet are copied, so the cost follows what changed in the hour. The pipeline is one that
+another DAG deployed with an object store in its storage configuration (student_grades does), and runs; while it does not, the runs
+of this DAG are skipped.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from airflow.sdk import DAG, Asset, Param
+
+from airflow_pipelines.operators.checkpoint import CheckpointPipelineOperator, SyncCheckpointOperator
+from airflow_pipelines.sensors.pipeline import PipelineStatusSensor
+
+# [START scheduled_sync]
+with DAG(
+    dag_id="scheduled_checkpoint_sync",
+    schedule=timedelta(hours=1),
+    start_date=datetime(2026, 1, 1),
+    # A checkpoint holds the state of now; there is nothing to catch up on.
+    catchup=False,
+    max_active_runs=1,
+    params={"pipeline": Param("student_grades", type="string", description="The pipeline whose state is kept")},
+    default_args={"pipeline_name": "{{ params.pipeline }}", "retries": 2, "retry_delay": timedelta(minutes=1)},
+    tags=["example", "airflow-pipelines"],
+) as dag:
+    # soft_fail: a pipeline that is stopped has taken a checkpoint when it stopped, so there is nothing to do.
+    running = PipelineStatusSensor(task_id="running", status="RUNNING", deferrable=True, timeout=60, soft_fail=True)
+    # DAGs that read the copies can be scheduled on the asset; the event says which checkpoint it is.
+    checkpoint = CheckpointPipelineOperator(task_id="checkpoint", outlets=[Asset("student_grades_checkpoint")])
+    sync = SyncCheckpointOperator(task_id="sync", timeout=1800)
+
+    running >> checkpoint >> sync
+# [END scheduled_sync]

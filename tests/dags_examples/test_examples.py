@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+
+from airflow_pipelines.sql.parser import parse_program
+
+
+@pytest.fixture(scope="module")
+def bag(repository: Path) -> DagBag:
+    return DagBag(str(repository / "dags_examples"), bundle_path=repository / "dags_examples", bundle_name="examples")
+
+
+def test_every_example_is_a_dag(bag: DagBag) -> None:
+    assert bag.import_errors == {}
+    assert set(bag.dag_ids) == {"student_grades", "scheduled_checkpoint_sync"}
+
+
+def test_every_example_says_what_it_is_for(bag: DagBag, repository: Path) -> None:
+    for dag in bag.dags.values():
+        assert "example" in dag.tags
+        text = Path(dag.fileloc).read_text()
+        assert text.startswith('"""')
+        assert text.count("# [START ") == text.count("# [END ") > 0
+
+
+def test_parsing_the_examples_starts_no_spark_and_no_service(repository: Path) -> None:
+    code = (
+        "import sys, dags_examples.student_grades, dags_examples.scheduled_checkpoint_sync\n"
+        "print([name for name in ('pyspark', 'py4j', 'airflow_pipelines.service.app') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_both_programs_of_the_example_are_programs() -> None:
+    from dags_examples.student_grades import AUTUMN, WHOLE_YEAR
+
+    def names(text: str) -> tuple[list[str], list[str]]:
+        program = parse_program(text)
+        return list(program.tables), list(program.views)
+
+    assert names(AUTUMN) == (["students", "grades"], ["avg_grade", "avg_grade_enriched"])
+    assert names(WHOLE_YEAR) == (["students", "grades"], ["avg_grade", "avg_grade_enriched", "avg_grade_all_courses"])
+
+
+def test_the_shipped_grades_have_the_averages_that_the_docs_show(repository: Path) -> None:
+    with (repository / "dags_examples/student_grades_data/grades.csv").open() as file:
+        grades = list(csv.DictReader(file))
+
+    def average(student: str, subject: str, last_day: str) -> Decimal:
+        found = [
+            Decimal(row["grade"])
+            for row in grades
+            if (row["student_id"], row["class"]) == (student, subject) and "2025-09-01" <= row["class_date"] <= last_day
+        ]
+        return sum(found, Decimal(0)) / len(found)
+
+    subjects = [("1", "algebra"), ("1", "physics"), ("2", "algebra"), ("2", "physics")]
+    assert [average(*subject, "2025-12-15") for subject in subjects] == [97, 89, 85, 93]
+    assert [average(*subject, "2026-06-10") for subject in subjects] == [96, 88, Decimal("91.5"), 92]
