@@ -136,7 +136,9 @@ def _unpacked(members: dict[str, Any], name: str, alone: bool) -> dict[str, Any]
     """The members of the structs, or of the structs in the lists, that the only member ``name`` holds."""
     if not alone or list(members) != [name] or members[name].null_count:
         raise _NotPlain
-    structs = members[name].combine_chunks()
+    structs = members[name]
+    if isinstance(structs, pa.ChunkedArray):
+        structs = structs.combine_chunks()
     if pa.types.is_list(structs.type):
         structs = structs.flatten()
         if structs.null_count:

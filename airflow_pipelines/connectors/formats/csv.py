@@ -51,7 +51,7 @@ class CsvParser:
         self._order: list[int] | None = None if self._options.headers else list(range(len(schema.columns)))
         mark, quote = re.escape(self._options.delimiter), re.escape(self._options.quote)
         self._plain = re.compile(rf"[^{mark}\r\n]*")
-        self._quoted = re.compile(rf"{quote}((?:[^{quote}]|{quote}{quote})*){quote}([^{mark}\r\n]*)")
+        self._quoted = re.compile(rf"{quote}((?:[^{quote}]++|{quote}{quote})*+){quote}([^{mark}\r\n]*)")
 
     def parse(self, data: bytes, first_index: int = 0) -> Parsed:
         """Parse ``data``, which holds whole records only; ``first_index`` is the number of lines before it."""

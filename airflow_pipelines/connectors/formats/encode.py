@@ -52,8 +52,15 @@ def json_texts(array: Any) -> list[str]:
 def csv_fields(array: Any, delimiter: str, quote: str) -> list[str]:
     """Each value of an Arrow array as a CSV field: strings as they are, NULL as nothing, nested values as JSON."""
     special = (delimiter, quote, "\n", "\r")
-    plain = pat.is_string(array.type) or pat.is_large_string(array.type)
-    values = array.to_pylist() if plain else [_unquoted(text) for text in _texts(array)]
+    if pat.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pat.is_string(array.type) or pat.is_large_string(array.type):
+        values = array.to_pylist()
+    elif pat.is_nested(array.type):
+        values = _texts(array)
+    else:
+        # Numbers are in no quotes; dates and times need none here.
+        values = [None if text is None else text.strip('"') for text in _texts(array)]
     fields = []
     for value in values:
         if value is None:
@@ -63,13 +70,6 @@ def csv_fields(array: Any, delimiter: str, quote: str) -> list[str]:
         else:
             fields.append(value)
     return fields
-
-
-def _unquoted(text: str | None) -> str | None:
-    """A scalar's JSON text without the quotes around dates and times; other JSON text as it is."""
-    if text is not None and text.startswith('"'):
-        return str(jsontext.loads(text))
-    return text
 
 
 def _texts(array: Any) -> list[str | None]:

@@ -93,7 +93,7 @@ class JsonParser:
             limit = _line_end(text, at) if self._options.lines == "single" else len(text)
             try:
                 value, end = jsontext.DECODER.raw_decode(text if limit == len(text) else text[:limit], at)
-            except (ValueError, RecursionError) as error:
+            except jsontext.MALFORMED as error:
                 place = getattr(error, "pos", at)
                 if not final and limit == len(text) and place >= len(text.rstrip(" \t\r\n")):
                     return at, index

@@ -11,6 +11,8 @@ def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is not JSON")
 
 
+MALFORMED = (ValueError, RecursionError, ArithmeticError)
+"""What decoding raises for text that is not JSON, is nested too deeply, or has a number beyond any exponent."""
 DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant)
 """Decodes one value; use ``raw_decode`` for a sequence of them."""
 
@@ -18,7 +20,7 @@ _quote = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def loads(text: str) -> Any:
-    """The JSON value that ``text`` is. Raises ValueError when it is not JSON."""
+    """The JSON value that ``text`` is. Raises one of :data:`MALFORMED` when it is not JSON."""
     return DECODER.decode(text)
 
 

@@ -88,6 +88,8 @@ class RowBuffer:
 
     def add_inserts(self, columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> None:
         """Add rows that are already Arrow arrays of the schema's types, one per column."""
+        if rows == 0:
+            return
         self._flush()
         operations = pa.array([int(Op.INSERT)], pa.int8()).take(pa.array([0] * rows, pa.int32()))
         self._tables.append(pa.Table.from_arrays([*columns, operations], schema=changes_schema(self._schema)))

@@ -101,7 +101,7 @@ def text_converter(kind: ColumnType) -> Converter:
     def from_json(text: str) -> Any:
         try:
             value = jsontext.loads(text)
-        except (ValueError, RecursionError) as error:
+        except jsontext.MALFORMED as error:
             raise RecordProblem(f"{excerpt(text)!r} is not JSON, which {name} values are written as: {error}") from error
         return None if value is None and name != "VARIANT" else convert(value)
 
@@ -172,7 +172,8 @@ def _decimal_converter(kind: ColumnType) -> Converter:
                 number = number.quantize(quantum, ROUND_HALF_UP, _DIGITS)
             except InvalidOperation:
                 number = bound
-        if abs(number) >= bound:
+        # Not abs(), which would round and may overflow.
+        if number.copy_abs() >= bound:
             raise RecordProblem(f"{excerpt(str(value), 60)} is out of range for DECIMAL({precision},{scale})")
         return number
 

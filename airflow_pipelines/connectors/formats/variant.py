@@ -12,7 +12,7 @@ import itertools
 import math
 import struct
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +26,7 @@ _UUID = 20
 _INTEGERS = ((_INT8, 1), (_INT16, 2), (_INT32, 4), (_INT64, 8))
 _DECIMALS = ((_DECIMAL4, 4, 9), (_DECIMAL8, 8, 18), (_DECIMAL16, 16, 38))
 _SIZES = {**dict(_INTEGERS), **{tag: size for tag, size, _ in _DECIMALS}}
+_DIGITS = Context(prec=60)
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
@@ -190,7 +191,7 @@ def _primitive(kind: int, data: bytes, at: int) -> str:
     if kind in (_NULL, _TRUE, _FALSE):
         return ("null", "true", "false")[kind]
     if kind in (_DECIMAL4, _DECIMAL8, _DECIMAL16):
-        return format(Decimal(_read_signed(data, at + 1, _SIZES[kind])).scaleb(-data[at]), "f")
+        return format(Decimal(_read_signed(data, at + 1, _SIZES[kind])).scaleb(-data[at], _DIGITS), "f")
     if kind in _SIZES:
         return str(_read_signed(data, at, _SIZES[kind]))
     if kind in (_DOUBLE, _FLOAT):

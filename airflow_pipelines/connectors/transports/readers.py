@@ -67,8 +67,7 @@ class TextReader:
         """The next records and how many bytes they took, or None when there is nothing complete to read now."""
         wanted = min(self._block_bytes, max(_SMALLEST_READ, int(max_records * self._bytes_per_record)))
         while True:
-            if len(self._buffer) < wanted:
-                self._fill(wanted)
+            self._fill(wanted)
             parsed = self._parse(max_records)
             if parsed is not None:
                 return self._took(parsed)
@@ -92,27 +91,30 @@ class TextReader:
         self._file.close()
 
     def _fill(self, wanted: int) -> None:
-        more = self._file.read(wanted - len(self._buffer))
-        # Short reads happen before the end on some file systems; nothing at all is the end.
-        self._ended = not more
-        if self._offset == 0 and not self._buffer and more.startswith(_BOM):
-            more = more[len(_BOM) :]
+        """Read until the buffer holds ``wanted`` bytes or the file, as it is now, ends."""
+        self._ended = False
+        while len(self._buffer) < wanted and not self._ended:
+            more = self._file.read(wanted - len(self._buffer))
+            # Short reads happen before the end on some file systems; nothing at all is the end.
+            self._ended = not more
+            self._buffer += more
+        if self._offset == 0 and self._buffer.startswith(_BOM):
+            self._buffer = self._buffer[len(_BOM) :]
             self._offset = len(_BOM)
-        self._buffer += more
 
     def _parse(self, max_records: int) -> Parsed | None:
         if not self._buffer:
             return None
-        end = _end_of_line(self._buffer, max_records)
-        if end is not None:
+        lines = max_records
+        while (end := _end_of_line(self._buffer, lines)) is not None:
             parsed = self._parser.parse_prefix(self._buffer[:end], self._index)
             if parsed.consumed:
                 return parsed
-        elif self._ended and not self._follow:
+            # The first record has more lines than that.
+            lines *= 2
+        if self._ended and not self._follow:
             return self._parser.parse(self._buffer, self._index)
         parsed = self._parser.parse_prefix(self._buffer, self._index)
-        if parsed.consumed == 0 and self._ended and not self._follow:
-            return self._parser.parse(self._buffer, self._index)
         return parsed if parsed.consumed else None
 
     def _took(self, parsed: Parsed) -> tuple[Parsed, int]:

@@ -1,0 +1,285 @@
+"""Reading whole columns gives exactly what reading row by row gives, whatever the bytes are."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from airflow_pipelines.connectors.formats.csv import CsvOptions, CsvParser
+from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
+from airflow_pipelines.engine.schema import RelationSchema
+from tests.connectors.relations import NoColumns, col, relation
+
+COLUMNS = {
+    "b": col("b", "BOOLEAN"),
+    "i8": col("i8", "TINYINT"),
+    "i64": col("i64", "BIGINT", null=False),
+    "r": col("r", "REAL"),
+    "f": col("f", "DOUBLE"),
+    "dec": col("dec", "DECIMAL", precision=5, scale=2),
+    "big": col("big", "DECIMAL", precision=38, scale=0),
+    "s": col("s", "VARCHAR"),
+    "s3": col("s3", "CHAR", precision=3),
+    "d": col("d", "DATE"),
+    "t": col("t", "TIME"),
+    "ts": col("ts", "TIMESTAMP"),
+    "tz": col("tz", "TIMESTAMP_TZ"),
+    "u": col("u", "UUID"),
+    "q": col("Q", "INTEGER", quoted=True),
+    "x": col("x", "INTEGER", default="7"),
+}
+TEXTS = st.sampled_from(
+    [
+        "",
+        "null",
+        "NULL",
+        "true",
+        "False",
+        "t",
+        "0",
+        "-0",
+        "1",
+        "+1",
+        "007",
+        "0x1f",
+        "127",
+        "128",
+        "-129",
+        "1.5",
+        "1.",
+        ".5",
+        "99.995",
+        "999.994",
+        "1e2",
+        "1E-400",
+        "1e400",
+        "3.5e38",
+        "NaN",
+        "inf",
+        "9223372036854775807",
+        "9223372036854775808",
+        "9" * 38,
+        "9" * 39,
+        "0.1",
+        "16777217",
+        "2025-01-02",
+        "0000-01-01",
+        "0001-01-01",
+        "9999-12-31",
+        "2025-02-29",
+        "2025-1-2",
+        "10:11:12",
+        "23:59:60",
+        "24:00:00",
+        "10:11",
+        "10:11:12.123456",
+        "10:11:12.1234567",
+        "2025-01-02 10:11:12",
+        "2025-01-02T10:11:12.5",
+        "2025-01-02 10:11:12Z",
+        "2025-01-02T10:11:12+01:00",
+        "2025-01-02 10:11",
+        "123e4567-e89b-12d3-a456-426614174000",
+        "123E4567-E89B-12D3-A456-426614174000",
+        "{123e4567-e89b-12d3-a456-426614174000}",
+        " 1",
+        "1 ",
+        "\t1",
+        "\u00a01",
+        "abc",
+        "abcd",
+        "é",
+        "日本語",
+        "a\u2028b",
+        "a\x0bb",
+        "a\x85b",
+        "a\x00b",
+        "\ufeff",
+        "٣",
+    ]
+)
+SCHEMAS = st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=4, unique=True).map(
+    lambda names: relation(*(COLUMNS[name] for name in names))
+)
+TAME = {
+    "b": ["true", "FALSE"],
+    "i8": ["1", "-128"],
+    "i64": ["5", "-9000000000"],
+    "r": ["1.1", "16777217"],
+    "f": ["0.1", "1e300"],
+    "dec": ["999.99", "1", "-0.5"],
+    "big": ["1", "9" * 38],
+    "s": ["x", "é", ""],
+    "s3": ["a", "abc"],
+    "d": ["2025-01-02"],
+    "t": ["10:11:12.5"],
+    "ts": ["2025-01-02 10:11:12.000001"],
+    "tz": ["2025-01-02T10:11:12"],
+    "u": ["123E4567-E89B-12D3-A456-426614174000"],
+    "q": ["1"],
+    "x": ["2"],
+}
+
+
+def outcome(parser: Any, data: bytes, prefix: bool) -> tuple[Any, ...]:
+    parsed = parser.parse_prefix(data, 3) if prefix else parser.parse(data, 3)
+    rows = None if parsed.changes is None else parsed.changes.rows.combine_chunks()
+    return parsed.records, parsed.errors, parsed.num_errors, parsed.consumed, parsed.next_index, rows
+
+
+def assert_both_ways_agree(parser_type: Any, schema: RelationSchema, options: Any, data: bytes, prefix: bool) -> bool:
+    fast, slow = parser_type(schema, options), parser_type(schema, options)
+    used = []
+    if fast._vectorised is not None:
+        read = fast._vectorised.read
+        fast._vectorised.read = lambda *given: used.append(read(*given)) or used[-1]
+    slow._vectorised = NoColumns()
+    *fast_counts, fast_rows = outcome(fast, data, prefix)
+    *slow_counts, slow_rows = outcome(slow, data, prefix)
+    assert fast_counts == slow_counts
+    assert (fast_rows is None) == (slow_rows is None)
+    if fast_rows is not None:
+        assert fast_rows.schema == slow_rows.schema
+        assert fast_rows.equals(slow_rows) or fast_rows.to_pylist() == slow_rows.to_pylist()
+    return any(arrays is not None for arrays in used)
+
+
+@st.composite
+def csv_cases(draw: st.DrawFn) -> tuple[RelationSchema, bytes]:
+    schema = draw(SCHEMAS)
+    tame = draw(st.booleans())
+    ends = draw(st.sampled_from([["\n"], ["\r\n"], ["\n", "\r\n", "\r", "\n\n"]]))
+    text = ""
+    for _ in range(draw(st.integers(0, 5))):
+        width = len(schema.columns) + (0 if tame else draw(st.sampled_from([0, 0, 0, 1, -1])))
+        fields = []
+        for number in range(width):
+            name = schema.columns[number].name.lower() if number < len(schema.columns) else "s"
+            value = draw(st.sampled_from(TAME[name]) if tame else TEXTS)
+            if draw(st.booleans()):
+                value = (
+                    '"'
+                    + value.replace('"', '""')
+                    + draw(st.sampled_from(["", "", '""', "\n", "\r\n", ","] if not tame else [""]))
+                    + '"'
+                )
+            elif not tame:
+                value += draw(st.sampled_from(["", "", "", "", '"', '"x']))
+            fields.append(value)
+        text += ",".join(fields) + draw(st.sampled_from(ends))
+    if draw(st.booleans()):
+        text = text.rstrip("\r\n")
+    data = text.encode()
+    return schema, data + b"\xff" if not tame and draw(st.integers(0, 20)) == 0 else data
+
+
+@settings(max_examples=400, deadline=None)
+@given(csv_cases(), st.booleans(), st.booleans())
+@example((relation(COLUMNS["s"]), b'""\n\na'), False, False)
+@example((relation(COLUMNS["s"], COLUMNS["i8"]), b'"a\nb",1\r\n"c",2'), False, False)
+def test_csv(case: tuple[RelationSchema, bytes], headers: bool, prefix: bool) -> None:
+    schema, data = case
+    assert_both_ways_agree(CsvParser, schema, CsvOptions(headers=headers), data, prefix)
+
+
+NUMBERS = st.sampled_from(
+    [
+        "0",
+        "-0",
+        "1",
+        "01",
+        "1.0",
+        "127",
+        "128",
+        "1e2",
+        "1.5",
+        "99.995",
+        "999.995",
+        "9" * 38,
+        "9" * 39,
+        "1e400",
+        "16777217",
+        "3.5e38",
+        "NaN",
+    ]
+)
+JSON_VALUES = st.one_of(
+    TEXTS.map(json.dumps),
+    NUMBERS,
+    st.sampled_from(["null", "true", "false", "[]", "{}", '"\\ud800"', '"\\u0000"', '"\\ud83d\\ude00"', '"a\tb"']),
+)
+
+
+@st.composite
+def json_cases(draw: st.DrawFn) -> tuple[RelationSchema, JsonOptions, bytes]:
+    schema = draw(SCHEMAS)
+    options = JsonOptions(update_format=draw(st.sampled_from(["raw", "insert_delete"])), array=draw(st.booleans()))
+    tame = draw(st.booleans())
+    records = []
+    for _ in range(draw(st.integers(0, 4))):
+        members = []
+        for column in schema.columns:
+            name = (
+                column.name
+                if tame
+                else draw(st.sampled_from([column.name, column.name, column.name, column.name.upper(), "other", "b"]))
+            )
+            value = draw(_tame_json(column.name.lower()) if tame else st.one_of(_tame_json(column.name.lower()), JSON_VALUES))
+            members.append(f"{json.dumps(name)}: {value}")
+        record = "{" + ", ".join(members) + "}"
+        if options.update_format == "insert_delete":
+            action = "insert" if tame else draw(st.sampled_from(["insert", "insert", "delete", "update", "x"]))
+            record = f'{{"{action}": {record if tame else draw(st.sampled_from([record, record, record, "null", "[]"]))}}}'
+        records.append(record)
+    glue = draw(st.sampled_from(["\n", "\n", "\r\n", " ", ""]))
+    if options.array:
+        text = (
+            "["
+            + ",".join(records)
+            + "]"
+            + draw(st.sampled_from(["\n", "", "]", ',"records":[]', "} {", "\n[]"] if not tame else ["\n"]))
+        )
+    else:
+        text = glue.join(records) + draw(st.sampled_from(["\n", "", "x"] if not tame else ["\n"]))
+    return schema, options, text.encode("utf-8", "surrogatepass")
+
+
+def _tame_json(name: str) -> st.SearchStrategy[str]:
+    numeric = name in {"i8", "i64", "r", "f", "dec", "big", "q", "x"}
+    return st.sampled_from(TAME[name]).map(
+        lambda text: text if numeric else text.lower() if name == "b" else json.dumps(text, ensure_ascii=False)
+    )
+
+
+@settings(max_examples=400, deadline=None)
+@given(json_cases(), st.booleans())
+@example((relation(COLUMNS["s"]), JsonOptions(update_format="raw", array=True), b'[{"s":"a"}],"records":[{"s":"b"}]'), False)
+@example((relation(COLUMNS["s"]), JsonOptions(update_format="raw", array=True), b'[{"s":"a"}]} {"records":[{"s":"b"}]'), False)
+@example((relation(COLUMNS["s"]), JsonOptions(update_format="raw"), b'{"s":"a"}{"s":"b"}\n{"s":\n"c"}'), False)
+@example((relation(COLUMNS["s"]), JsonOptions(update_format="raw"), b'{"s":"a","s":"b"}'), False)
+def test_json(case: tuple[RelationSchema, JsonOptions, bytes], prefix: bool) -> None:
+    schema, options, data = case
+    assert_both_ways_agree(JsonParser, schema, options, data, prefix)
+
+
+def test_plain_data_is_read_by_column() -> None:
+    schema = relation(*(column for name, column in COLUMNS.items() if name != "x"))
+    values = {column.name: TAME[column.name.lower()][0] for column in schema.columns}
+    line = ",".join(values.values()) + "\n"
+    assert assert_both_ways_agree(CsvParser, schema, CsvOptions(), line.encode() * 3, False)
+    assert assert_both_ways_agree(CsvParser, schema, CsvOptions(), line.replace("x", '"a, ""\nb"').encode() * 3, False)
+    record = (
+        "{"
+        + ",".join(f'"{n}": {v if n not in {"s", "s3", "d", "t", "ts", "tz", "u"} else json.dumps(v)}' for n, v in values.items())
+        + "}"
+    )
+    insert = f'{{"insert": {record}}}'
+    assert assert_both_ways_agree(JsonParser, schema, JsonOptions(update_format="raw"), f"{record}\n{record}".encode(), False)
+    assert assert_both_ways_agree(
+        JsonParser, schema, JsonOptions(update_format="raw", array=True), f"[{record},{record}]".encode(), False
+    )
+    assert assert_both_ways_agree(JsonParser, schema, JsonOptions(), f"{insert}\n{insert}".encode(), False)
+    assert assert_both_ways_agree(JsonParser, schema, JsonOptions(array=True), f"[{insert},{insert}]".encode(), False)

@@ -1,0 +1,265 @@
+"""The JSON format: what is accepted, what is refused and how, and what is left alone."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
+from airflow_pipelines.connectors.formats.parsed import Parsed
+from airflow_pipelines.engine.changes import GIVEN, OP, Op
+from airflow_pipelines.sql.types import ColumnType
+from tests.connectors.relations import GRADES, NESTED, SCALARS, col, relation, rows
+
+
+def parse(text: str | bytes, schema: Any = GRADES, **options: Any) -> Parsed:
+    data = text.encode() if isinstance(text, str) else text
+    return JsonParser(schema, JsonOptions(**options)).parse(data)
+
+
+def test_raw_rows_one_per_line() -> None:
+    parsed = parse(
+        '{"student_id": 1, "grade": 97.5}\n{"student_id": 2, "class": "algebra", "class_date": "2025-09-15"}', update_format="raw"
+    )
+    assert rows(parsed) == [
+        {"student_id": 1, "class": None, "grade": Decimal("97.50"), "class_date": None, OP: 1},
+        {"student_id": 2, "class": "algebra", "grade": None, "class_date": dt.date(2025, 9, 15), OP: 1},
+    ]
+    assert (parsed.records, parsed.num_errors, parsed.next_index) == (2, 0, 2)
+
+
+def test_changes_keep_their_order() -> None:
+    text = '{"insert": {"student_id": 1}} {"delete": {"student_id": 1}}{"update": {"student_id": 2, "class": null}}'
+    parsed = parse(text)
+    assert [row[OP] for row in rows(parsed)] == [Op.INSERT, Op.DELETE, Op.UPDATE]
+    assert [row[GIVEN] for row in rows(parsed)] == [None, None, ["student_id", "class"]]
+
+
+def test_records_may_span_lines_and_be_arrays() -> None:
+    parsed = parse('{\n  "insert": [\n 1, "a", "2.5",\n null]\n}\n{"insert": [2, null, 3, null, "extra"]}\n')
+    assert [(row["student_id"], row["grade"]) for row in rows(parsed)] == [(1, Decimal("2.50")), (2, Decimal("3.00"))]
+    assert parsed.num_errors == 0
+
+
+def test_a_bad_record_has_its_number_and_reason_and_costs_nobody_else() -> None:
+    parsed = parse(
+        '{"student_id": 1}\n{"student_id": "x"}\n{"student_id": 3\n{"student_id": 4}\nnonsense\n{"student_id": 6}',
+        update_format="raw",
+    )
+    assert [row["student_id"] for row in rows(parsed)] == [1, 4, 6]
+    assert [error.index for error in parsed.errors] == [1, 2, 4]
+    assert "record 1: column 'student_id': \"x\" is not an integer (BIGINT)" in parsed.errors[0].message
+    assert "malformed JSON" in parsed.errors[1].message
+    assert "nonsense" in parsed.errors[2].message
+    assert parsed.error_message().startswith("Errors parsing input data (3 errors):\n")
+
+
+def test_a_broken_record_over_lines_is_one_error() -> None:
+    parsed = parse('{\n  "student_id": x,\n  "class": "a"\n}\n{\n  "student_id": 2\n}\n', update_format="raw")
+    assert [row["student_id"] for row in rows(parsed)] == [2]
+    assert parsed.num_errors == 1
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ('{"upsert": {}}', "'upsert' is not a change"),
+        ("{}", "not a change"),
+        ('{"insert": {}, "delete": {}}', "not a change"),
+        ("5", "not a change"),
+        ('{"insert": 5}', "must be an object or an array"),
+        ('{"insert": {"class": "x"}}', "'student_id' is missing and NOT NULL"),
+        ('{"insert": {"student_id": null}}', "'student_id' is NOT NULL"),
+        ('{"insert": [1, "a"]}', "2 values, but the table has 4 columns"),
+        ('{"insert": {"student_id": true}}', "true is not an integer"),
+        ('{"insert": {"student_id": 1.5}}', "1.5 is not an integer"),
+        ('{"insert": {"student_id": 9223372036854775808}}', "out of range for BIGINT"),
+        ('{"insert": {"student_id": 1e999999999}}', "is not an integer"),
+        ('{"insert": {"student_id": 1, "grade": 1000}}', "out of range for DECIMAL(5,2)"),
+        ('{"insert": {"student_id": 1, "grade": 1e999999999}}', "out of range for DECIMAL(5,2)"),
+        ('{"insert": {"student_id": 1, "grade": 1e99999999999999999999}}', "malformed JSON"),
+        ('{"insert": {"student_id": 1, "grade": NaN}}', "NaN is not JSON"),
+        ('{"insert": {"student_id": 1, "class": 5}}', "5 is not a string"),
+        ('{"insert": {"student_id": 1, "class": "\\ud800"}}', "not valid UTF-8"),
+        ('{"insert": {"student_id": 1, "class_date": "2025-02-30"}}', "is not a date"),
+        ('{"insert": {"student_id": 1, "class_date": "20250228"}}', "is not a date"),
+        ('{"update": [1]}', "an update must be an object"),
+        ("[" * 100_000, "malformed JSON"),
+    ],
+)
+def test_malformed_records(record: str, reason: str) -> None:
+    parsed = parse(record + '\n{"insert": {"student_id": 7}}')
+    assert [row["student_id"] for row in rows(parsed)] == [7]
+    assert parsed.num_errors == 1
+    assert reason in parsed.errors[0].message
+    assert len(parsed.errors[0].message) < 400
+
+
+def test_bytes_that_are_not_utf8_spoil_one_record() -> None:
+    parsed = parse(b'{"student_id": 1, "class": "\xff"}\n{"student_id": 2, "class": "\xc3\xa9"}', update_format="raw")
+    assert [row["class"] for row in rows(parsed)] == ["é"]
+    assert parsed.num_errors == 1
+
+
+def test_integral_numbers_are_integers_and_decimals_stay_exact() -> None:
+    parsed = parse(
+        '{"insert": [5.0, null, "0.29", null]}{"insert": [5e2, null, 0.105, null]}{"insert": [1, null, "-0.105", null]}'
+        '{"insert": [1, null, 1e-999999999, null]}'
+    )
+    assert [(row["student_id"], str(row["grade"])) for row in rows(parsed)] == [
+        (5, "0.29"),
+        (500, "0.11"),
+        (1, "-0.11"),
+        (1, "0.00"),
+    ]
+
+
+def test_an_array_is_taken_or_refused_as_a_whole() -> None:
+    text = '[{"student_id": 1}, {"student_id": "x"}, {"student_id": 3}]\n[{"student_id": 4}]\n{"student_id": 5}\n[]'
+    parsed = parse(text, update_format="raw", array=True)
+    assert [row["student_id"] for row in rows(parsed)] == [4]
+    assert [error.index for error in parsed.errors] == [1, 4]
+    assert "the whole array of 3 records is rejected" in parsed.errors[0].message
+    assert "not an array of records" in parsed.errors[1].message
+
+
+def test_names_match_in_any_case_unless_quoted() -> None:
+    schema = relation(col("id", "INTEGER"), col("Id", "INTEGER", quoted=True), col("V", "INTEGER", quoted=True))
+    parsed = parse('{"ID": 1, "Id": 2, "v": 3}\n{"id": 4, "V": 5, "unknown": [{}]}', schema, update_format="raw")
+    assert [(row["id"], row["Id"], row["V"]) for row in rows(parsed)] == [(1, 2, None), (4, None, 5)]
+
+
+def test_defaults() -> None:
+    schema = relation(
+        col("a", "INTEGER", null=False, default="40 + 2"),
+        col("b", "VARCHAR", default="'x'"),
+        col("c", "DATE", default="DATE '2025-01-01'"),
+        col("d", "INTEGER", default="-1"),
+        col("e", "BOOLEAN", default="TRUE"),
+        col("f", "INTEGER", default="NULL"),
+    )
+    parsed = parse('{}\n{"a": 1, "b": null, "d": 2}', schema, update_format="raw")
+    first, second = rows(parsed)
+    assert first == {"a": 42, "b": "x", "c": dt.date(2025, 1, 1), "d": -1, "e": True, "f": None, OP: 1}
+    assert (second["a"], second["b"], second["d"]) == (1, None, 2)
+
+
+def test_a_default_that_is_no_constant_is_an_error_only_where_it_is_needed() -> None:
+    schema = relation(col("a", "INTEGER"), col("b", "TIMESTAMP", default="current_timestamp()"))
+    parsed = parse('{"a": 1}\n{"a": 2, "b": "2025-01-01 00:00:00"}', schema, update_format="raw")
+    assert [row["a"] for row in rows(parsed)] == [2]
+    assert "its DEFAULT (current_timestamp()) is not a constant" in parsed.errors[0].message
+
+
+def test_a_delete_needs_no_more_than_the_key() -> None:
+    schema = relation(col("id", "INTEGER", null=False), col("name", "VARCHAR", null=False))
+    assert rows(parse('{"delete": {"id": 1}}', schema)) == [{"id": 1, "name": None, OP: -1}]
+
+
+def test_pandas_flavor_takes_milliseconds() -> None:
+    schema = relation(col("d", "DATE"), col("t", "TIME"), col("ts", "TIMESTAMP"), col("tz", "TIMESTAMP_TZ"))
+    text = '{"d": 1757894400000, "t": 36000500, "ts": 1757894400123, "tz": -1}\n{"d": "2025-09-15", "t": 86400000}'
+    parsed = parse(text, schema, update_format="raw", json_flavor="pandas")
+    assert rows(parsed) == [
+        {
+            "d": dt.date(2025, 9, 15),
+            "t": dt.time(10, 0, 0, 500_000),
+            "ts": dt.datetime(2025, 9, 15, 0, 0, 0, 123_000),
+            "tz": dt.datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=dt.UTC),
+            OP: 1,
+        }
+    ]
+    assert "milliseconds are out of range" in parsed.errors[0].message
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2025-01-02 03:04:05", dt.datetime(2025, 1, 2, 3, 4, 5)),
+        ("2025-01-02 03:04:05.5", dt.datetime(2025, 1, 2, 3, 4, 5, 500_000)),
+        ("2025-01-02T03:04:05.123456789Z", dt.datetime(2025, 1, 2, 3, 4, 5, 123_456)),
+        ("2025-01-02T03:04:05+02:30", dt.datetime(2025, 1, 2, 0, 34, 5)),
+        ("2025-01-02 03:04:05 -0100", dt.datetime(2025, 1, 2, 4, 4, 5)),
+        ("2025-01-02", dt.datetime(2025, 1, 2)),
+    ],
+)
+def test_timestamps(text: str, expected: dt.datetime) -> None:
+    schema = relation(col("ts", "TIMESTAMP"), col("tz", "TIMESTAMP_TZ"))
+    (row,) = rows(parse(f'{{"ts": "{text}", "tz": "{text}"}}', schema, update_format="raw"))
+    assert (row["ts"], row["tz"]) == (expected, expected.replace(tzinfo=dt.UTC))
+
+
+@pytest.mark.parametrize(
+    "text", ["2025-01-02 3:04:05", "2025-01-02 24:00:00", "2025-01-02 03:04:05+25:00", "0001-01-01 00:00:00+01:00", "x"]
+)
+def test_malformed_timestamps(text: str) -> None:
+    parsed = parse(f'{{"ts": "{text}"}}', relation(col("ts", "TIMESTAMP")), update_format="raw")
+    assert "is not a timestamp" in parsed.errors[0].message
+
+
+def test_nested_values() -> None:
+    text = '{"bin": [0, 255], "arr": [1, null], "m": {"5": "1.5"}, "st": {"X": "2025-01-01", "y": ["a"]}, "v": {"b": [1]}}'
+    (row,) = rows(parse(text, NESTED, update_format="raw"))
+    assert row["bin"] == b"\x00\xff"
+    assert row["arr"] == [1, None]
+    assert row["m"] == [(5, Decimal("1.50"))]
+    assert row["st"] == {"x": dt.date(2025, 1, 1), "y": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        ("bin", "[256]", "array of byte numbers"),
+        ("bin", '"00"', "array of byte numbers"),
+        ("arr", '[1, "x"]', "is not an integer"),
+        ("m", '{"x": 1}', "'x' is not a number"),
+        ("m", '{"1": 1, "01": 2}', "has a key twice"),
+        ("st", '{"x": "x"}', "is not a date"),
+        ("st", "5", "is not a struct"),
+        ("v", "1e400", "out of range for VARIANT"),
+    ],
+)
+def test_malformed_nested_values(column: str, value: str, reason: str) -> None:
+    parsed = parse(f'{{"{column}": {value}}}', NESTED, update_format="raw")
+    assert parsed.records == 0
+    assert reason in parsed.errors[0].message
+
+
+def test_lengths_and_padding() -> None:
+    schema = relation(col("c", "CHAR", precision=3), col("v", "VARCHAR", precision=3), col("b", "BINARY", precision=2))
+    parsed = parse('{"c": "a", "v": "éab", "b": [1]}\n{"v": "abcd"}\n{"c": "abcd"}\n{"b": [1,2,3]}', schema, update_format="raw")
+    assert rows(parsed) == [{"c": "a  ", "v": "éab", "b": b"\x01\x00", OP: 1}]
+    assert [error.index for error in parsed.errors] == [1, 2, 3]
+
+
+def test_only_known_complete_records_of_a_prefix_are_taken() -> None:
+    whole = b'{"insert": {"student_id": 1}}\n{\n"insert":\n{"student_id": 2,\n"class": "a}{"}\n}\n'
+    parser = JsonParser(GRADES)
+    for end in range(len(whole) + 1):
+        parsed = parser.parse_prefix(whole[:end], 0)
+        rest = parser.parse(whole[parsed.consumed :], parsed.next_index)
+        assert parsed.num_errors == rest.num_errors == 0
+        assert [row["student_id"] for row in rows(parsed) + rows(rest)] == [1, 2]
+
+
+def test_byte_order_mark_and_nothing() -> None:
+    assert rows(parse(b'\xef\xbb\xbf{"insert": {"student_id": 1}}'))[0]["student_id"] == 1
+    assert parse(b"").changes is None
+    assert parse(b" \r\n").num_errors == 0
+
+
+def test_all_scalars_have_the_schemas_types() -> None:
+    parsed = parse('{"insert": {"i64": 1}}', SCALARS)
+    assert parsed.changes is not None
+    given = parsed.changes.rows.schema
+    assert [given.field(field.name).type for field in SCALARS.arrow] == [field.type for field in SCALARS.arrow]
+
+
+def test_interval_columns_cannot_be_read() -> None:
+    from airflow_pipelines.connectors.formats.parsed import RecordProblem
+
+    with pytest.raises(RecordProblem, match="INTERVAL_DAY cannot be read"):
+        JsonParser(relation(col("i", ColumnType("INTERVAL_DAY"))))

@@ -1,0 +1,82 @@
+"""The Parquet format."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import math
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from airflow_pipelines.connectors.formats.parquet import ParquetParser
+from airflow_pipelines.connectors.formats.parsed import Parsed
+from airflow_pipelines.engine.changes import OP
+from tests.connectors.relations import GRADES, NESTED, col, relation, rows
+
+
+def parse(table: pa.Table, schema: Any = GRADES) -> Parsed:
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    return ParquetParser(schema).parse(sink.getvalue())
+
+
+def test_columns_match_by_name_and_are_cast() -> None:
+    table = pa.table(
+        {
+            "other": ["?"],
+            "class_date": [dt.date(2025, 1, 2)],
+            "GRADE": pa.array([5], pa.int8()),
+            "student_id": pa.array([1], pa.int16()),
+        }
+    )
+    assert rows(parse(table)) == [
+        {"student_id": 1, "class": None, "grade": Decimal("5.00"), "class_date": dt.date(2025, 1, 2), OP: 1}
+    ]
+
+
+def test_bad_rows_are_named_and_the_rest_is_loaded() -> None:
+    table = pa.table({"student_id": [1, None, 3, 4], "grade": pa.array(["1", "1", "9999", "2.345"], pa.string())})
+    parsed = parse(table)
+    assert [(row["student_id"], row["grade"]) for row in rows(parsed)] == [(1, Decimal("1.00")), (4, Decimal("2.35"))]
+    assert [error.message.split(":")[0] for error in parsed.errors] == ["row 1", "row 2"]
+
+
+def test_a_missing_column_that_must_be_there() -> None:
+    parsed = parse(pa.table({"class": ["a", "b"]}))
+    assert (parsed.records, parsed.num_errors) == (0, 2)
+    assert "'student_id' is missing and NOT NULL" in parsed.errors[0].message
+
+
+def test_wrong_types_and_numbers_that_are_none() -> None:
+    parsed = parse(pa.table({"i": pa.array(["5", "x"]), "f": [1.0, math.nan]}), relation(col("i", "INTEGER"), col("f", "DOUBLE")))
+    assert parsed.records == 0
+    assert "is not an integer" in parsed.errors[0].message
+    parsed = parse(pa.table({"f": [1.0, math.nan]}), relation(col("f", "DOUBLE")))
+    assert [row["f"] for row in rows(parsed)] == [1.0]
+    assert parsed.errors[0].index == 1
+
+
+def test_nanoseconds_zones_dictionaries_and_nested_columns() -> None:
+    schema = relation(col("ts", "TIMESTAMP"), col("s", "VARCHAR"))
+    moment = pa.array([1_735_786_800_000_000_001], pa.timestamp("ns", "Europe/Rome"))
+    (row,) = rows(parse(pa.table({"ts": moment, "s": pa.array(["x"]).dictionary_encode()}), schema))
+    assert (row["ts"], row["s"]) == (dt.datetime(2025, 1, 2, 3, 0), "x")
+    nested = pa.table(
+        {
+            "bin": [b"\x01"],
+            "arr": pa.array([[1, None]], pa.list_(pa.int64())),
+            "m": pa.array([[(1, Decimal("2.5"))]], pa.map_(pa.int32(), pa.decimal128(10, 1))),
+            "st": [{"x": dt.date(2025, 1, 2), "y": ["a"]}],
+        }
+    )
+    (row,) = rows(parse(nested, NESTED))
+    assert (row["bin"], row["arr"], row["m"], row["st"]["y"]) == (b"\x01", [1, None], [(1, Decimal("2.50"))], ["a"])
+
+
+def test_not_a_parquet_file() -> None:
+    parsed = ParquetParser(GRADES).parse(b"PAR1 nonsense")
+    assert parsed.num_errors == 1
+    assert "not a Parquet file" in parsed.errors[0].message

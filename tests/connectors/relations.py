@@ -1,0 +1,71 @@
+"""Schemas and helpers that the connector tests share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_pipelines.connectors.formats.parsed import Parsed
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.sql.program import Column
+from airflow_pipelines.sql.types import ColumnType
+
+
+def col(
+    name: str, kind: str | ColumnType, *, null: bool = True, default: str | None = None, quoted: bool = False, **parts: Any
+) -> Column:
+    """A column, its type given by name and parts or as a whole."""
+    if isinstance(kind, str):
+        kind = ColumnType(kind, null, **parts)
+    return Column(name, kind, case_sensitive=quoted, default=default)
+
+
+def relation(*columns: Column, name: str = "t") -> RelationSchema:
+    """A table's schema."""
+    return RelationSchema(name, tuple(columns))
+
+
+GRADES = relation(
+    col("student_id", "BIGINT", null=False),
+    col("class", "VARCHAR"),
+    col("grade", "DECIMAL", precision=5, scale=2),
+    col("class_date", "DATE"),
+    name="grades",
+)
+
+SCALARS = relation(
+    col("b", "BOOLEAN"),
+    col("i8", "TINYINT"),
+    col("i16", "SMALLINT"),
+    col("i32", "INTEGER"),
+    col("i64", "BIGINT", null=False),
+    col("r", "REAL"),
+    col("f", "DOUBLE"),
+    col("dec", "DECIMAL", precision=12, scale=3),
+    col("s", "VARCHAR"),
+    col("s3", "VARCHAR", precision=3),
+    col("d", "DATE"),
+    col("t", "TIME"),
+    col("ts", "TIMESTAMP"),
+    col("tz", "TIMESTAMP_TZ"),
+    col("u", "UUID"),
+)
+
+NESTED = relation(
+    col("bin", "VARBINARY"),
+    col("arr", "ARRAY", component=ColumnType("INTEGER")),
+    col("m", "MAP", key=ColumnType("BIGINT", False), value=ColumnType("DECIMAL", precision=5, scale=2)),
+    col("st", "STRUCT", fields=(("x", ColumnType("DATE")), ("y", ColumnType("ARRAY", component=ColumnType("VARCHAR"))))),
+    col("v", "VARIANT"),
+)
+
+
+def rows(parsed: Parsed) -> list[dict[str, Any]]:
+    """The rows of parsed changes, operations included."""
+    return [] if parsed.changes is None else parsed.changes.rows.to_pylist()
+
+
+class NoColumns:
+    """Stands in for the readers of whole columns, so that everything is read row by row."""
+
+    def read(self, *_: Any) -> None:
+        """Nothing is plain enough."""

@@ -1,0 +1,116 @@
+"""Declarations: what is accepted, and that everything else is named with what there is instead."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_pipelines.connectors.base import ConnectorFailure, InvalidOptionError, UnknownOptionError
+from airflow_pipelines.connectors.registry import InputOptions, common_options, open_input, open_output, validate
+from airflow_pipelines.connectors.transports.file_output import FileOutput
+from airflow_pipelines.connectors.transports.null_output import NullOutput
+from airflow_pipelines.sql.program import Connector, ConnectorDirection
+from tests.connectors.relations import GRADES, col, relation
+
+INPUT = Connector("grades", "c", ConnectorDirection.INPUT, "file_input", {"path": "/data/g.csv"}, "csv")
+OUTPUT = Connector("v", "o", ConnectorDirection.OUTPUT, "file_output", {"path": "/data/out"}, "json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"transport": "file_inptu"},
+            "connector 'grades.c': unknown transport 'file_inptu'; known transports: file_input; did you mean 'file_input'",
+        ),
+        ({"transport": "kafka_input"}, "unknown transport 'kafka_input'; known transports: file_input"),
+        ({"transport": "file_output"}, "'file_output' is an output, but the connector is on a table"),
+        ({"transport_config": {}}, "option 'path' of transport 'file_input' is missing"),
+        (
+            {"transport_config": {"pth": "x"}},
+            "unknown option 'pth' of transport 'file_input'; known options: .*did you mean 'path'",
+        ),
+        ({"transport_config": {"path": "x", "follow": "perhaps"}}, "option 'follow' of transport 'file_input'"),
+        ({"format": None}, "transport 'file_input' needs a format; known formats: csv, json, parquet"),
+        ({"format": "avro"}, "unknown format 'avro'; known formats: csv, json, parquet"),
+        (
+            {"format_config": {"header": True}},
+            "unknown option 'header' of format 'csv'; known options: delimiter, headers, quote; did you mean 'headers'",
+        ),
+        ({"format_config": {"delimiter": ";;"}}, "option 'delimiter' of format 'csv'"),
+        ({"options": {"pasued": True}}, "unknown option 'pasued'; known options: .*did you mean 'paused'"),
+        ({"options": {"max_batch_size": 0}}, "option 'max_batch_size'"),
+        ({"options": {"start_after": []}}, "option 'start_after'.*empty list"),
+        ({"options": {"max_worker_batch_size": 10}}, "'max_worker_batch_size' is not supported; use 'max_batch_size'"),
+        ({"options": {"soft_delete": True}}, "'soft_delete' is not supported"),
+    ],
+)
+def test_bad_inputs(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnknownOptionError, match=message):
+        validate(replace(INPUT, **changes), GRADES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"transport": "file_input"},
+            "'file_input' is an input, but the connector is on a view; known transports here: file_output, null_output",
+        ),
+        ({"format": "parquet"}, "unknown format 'parquet'; known formats: csv, json"),
+        ({"transport": "null_output", "transport_config": {}}, "'null_output' takes no format"),
+        ({"options": {"send_snapshot": True}}, "'send_snapshot' is not supported"),
+        ({"options": {"enable_output_buffer": True}}, "'enable_output_buffer' is not supported"),
+        ({"options": {"index": "i"}}, "'index' is not supported"),
+        ({"options": {"paused": True}}, "unknown option 'paused'"),
+    ],
+)
+def test_bad_outputs(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnknownOptionError, match=message):
+        validate(replace(OUTPUT, **changes), GRADES)
+
+
+def test_good_declarations() -> None:
+    options = {
+        "paused": True,
+        "labels": ["a"],
+        "start_after": "b",
+        "max_batch_size": 5,
+        "max_queued_records": 10,
+        "soft_delete": False,
+    }
+    validate(replace(INPUT, options=options), GRADES)
+    common = common_options(replace(INPUT, options=options))
+    assert isinstance(common, InputOptions)
+    assert (common.paused, common.labels, common.start_after, common.max_batch_size) == (True, ("a",), ("b",), 5)
+    validate(replace(OUTPUT, options={"send_snapshot": False}), GRADES)
+    assert isinstance(open_output(OUTPUT, GRADES), FileOutput)
+    assert isinstance(open_output(replace(OUTPUT, transport="null_output", transport_config={}, format=None), GRADES), NullOutput)
+
+
+def test_columns_that_no_input_can_fill() -> None:
+    with pytest.raises(InvalidOptionError, match="INTERVAL_DAY cannot be read"):
+        validate(INPUT, relation(col("i", "INTERVAL_DAY")))
+
+
+def test_secrets_never_show_in_messages_about_values() -> None:
+    with pytest.raises(UnknownOptionError) as error:
+        validate(replace(INPUT, transport_config={"path": "x", "buffer_size_bytes": "hunter2"}), GRADES)
+    assert "hunter2" not in str(error.value)
+
+
+def test_environment_references(tmp_path: Path) -> None:
+    (tmp_path / "g.csv").write_text("1,a,1,\n")
+    declared = replace(INPUT, transport_config={"path": "${env:FOLDER}/g.csv"})
+    source = open_input(declared, GRADES, {"FOLDER": str(tmp_path)})
+    source.open(None)
+    chunk = source.read(10, 1)
+    assert chunk is not None
+    assert chunk.records == 1
+    with pytest.raises(ConnectorFailure, match="the environment variable 'FOLDER' is not set"):
+        open_input(declared, GRADES, {})
+    with pytest.raises(ConnectorFailure, match="references of kind 'secret' are not supported"):
+        open_input(replace(INPUT, transport_config={"path": "${secret:kubernetes:a/b}"}), GRADES, {})
