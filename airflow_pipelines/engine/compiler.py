@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any
 
 from airflow_pipelines.engine.analysis import AUTOMATIC, Analysis, Analyzed, QueryRefused
@@ -51,18 +53,23 @@ def compile_program(text: str, sessions: SparkSessions, check_connector: Connect
     :param check_connector: called for each declared connector with its relation's schema
     :raises ProgramErrors: with all errors found and their places; when the text itself cannot be read, only those of the text
     """
+    known = _recent.get(text)
+    if known is not None:
+        messages = _connector_messages(known.program, known.schemas, check_connector)
+        if messages:
+            raise ProgramErrors(messages)
+        return known
     program = parse_program(text)
     compiler = _Compiler(program, SparkAnalyzer(sessions.small))
     for table in program.tables.values():
         compiler.add_table(table)
     for view in program.views.values():
         compiler.add_view(view)
-    if check_connector is not None:
-        compiler.check_connectors(check_connector)
-    if compiler.messages:
-        raise ProgramErrors(compiler.messages)
+    messages = [*compiler.messages, *_connector_messages(program, compiler.schemas, check_connector)]
+    if messages:
+        raise ProgramErrors(messages)
     view_columns = {name: compiler.schemas[name].columns for name in program.views}
-    return CompiledProgram(
+    compiled = CompiledProgram(
         program=program,
         schemas=compiler.schemas,
         view_columns=view_columns,
@@ -70,6 +77,54 @@ def compile_program(text: str, sessions: SparkSessions, check_connector: Connect
         info=program_info(program, view_columns),
         fingerprints=fingerprint(program, view_columns),
     )
+    _recent.put(text, compiled)
+    return compiled
+
+
+class _RecentPrograms:
+    """Programs compiled lately, by their text: a host compiles most texts twice, to check them and to run them."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._programs: OrderedDict[str, CompiledProgram] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, text: str) -> CompiledProgram | None:
+        with self._lock:
+            if text in self._programs:
+                self._programs.move_to_end(text)
+            return self._programs.get(text)
+
+    def put(self, text: str, compiled: CompiledProgram) -> None:
+        with self._lock:
+            self._programs[text] = compiled
+            while len(self._programs) > self._size:
+                self._programs.popitem(last=False)
+
+
+_recent = _RecentPrograms(64)
+
+
+def _connector_messages(
+    program: Program, schemas: Mapping[str, RelationSchema], check: ConnectorCheck | None
+) -> list[ProgramMessage]:
+    source, messages = Source(program.text), []
+    for connector in program.connectors() if check is not None else ():
+        schema = schemas.get(connector.relation)
+        # Without a schema the relation itself is wrong, which is said already.
+        if check is not None and schema is not None:
+            try:
+                check(connector, schema)
+            except ValueError as failure:
+                text = f"Connector {connector.name!r} of {display(connector.relation)}: {failure}"
+                messages.append(_message(source, connector.span, text))
+    return messages
+
+
+def _message(source: Source, span: Span | None, message: str) -> ProgramMessage:
+    if span is None:
+        return ProgramMessage(None, COMPILATION_ERROR, message)
+    return source.message(span, COMPILATION_ERROR, message)
 
 
 class _Compiler:
@@ -81,6 +136,7 @@ class _Compiler:
         self._analyzer = analyzer
         self._analysis = Analysis(analyzer.session)
         self._types: dict[str, ColumnTypes] = {}
+        self._declared: set[str] = set()
         self.schemas: dict[str, RelationSchema] = {}
         self.plans: dict[str, ViewPlan] = {}
         self.messages: list[ProgramMessage] = []
@@ -107,6 +163,10 @@ class _Compiler:
         unsteady = list(unsteady_parts(tree, view.query))
         for part in unsteady:
             self._note_in(view, part.start, part.end, part.message)
+        for read in view.reads:
+            if read not in self._declared:
+                self._declared.add(read)
+                self._analysis.declare(self.schemas[read])
         query = view.query
         try:
             analyzed = self._analysis.analyze(query)
@@ -125,22 +185,16 @@ class _Compiler:
         schema = RelationSchema(view.name, columns)
         self._add_schema(schema)
         if not self.messages:
-            self.plans[view.name] = plan_view(view.name, query, self._types, self._types[view.name], view.reads, self._analyzer)
-
-    def check_connectors(self, check: ConnectorCheck) -> None:
-        for connector in self._program.connectors():
-            schema = self.schemas.get(connector.relation)
-            if schema is None:
-                continue
-            try:
-                check(connector, schema)
-            except ValueError as failure:
-                self._note(connector.span, f"Connector {connector.name!r} of {display(connector.relation)}: {failure}")
+            self.plans[view.name] = plan_view(
+                view.name, query, self._read_types(view), self._types[view.name], view.reads, self._analyzer
+            )
 
     def _add_schema(self, schema: RelationSchema) -> None:
-        self._analysis.declare(schema)
         self.schemas[schema.name] = schema
         self._types[schema.name] = tuple((field.name, field.dataType.simpleString()) for field in schema.spark.fields)
+
+    def _read_types(self, view: View) -> dict[str, ColumnTypes]:
+        return {name: self._types[name] for name in view.reads}
 
     def _check_defaults(self, columns: list[Column]) -> None:
         casts = [f"CAST({column.default} AS {column.type.spark_ddl()})" for column in columns]
@@ -200,10 +254,7 @@ class _Compiler:
         self._note(self._source.span(view.query_offset + start, view.query_offset + end), message)
 
     def _note(self, span: Span | None, message: str) -> None:
-        if span is None:
-            self.messages.append(ProgramMessage(None, COMPILATION_ERROR, message))
-        else:
-            self.messages.append(self._source.message(span, COMPILATION_ERROR, message))
+        self.messages.append(_message(self._source, span, message))
 
 
 def _output_names(analyzed: Analyzed) -> list[str]:
