@@ -196,12 +196,19 @@ class Circuit:
         :param snapshot: the snapshot to read, by default the current one
         :raises KeyError: when no contents of the relation are kept
         """
-        trace = self._trace(snapshot or self._snapshot, name) if name in self.kept else None
-        if trace is None:
-            raise KeyError(name)
-        small = trace.is_small
+        at = snapshot or self._snapshot
+        small = name in self.kept and self._trace(at, name).is_small
         session = self.sessions.small if small else self.sessions.large
-        return session.sql(self.frames.contents(trace, single_partition=small))
+        return session.sql(self.contents(name, at, single_partition=small))
+
+    def contents(self, name: str, snapshot: Snapshot, *, single_partition: bool = False) -> str:
+        """A query, for any session of the application, for the contents of a relation as a plain multiset.
+
+        :raises KeyError: when no contents of the relation are kept
+        """
+        if name not in self.kept:
+            raise KeyError(name)
+        return self.frames.contents(self._trace(snapshot, name), single_partition=single_partition)
 
     def maintain(self) -> bool:
         """Merge traces that have many batches; to be called when there is nothing else to do.

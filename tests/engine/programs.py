@@ -1,0 +1,54 @@
+"""Small helpers for tests that run programs on the engine."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
+from airflow_pipelines.engine.circuit import Circuit, Step
+from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
+from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.storage import BatchStore
+
+
+class Running:
+    """A program on a circuit; every step is published at once."""
+
+    def __init__(self, text: str, sessions: SparkSessions, strategy: str = "auto", compiled: CompiledProgram | None = None) -> None:
+        self.compiled = compiled or compile_program(text, sessions)
+        self.sessions = sessions
+        self.store = BatchStore(tempfile.mkdtemp(prefix="batches-"))
+        self.circuit = Circuit(self.compiled, sessions, self.store, strategy)
+
+    def changes(self, table: str, *rows: Sequence[Any], op: Op = Op.INSERT, given: Sequence[str] | None = None) -> TableChanges:
+        """Whole rows of a table, all with the same operation."""
+        arrow = self.compiled.schemas[table].arrow
+        columns = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(arrow)]
+        data = pa.table([*columns, pa.array([int(op)] * len(rows), pa.int8())], names=[*arrow.names, OP])
+        if given is not None:
+            data = data.append_column(GIVEN, pa.array([list(given)] * len(rows), pa.list_(pa.string())))
+        return TableChanges(table, data)
+
+    def step(self, *changes: TableChanges) -> Step:
+        step = self.circuit.step(list(changes))
+        self.circuit.publish(step)
+        return step
+
+    def insert(self, table: str, *rows: Sequence[Any]) -> Step:
+        return self.step(self.changes(table, *rows))
+
+    def delete(self, table: str, *rows: Sequence[Any]) -> Step:
+        return self.step(self.changes(table, *rows, op=Op.DELETE))
+
+    def rows(self, relation: str) -> list[tuple[Any, ...]]:
+        return sorted((tuple(row) for row in self.circuit.relation(relation).collect()), key=repr)
+
+
+def emitted(step: Step, view: str) -> list[tuple[Any, ...]]:
+    """A view's delta in one step: rows with the weight at the end."""
+    delta = step.view_deltas.get(view)
+    return [] if delta is None else sorted((tuple(row.values()) for row in delta.to_arrow().to_pylist()), key=repr)

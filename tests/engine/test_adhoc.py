@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from pyspark.errors import PySparkException
+
+from airflow_pipelines.engine.adhoc import AdhocError, run_adhoc
+from airflow_pipelines.engine.sessions import SparkSessions
+from tests.engine.programs import Running
+
+PROGRAM = """
+create table item (id bigint not null primary key, name varchar, price decimal(6,2) default 1.5);
+create table log (line varchar, level int);
+create table seen (x int) with ('materialized' = 'true');
+create table once (x int) with ('materialized' = 'true', 'append_only' = 'true');
+create view plain as select line from log;
+create materialized view cheap as select id, price from item where price < 10;
+"""
+
+
+@pytest.fixture(scope="module")
+def running(sessions: SparkSessions) -> Running:
+    running = Running(PROGRAM, sessions)
+    running.step(running.changes("seen", (1,), (1,), (None,), (2,)), running.changes("item", (1, "a", None), (2, "b", None)))
+    return running
+
+
+def _rows(running: Running, sql: str) -> list[tuple[object, ...]]:
+    frame = run_adhoc(running.circuit, sql).frame
+    assert frame is not None
+    return [tuple(row) for row in frame.collect()]
+
+
+def test_a_query_reads_materialized_relations_with_its_order(running: Running) -> None:
+    assert _rows(running, "SELECT x, count(*) AS n FROM Seen GROUP BY x ORDER BY x DESC") == [(2, 1), (1, 2), (None, 1)]
+    assert _rows(running, "WITH seen AS (SELECT max(x) AS m FROM seen) SELECT * FROM seen") == [(2,)]
+
+
+def test_a_non_materialized_relation_is_refused_with_a_hint(running: Running) -> None:
+    for sql in ("SELECT * FROM plain", "SELECT * FROM log", "INSERT INTO seen SELECT level FROM log"):
+        with pytest.raises(AdhocError, match="Tried to SELECT from a non-materialized source.*(?i:materialized)"):
+            run_adhoc(running.circuit, sql)
+    with pytest.raises(AdhocError, match="nowhere does not exist; there are: cheap, item"):
+        run_adhoc(running.circuit, "SELECT * FROM nowhere")
+
+
+def test_inserts_cast_fill_defaults_and_check(running: Running) -> None:
+    result = run_adhoc(running.circuit, "INSERT INTO item (name, id) VALUES ('x', '7'), ('y', '8'); INSERT INTO log VALUES ('l', 1)")
+    assert result.frame is None
+    assert result.count == 3
+    item, log = result.changes
+    assert [tuple(map(str, row.values())) for row in item.rows.to_pylist()] == [("7", "x", "1.50", "1"), ("8", "y", "1.50", "1")]
+    assert log.table == "log"
+    with pytest.raises(AdhocError, match="id of table item must not be NULL"):
+        run_adhoc(running.circuit, "INSERT INTO item (name) VALUES ('x')")
+    with pytest.raises(AdhocError, match="gives 1 values for 2 columns"):
+        run_adhoc(running.circuit, "INSERT INTO log VALUES ('x')")
+    with pytest.raises(AdhocError, match="has no column nope"):
+        run_adhoc(running.circuit, "INSERT INTO log (nope) VALUES ('x')")
+    with pytest.raises(AdhocError, match="is a view"):
+        run_adhoc(running.circuit, "INSERT INTO cheap VALUES (1, 2)")
+    with pytest.raises(PySparkException, match="CAST_INVALID_INPUT"):
+        run_adhoc(running.circuit, "INSERT INTO log VALUES ('l', 'many')")
+
+
+def test_deletes_give_matching_rows_with_their_multiplicity(running: Running) -> None:
+    (change,) = run_adhoc(running.circuit, "DELETE FROM seen WHERE x = 1").changes
+    assert change.rows.to_pylist() == [{"x": 1, "__op": -1}] * 2
+    (change,) = run_adhoc(running.circuit, "DELETE FROM item WHERE id IN (SELECT x FROM seen)").changes
+    assert [row["id"] for row in change.rows.to_pylist()] == [1, 2]
+    assert run_adhoc(running.circuit, "DELETE FROM seen WHERE x > 5").count == 0
+    with pytest.raises(AdhocError, match="append-only"):
+        run_adhoc(running.circuit, "DELETE FROM once")
+
+
+def test_requests_run_side_by_side(running: Running) -> None:
+    queries = ["SELECT sum(x) FROM seen", "SELECT count(*) FROM item"] * 3
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda sql: _rows(running, sql), queries)) == [[(4,)], [(2,)]] * 3
