@@ -88,7 +88,7 @@ def _read(cursor: Cursor) -> AdhocStatement:
         message = f"{word.upper()} is not allowed in an ad-hoc request: only SELECT, INSERT and DELETE are"
         raise cursor.failure(message, COMPILATION_ERROR)
     tree = _parse(cursor, cursor.tokens)
-    if not isinstance(tree, exp.Query):
+    if not isinstance(tree, (exp.Query, exp.Values)):
         raise cursor.failure("Expected SELECT, INSERT or DELETE")
     return AdhocStatement(
         AdhocKind.SELECT, _text(cursor.folded, cursor.tokens), _reads(cursor, tree), offset=cursor.tokens[0].start
