@@ -202,7 +202,8 @@ class Control:
         lifecycle.check_deployed(record)
         if record.deployment_runtime_status is not RuntimeStatus.AWAITING_APPROVAL:
             return record
-        self._ask(self.target(name), "approve", flags)
+        query = "&".join(f"{key}={str(value).lower()}" for key, value in flags.items())
+        self._ask(self.target(name), f"approve?{query}")
         deadline = time.monotonic() + APPROVAL_WAIT_S
         while record.deployment_runtime_status is RuntimeStatus.AWAITING_APPROVAL and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -258,9 +259,9 @@ class Control:
                 return None
             raise
 
-    def _ask(self, target: Target, verb: str, body: Any = None) -> None:
+    def _ask(self, target: Target, verb: str) -> None:
         try:
-            response = self.hosts.call(target.host, "POST", f"{target.path}/{verb}", json=body)
+            response = self.hosts.call(target.host, "POST", f"{target.path}/{verb}", timeout_s=APPROVAL_WAIT_S + 5)
         except HostUnreachable as error:
             raise self.lost(target.record.name, str(error)) from error
         if not response.is_success:

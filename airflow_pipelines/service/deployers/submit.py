@@ -9,6 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
+from airflow_pipelines.pins import SetupError, check_spark_packages, find_java
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess
 
@@ -21,6 +22,11 @@ class LocalSubmitter:
 
     def submit(self, request: SubmitRequest) -> SubmittedProcess:
         """Start the host; it outlives this process."""
+        try:
+            check_spark_packages()
+            find_java()
+        except SetupError as error:
+            raise SubmitError(str(error)) from error
         command = submit_command(request, spark_home())
         try:
             request.log_path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,197 @@
+"""The command ``airflow-pipelines``: serve the REST API, look at hosts and pipelines."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, NoReturn
+from uuid import UUID
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.hosts import HostUnreachable
+from airflow_pipelines.service.version import platform_version
+from airflow_pipelines.settings import Settings
+
+STOP_WAIT_S = 15.0
+
+cli = typer.Typer(help="Long-lived, stateful Spark pipelines.", no_args_is_help=True, add_completion=False)
+hosts_cli = typer.Typer(help="The Spark applications in which pipelines run.", no_args_is_help=True)
+pipelines_cli = typer.Typer(help="The pipelines of a store.", no_args_is_help=True)
+cli.add_typer(hosts_cli, name="hosts")
+cli.add_typer(pipelines_cli, name="pipelines")
+
+Home = Annotated[Path | None, typer.Option(help="Folder of the store; default: AIRFLOW_PIPELINES_HOME or ~/.airflow_pipelines")]
+
+
+def main() -> None:
+    """Entry point; errors that a user can act on are one line, without a traceback."""
+    try:
+        cli()
+    except Problem as problem:
+        _fail(problem.message)
+
+
+@cli.command()
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one", min=0, max=65535)] = 8080,
+    api_key: Annotated[
+        list[str] | None,
+        typer.Option(help="Accepted API key, may be repeated; better given as AIRFLOW_PIPELINES_API_KEYS, which ps does not show"),
+    ] = None,
+    home: Home = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Listen beyond this machine without an API key")] = False,
+) -> None:
+    """Serve the REST API until interrupted. Pipelines and their hosts outlive the service."""
+    import uvicorn
+
+    from airflow_pipelines.service.app import create_app
+
+    settings = Settings.load(home)
+    if api_key:
+        settings = replace(settings, api_keys=(*settings.api_keys, *api_key))
+    if not settings.api_keys and not insecure and not _is_loopback(host):
+        _fail(f"{host} can be reached from other machines: give an --api-key (or AIRFLOW_PIPELINES_API_KEYS), or say --insecure")
+    listener = _listen(host, port)
+    app = create_app(settings)
+    address = listener.getsockname()
+    name = f"[{address[0]}]" if ":" in address[0] else address[0]
+    Console().print(
+        f"Serving pipelines of {settings.home} at http://{name}:{address[1]} (Ctrl-C ends it)", highlight=False, soft_wrap=True
+    )
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3))
+    server.run(sockets=[listener])
+
+
+@cli.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(platform_version())
+
+
+@hosts_cli.command("list")
+def list_hosts(home: Home = None) -> None:
+    """List the hosts that have not ended."""
+    control = Control(Settings.load(home))
+    table = Table("id", "kind", "state", "machine", "pid", "submitted", "log")
+    for host in control.registry.live_hosts():
+        health = control.hosts.health(host)
+        state = f"{health.state}: {health.reason}" if health.reason else health.state.value
+        submitted = f"{host.submitted_at:%Y-%m-%d %H:%M:%S}"
+        table.add_row(str(host.host_id), host.kind, state, host.machine or "", str(host.pid or ""), submitted, host.log_path)
+    _print(table)
+    control.close()
+
+
+@hosts_cli.command("stop")
+def stop_hosts(
+    host_id: Annotated[str | None, typer.Argument(help="The host's id; default: the shared host")] = None,
+    home: Home = None,
+) -> None:
+    """Stop a host. What ran on it stops with an error; its committed state stays and is resumed by the next start."""
+    control = Control(Settings.load(home))
+    if host_id is None:
+        found = control.registry.live_hosts("shared")
+    else:
+        host = control.registry.get(_uuid(host_id))
+        found = [] if host is None or host.ended_at is not None else [host]
+        if not found:
+            _fail(f"There is no live host {host_id}: see 'airflow-pipelines hosts list'")
+    for host in found:
+        _stop_host(control, host)
+        typer.echo(f"Stopped the {host.kind} host {host.host_id}")
+    if not found:
+        typer.echo("There is no shared host")
+    control.close()
+
+
+@pipelines_cli.command("list")
+def list_pipelines(home: Home = None) -> None:
+    """List the pipelines and how they are."""
+    control = Control(Settings.load(home))
+    table = Table("name", "status", "desired", "program", "storage", "error")
+    for record in control.pipelines():
+        message = (record.deployment_error or {}).get("message", "")
+        error = message.splitlines()[0] if message else ""
+        desired = record.deployment_desired_status
+        table.add_row(record.name, record.deployment_status, desired, record.program_status, record.storage_status, error)
+    _print(table)
+    control.close()
+
+
+def _stop_host(control: Control, host: HostRecord) -> None:
+    """Ask the host to go, then make it go."""
+    try:
+        answer = control.hosts.call(host, "POST", "/shutdown", timeout_s=5.0)
+    except HostUnreachable as error:
+        typer.echo(f"The host does not answer ({error}) and is ended", err=True)
+        control.registry.end(host.host_id)
+    else:
+        if not answer.is_success:
+            # A shared host that runs pipelines refuses to go, but goes in order when it finds its row ended.
+            control.registry.end(host.host_id)
+    deadline = time.monotonic() + STOP_WAIT_S
+    while time.monotonic() < deadline and not control.hosts.is_gone(host):
+        time.sleep(0.1)
+    control.hosts.end(host)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Bind before anything else is started, so that a port in use is one clear line."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    except socket.gaierror as error:
+        _fail(f"There is no address '{host}': {error.strerror}")
+    listener = socket.socket(family, kind, protocol)
+    if os.name == "posix":
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+        # Without listening already here, two servers could both bind and only the later one would notice.
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        _fail(f"Cannot listen on {host}:{port} ({error.strerror}): choose another --port, or end the program that uses it")
+    listener.set_inheritable(False)
+    return listener
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        _fail(f"'{text}' is no host id: see 'airflow-pipelines hosts list'")
+
+
+def _print(table: Table) -> None:
+    # Paths and ids are of no use when cut, so a narrow terminal or a pipe gets long lines instead.
+    console = Console()
+    Console(width=None if console.is_terminal else 400).print(table)
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"airflow-pipelines: {message}", err=True)
+    raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
