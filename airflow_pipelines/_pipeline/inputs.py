@@ -10,7 +10,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from airflow_pipelines._pipeline.base import STATUS_POLL_S, PipelineBase
+from airflow_pipelines._pipeline.base import STATUS_POLL_S
+from airflow_pipelines._pipeline.getters import PipelineGetters
+from airflow_pipelines._pipeline.lifecycle import PipelineLifecycle
 from airflow_pipelines._pipeline.waiting import wait_until
 from airflow_pipelines.enums import CompletionTokenStatus, PipelineStatus
 from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError
@@ -46,7 +48,7 @@ _PROCESSING = frozenset(
 _NOT_READY_CODES = frozenset({"Initializing", "RestoreInProgress", "BootstrapInProgress"})
 
 
-class PipelineInputs(PipelineBase):
+class PipelineInputs(PipelineLifecycle, PipelineGetters):
     """Input, input connectors, statistics, and the waits for what was sent in."""
 
     def input_json(
@@ -101,7 +103,7 @@ class PipelineInputs(PipelineBase):
             PipelineAPIError: when rows are malformed.
         """
         wanted = table_name[1:-1].replace('""', '"') if table_name.startswith('"') else table_name.lower()
-        tables = [table.name for table in self.tables()]  # type: ignore[attr-defined]
+        tables = [table.name for table in self.tables()]
         if wanted not in tables:
             raise ValueError(f"pipeline {self.name!r} has no table {table_name!r}; it has: {', '.join(tables) or 'none'}")
         status = self.status()
@@ -305,7 +307,7 @@ class PipelineInputs(PipelineBase):
         what = f"pipeline {self.name!r} to complete its inputs"
         wait_until(complete, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=COMPLETION_POLL_S)
         if force_stop:
-            self._stop_by_force()
+            self.stop(force=True)
 
     def wait_for_idle(self, idle_interval_s: float = 5.0, timeout_s: float | None = None, poll_interval_s: float = 0.2) -> None:
         """Wait until the pipeline is idle: everything received is processed, and nothing new came for a while.
@@ -416,9 +418,6 @@ class PipelineInputs(PipelineBase):
         if metrics.pipeline_complete is None:
             raise PipelineFailedError(f"the statistics of pipeline {self.name!r} do not say whether it is complete")
         return metrics.pipeline_complete
-
-    def _stop_by_force(self) -> None:
-        self.stop(force=True)  # type: ignore[attr-defined]
 
 
 def _progress(metrics: GlobalPipelineMetrics) -> str:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_pipelines._pipeline.base import PipelineBase
+from airflow_pipelines._pipeline.inputs import PipelineInputs
 from airflow_pipelines.client import lines_of
 from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.output_handler import OutputHandler
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     import pandas
 
 
-class PipelineQueries(PipelineBase):
+class PipelineQueries(PipelineInputs):
     """Reading from a pipeline. Queries are SQL over materialized tables and views and see the state of one step."""
-
-    _listeners: list[OutputHandler]
 
     def query(self, query: str) -> Generator[Mapping[str, Any], None, None]:
         """Run a query and yield its rows. Lazy: nothing is asked before the first row is taken.
@@ -118,7 +116,7 @@ class PipelineQueries(PipelineBase):
         for _ in self.query_tabular(query):
             pass
         if wait:
-            self._wait_for_counted_input(timeout_s)  # type: ignore[attr-defined]
+            self._wait_for_counted_input(timeout_s)
 
     def listen(self, view_name: str) -> OutputHandler:
         """Follow the changes of a view from now on. To see all of them, listen before a paused pipeline is resumed.
