@@ -161,7 +161,7 @@ with DAG(
     files_token = CompletionTokenOperator(task_id="files_token", table="grades", connector="csv")
     token_processed = PipelineCompletionTokenSensor(
         task_id="token_processed",
-        token=files_token.output["token"],
+        token="{{ ti.xcom_pull('files_token')['token'] }}",
         deferrable=True,
         poke_interval=1,
         timeout=120,
@@ -183,7 +183,9 @@ with DAG(
     take_back = IngestOperator(
         task_id="take_back", table="grades", rows=[{"delete": MISTAKE}], update_format="insert_delete", retries=0
     )
-    taken_back = PipelineCompletionTokenSensor(task_id="taken_back", token=take_back.output["token"], poke_interval=1, timeout=120)
+    taken_back = PipelineCompletionTokenSensor(
+        task_id="taken_back", token="{{ ti.xcom_pull('take_back')['token'] }}", poke_interval=1, timeout=120
+    )
     # [END take_back]
 
     # 4. Make the state safe: a checkpoint, and its copy in an object store (here a folder, in earnest s3://...).
@@ -199,7 +201,9 @@ with DAG(
     stop_to_modify = StopPipelineOperator(task_id="stop_to_modify")
     modify = ModifyPipelineOperator(task_id="modify", sql=WHOLE_YEAR)
     start_changed = StartPipelineOperator(task_id="start_changed", bootstrap_policy="await_approval", timeout=300)
-    approve = ApprovePipelineOperator(task_id="approve", expected_diff=start_changed.output["diff"], timeout=300)
+    approve = ApprovePipelineOperator(
+        task_id="approve", expected_diff="{{ ti.xcom_pull('start_changed')['diff'] | tojson }}", timeout=300
+    )
     running = PipelineStatusSensor(task_id="running", status="RUNNING", deferrable=True, poke_interval=1, timeout=120)
     third_answer = QueryPipelineOperator(task_id="third_answer", query=AVERAGES)
     all_courses = QueryPipelineOperator(task_id="all_courses", query=ALL_COURSES)
