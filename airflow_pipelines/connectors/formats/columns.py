@@ -21,6 +21,9 @@ from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.sql.program import Column
 from airflow_pipelines.sql.types import ColumnType
 
+SMALL_BYTES = 2 << 10
+"""Less than this is read faster row by row: setting up pyarrow's readers takes longer than that."""
+
 _TEXTUAL = {"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_TZ", "UUID", "VARCHAR", "CHAR"}
 _SUPPORTED = {*_TEXTUAL, *INTEGER_BITS, "BOOLEAN", "DECIMAL", "REAL", "DOUBLE"}
 _NUMBER = r"^-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?$"
@@ -53,7 +56,7 @@ class JsonColumns:
 
     def read(self, data: bytes) -> list[Any] | None:
         """One array per column, or None when ``data`` must be read row by row."""
-        if not self._usable or not data.strip() or not _is_utf8(data):
+        if not self._usable or len(data) < SMALL_BYTES or not data.strip() or not _is_utf8(data):
             return None
         try:
             rows = self._rows(data)
@@ -104,7 +107,7 @@ class CsvColumns:
         :param width: how many fields each record has
         :param order: for each column the number of its field
         """
-        if not self._usable or not data or width <= max(order) or not _is_utf8(data):
+        if not self._usable or not data or len(data) < SMALL_BYTES or width <= max(order) or not _is_utf8(data):
             return None
         # A quote or a carriage return that is not at its usual place is read differently by different readers.
         quoted = self._quote.encode() in data

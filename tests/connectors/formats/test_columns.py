@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from airflow_pipelines.connectors.formats import columns
 from airflow_pipelines.connectors.formats.csv import CsvOptions, CsvParser
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.engine.schema import RelationSchema
 from tests.connectors.relations import NoColumns, col, relation
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_is_too_small() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "SMALL_BYTES", 0)
+        yield
+
 
 COLUMNS = {
     "b": col("b", "BOOLEAN"),
@@ -176,7 +187,7 @@ def csv_cases(draw: st.DrawFn) -> tuple[RelationSchema, bytes]:
     return schema, data + b"\xff" if not tame and draw(st.integers(0, 20)) == 0 else data
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(csv_cases(), st.booleans(), st.booleans())
 @example((relation(COLUMNS["s"]), b'""\n\na'), False, False)
 @example((relation(COLUMNS["s"], COLUMNS["i8"]), b'"a\nb",1\r\n"c",2'), False, False)
@@ -254,7 +265,7 @@ def _tame_json(name: str) -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(json_cases(), st.booleans())
 @example((relation(COLUMNS["s"]), JsonOptions(update_format="raw", array=True), b'[{"s":"a"}],"records":[{"s":"b"}]'), False)
 @example((relation(COLUMNS["s"]), JsonOptions(update_format="raw", array=True), b'[{"s":"a"}]} {"records":[{"s":"b"}]'), False)

@@ -135,7 +135,7 @@ def tables(draw: st.DrawFn) -> tuple[RelationSchema, pa.Table]:
     return schema, pa.Table.from_arrays(arrays, schema=schema.arrow)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(tables())
 def test_json_gives_the_same_rows_back(case: tuple[RelationSchema, pa.Table]) -> None:
     schema, table = case
@@ -147,7 +147,7 @@ def test_json_gives_the_same_rows_back(case: tuple[RelationSchema, pa.Table]) ->
     assert parsed.changes.rows.drop_columns(["__op"]).to_pylist() == table.to_pylist()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(tables())
 def test_csv_gives_the_same_rows_back_but_for_null_strings(case: tuple[RelationSchema, pa.Table]) -> None:
     schema, table = case
