@@ -16,6 +16,8 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.sql.caseSensitive": "true",
     # Otherwise ${name} in a query would be replaced by the value of a setting, secrets included, and move all positions.
     "spark.sql.variable.substitute": "false",
+    # SELECT * FROM parquet.`path` would read any file of the host's machine.
+    "spark.sql.runSQLOnFiles": "false",
     # Spark 4.2 still hides the TIME type behind this switch.
     "spark.sql.timeType.enabled": "true",
 }

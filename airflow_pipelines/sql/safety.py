@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
 from airflow_pipelines.sql.dialect import tokenise
 
@@ -65,6 +67,11 @@ def unsafe_part(tree: exp.Expr, text: str) -> RefusedPart | None:
     :param tree: the query's tree
     :param text: the text that was parsed
     """
+    tokens = tokenise(text)
+    for token, following in itertools.pairwise(tokens):
+        # IDENTIFIER('name') names a relation at run time, past everything that was resolved here.
+        if token.text.lower() == "identifier" and token.token_type != TokenType.IDENTIFIER and following.text == "(":
+            return RefusedPart(token.start, token.end + 1, "IDENTIFIER(...) is not allowed: write the name itself")
     for node in tree.walk():
         if isinstance(node, exp.QueryTransform):
             return _refused(text, node, "transform", "SELECT TRANSFORM runs a program of the operating system and is not allowed")

@@ -164,6 +164,7 @@ def test_column_types_nullability_and_names(sessions: SparkSessions) -> None:
         ("create view v as select a, collect_list(b) as f from t group by a", "collect_list", "sort_array(collect_list(...))"),
         ("create view v as select * from t tablesample (10 percent)", "tablesample", "random"),
         ("create view v as select transform(a) using 'cat' from t", "transform", "not allowed"),
+        ("create view v as select * from Identifier('text.`/etc/passwd`')", "Identifier", "not allowed"),
         ("create view v as select java_method('java.lang.System', 'exit', 1) as x from t", "java_method", "not allowed"),
     ],
 )

@@ -9,6 +9,8 @@ from pyspark.errors import AnalysisException
 from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, build_spark, sibling
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 
@@ -52,3 +54,12 @@ def test_sibling_takes_its_own_settings(spark: SparkSession) -> None:
 
 def test_build_spark_finds_the_running_application(spark: SparkSession) -> None:
     assert build_spark("local[2]", "again", {}).sparkContext is spark.sparkContext
+
+
+def test_sql_reads_no_files_and_no_settings(sessions: SparkSessions, tmp_path: Path) -> None:
+    file = tmp_path / "secret.txt"
+    file.write_text("secret")
+    for session in (sessions.small, sessions.large):
+        with pytest.raises(AnalysisException):
+            session.sql(f"SELECT * FROM text.`{file}`")
+        assert session.sql("SELECT '${spark.app.name}' AS x").collect()[0].x == "${spark.app.name}"

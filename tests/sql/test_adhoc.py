@@ -69,6 +69,7 @@ def test_several_statements() -> None:
         ("select 'abc", "'", "not closed"),
         ("hello world", "hello", "Expected SELECT, INSERT or DELETE"),
         ("select transform(a) using 'cat' from t", "transform", "not allowed"),
+        ("select * from identifier('t')", "identifier", "not allowed"),
         ("insert into t select reflect('java.lang.System', 'exit', 1)", "reflect", "not allowed"),
         ("delete from t where java_method('java.lang.System', 'exit', 1) = 1", "java_method", "not allowed"),
     ],
