@@ -30,6 +30,6 @@ class CompletionToken:
         try:
             # A "+" that was not escaped in a URL arrives as a space.
             payload = json.loads(base64.b64decode(text.replace(" ", "+"), validate=True))
-            return cls(UUID(payload["u"]), str(payload["e"]), int(payload["c"]))
+            return cls(UUID(str(payload["u"])), str(payload["e"]), int(payload["c"]))
         except (binascii.Error, ValueError, KeyError, TypeError) as error:
             raise Problem(400, "InvalidParam", f"{text!r} is not a completion token: {error}") from error

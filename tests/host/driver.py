@@ -32,9 +32,7 @@ class Pipeline:
         self.runtime_config = runtime_config
         self.pipeline_id = uuid4()
         self.deployment_id: UUID | None = None
-        self.http = httpx.Client(
-            base_url=host.url, headers={"Authorization": f"Bearer {host.token}"}, timeout=60, trust_env=False
-        )
+        self.http = httpx.Client(base_url=host.url, headers={"Authorization": f"Bearer {host.token}"}, timeout=60, trust_env=False)
 
     @property
     def log(self) -> str:
@@ -105,7 +103,7 @@ class Pipeline:
     def await_token(self, token: str, timeout_s: float = 60) -> None:
         deadline = time.monotonic() + timeout_s
         while (answer := self.get("completion_status", token=token)).json().get("status") != "complete":
-            assert answer.status_code == 202, answer.text
+            assert answer.status_code == 202, f"{answer.text}\n{self.log}"
             assert time.monotonic() < deadline, "the token did not complete"
             time.sleep(0.02)
 

@@ -258,7 +258,8 @@ def test_white_space_and_comments_are_no_change(make: Make) -> None:
 
 def test_a_failing_step_names_the_view_and_keeps_nothing(make: Make) -> None:
     pipeline = make(
-        "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, v INT); CREATE MATERIALIZED VIEW inverse AS SELECT id, 100 DIV v AS w FROM t;"
+        "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, v INT);"
+        "CREATE MATERIALIZED VIEW inverse AS SELECT id, 100 DIV v AS w FROM t;"
     )
     pipeline.start()
     pipeline.insert("t", {"id": 1, "v": 5})

@@ -29,9 +29,9 @@ async def query(runner: Runner, sql: str, format: str = "text") -> StreamingResp
     if result.changes:
         rows = sum(change.rows.num_rows for change in result.changes)
         size = sum(change.rows.nbytes for change in result.changes)
-        push = runner.push(result.changes, rows, size, force=False)
+        push = runner.push(list(result.changes), rows, size, force=False)
         await asyncio.wrap_future(push.committed)
-    table = counted(result.count) if result.frame is None else await run_in_threadpool(_collect, result)
+    table = await run_in_threadpool(_collect, result)
     media_type, render = FORMATS[format]
     return StreamingResponse(render(table), media_type=media_type)
 
@@ -46,6 +46,8 @@ def _run(live: LivePipeline, sql: str) -> AdhocResult:
 
 
 def _collect(result: AdhocResult) -> Any:
+    if result.frame is None:
+        return counted(result.count)
     try:
         return result.frame.toArrow()
     except PySparkException as error:

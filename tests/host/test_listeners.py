@@ -1,0 +1,92 @@
+"""The queue between a pipeline and an egress response."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from typing import Any
+
+from airflow_pipelines.host import listeners
+from airflow_pipelines.host.listeners import Listener, Listeners
+
+
+def chunk(data: bytes) -> dict[str, Any]:
+    assert data.endswith(b"\r\n")
+    parsed: dict[str, Any] = json.loads(data)
+    return parsed
+
+
+def test_chunks_are_numbered_and_silence_is_filled(monkeypatch: Any) -> None:
+    monkeypatch.setattr(listeners, "KEEP_ALIVE_S", 0.05)
+
+    async def scenario() -> list[dict[str, Any]]:
+        listener = Listener("v", "json", False, asyncio.get_running_loop())
+        stream = listener.stream()
+        got = [chunk(await anext(stream))]
+        threading.Thread(target=listener.put, args=('[{"insert":{"x":1}}]',), kwargs={"snapshot": False}).start()
+        while "json_data" not in got[-1]:
+            got.append(chunk(await anext(stream)))
+        got.append(chunk(await anext(stream)))
+        listener.close()
+        assert [item async for item in stream] == []
+        return got
+
+    got = asyncio.run(scenario())
+    assert [item["sequence_number"] for item in got] == list(range(len(got)))
+    assert "json_data" not in got[0]
+    assert got[-2]["json_data"] == [{"insert": {"x": 1}}]
+    assert "json_data" not in got[-1]
+
+
+def test_without_backpressure_chunks_are_dropped_and_with_it_the_writer_waits() -> None:
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        dropping = Listener("v", "csv", False, loop)
+        for _ in range(listeners.MAX_QUEUED + 10):
+            dropping.put("1,1\n", snapshot=False)
+        dropping.close()
+        assert len([item async for item in dropping.stream()]) == 1 + listeners.MAX_QUEUED
+
+        waiting = Listener("v", "csv", True, loop)
+        total = listeners.MAX_QUEUED + 10
+
+        def write() -> None:
+            for _ in range(total):
+                waiting.put("1,1\n", snapshot=False)
+            waiting.close()
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        got = [chunk(item) async for item in waiting.stream()]
+        thread.join(5)
+        assert sum("text_data" in item for item in got) == total
+
+    asyncio.run(scenario())
+
+
+def test_a_listener_that_leaves_frees_the_writer() -> None:
+    async def scenario() -> None:
+        listener = Listener("v", "csv", True, asyncio.get_running_loop())
+        thread = threading.Thread(
+            target=lambda: [listener.put("1,1\n", snapshot=False) for _ in range(listeners.MAX_QUEUED + 1)], daemon=True
+        )
+        thread.start()
+        await asyncio.sleep(0.1)
+        assert thread.is_alive()
+        listener.close()
+        await asyncio.to_thread(thread.join, 5)
+        assert not thread.is_alive()
+
+    asyncio.run(scenario())
+
+
+def test_one_that_comes_after_the_end_gets_an_end() -> None:
+    async def scenario() -> None:
+        registry = Listeners()
+        registry.close()
+        late = Listener("v", "json", False, asyncio.get_running_loop())
+        registry.add(late)
+        assert len([item async for item in late.stream()]) == 1
+
+    asyncio.run(scenario())

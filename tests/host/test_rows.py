@@ -1,0 +1,121 @@
+"""Rows over HTTP: ingress, egress, queries, tokens."""
+
+from __future__ import annotations
+
+import io
+import json
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from airflow_pipelines.host.tokens import CompletionToken
+from tests.host.driver import Pipeline
+
+
+def test_bad_records_are_reported_and_the_rest_is_taken(running: Pipeline) -> None:
+    body = '{"insert": {"id": 1, "v": 1}}\n{"insert": {"id": "x"}}\n{"insert": {"id": 2, "v": 2}}'
+    answer = running.post("ingress/t", body, format="json")
+    assert answer.status_code == 400
+    problem = answer.json()
+    assert problem["error_code"] == "ParseErrors"
+    assert problem["message"].startswith("Errors parsing input data (1 errors):")
+    assert problem["details"]["num_errors"] == len(problem["details"]["errors"]) == 1
+    token = running.post("ingress/t", '{"insert": {"id": 3, "v": 3}}', format="json").json()["token"]
+    running.await_token(token)
+    assert running.query("SELECT id FROM t ORDER BY id") == [{"id": 1}, {"id": 2}, {"id": 3}]
+    stats = running.stats(include_connector_errors=True)
+    [endpoint] = stats["inputs"]
+    assert endpoint["endpoint_name"].startswith("t.api-ingress-")
+    assert endpoint["metrics"]["num_parse_errors"] == len(endpoint["parse_errors"]) == 1
+    metrics = stats["global_metrics"]
+    assert metrics["total_input_records"] == metrics["total_processed_records"] == 3
+    assert metrics["pipeline_complete"]
+
+    unknown = running.post("ingress/nowhere", "1", format="csv")
+    assert (unknown.status_code, unknown.json()["error_code"]) == (404, "ConfigError.UnknownInputStream")
+    assert "t" in unknown.json()["message"]
+    assert running.post("ingress/t", "1", format="xml").json()["error_code"] == "InvalidParam"
+    assert running.post("ingress/t", "7,70,csv\n").status_code == 200
+    assert running.post("ingress/T", "8,80,csv\n").status_code == 200
+
+
+def test_tokens_of_others_are_refused(running: Pipeline) -> None:
+    token = running.insert("t", {"id": 1, "v": 1})
+    done = running.get("completion_status", token=token)
+    assert (done.status_code, done.json()["status"]) == (200, "complete")
+    foreign = CompletionToken(uuid4(), "t.x", 1).encode()
+    assert running.get("completion_status", token=foreign).status_code == 410
+    assert running.deployment_id is not None
+    gone = CompletionToken(running.deployment_id, "t.nowhere", 1).encode()
+    answer = running.get("completion_status", token=gone)
+    assert (answer.status_code, answer.json()["error_code"]) == (410, "UnknownEndpointInCompletionToken")
+    ahead = CompletionToken(running.deployment_id, CompletionToken.decode(token).endpoint, 99).encode()
+    answer = running.get("completion_status", token=ahead)
+    assert (answer.status_code, answer.json()["status"]) == (202, "inprogress")
+    assert running.get("completion_status", token="nonsense").status_code == 400
+    missing = running.get("tables/t/connectors/none/completion_token")
+    assert (missing.status_code, missing.json()["error_code"]) == (404, "UnknownInputEndpoint")
+
+
+def test_a_listener_gets_each_steps_changes(running: Pipeline) -> None:
+    running.insert("t", {"id": 1, "v": 11})
+    with running.listen("large") as chunks, running.listen("totals", send_snapshot=True) as snapshots:
+        first = next(chunks)
+        assert (first["sequence_number"], "json_data" in first) == (0, False)
+        assert "json_data" not in next(snapshots)
+        assert next(snapshots)["json_data"] == [{"insert": {"name": None, "total": 11, "n": 1}}]
+        running.ingest("t", {"insert": {"id": 1, "v": 12}}, {"insert": {"id": 2, "v": 3}})
+        changed = next(chunk for chunk in chunks if "json_data" in chunk)
+        assert changed["json_data"] == [{"delete": {"id": 1, "v": 11}}, {"insert": {"id": 1, "v": 12}}]
+        assert changed["snapshot"] is False
+        running.kill()
+        assert all("json_data" not in chunk for chunk in chunks)
+
+
+def test_unknown_and_local_views_have_no_listeners(running: Pipeline) -> None:
+    answer = running.post("egress/nowhere")
+    assert (answer.status_code, answer.json()["error_code"]) == (404, "ConfigError.UnknownOutputStream")
+    assert running.post("egress/large", format="avro").status_code == 400
+
+
+def test_query_formats(running: Pipeline) -> None:
+    running.insert("t", {"id": 1, "v": 1, "name": "a"}, {"id": 2, "v": None, "name": None})
+    sql = "SELECT id, name FROM t ORDER BY id"
+    text = running.get("query", sql=sql)
+    assert text.headers["content-type"].startswith("text/plain")
+    assert text.text.splitlines() == [
+        "+----+------+",
+        "| id | name |",
+        "+----+------+",
+        "| 1  | a    |",
+        "| 2  |      |",
+        "+----+------+",
+    ]
+    assert running.query(sql) == [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
+    parquet = running.get("query", sql=sql, format="parquet").content
+    assert pq.read_table(io.BytesIO(parquet)).to_pylist() == running.query(sql)
+    arrow = running.get("query", sql=sql, format="arrow_ipc").content
+    assert pa.ipc.open_stream(arrow).read_all().to_pylist() == running.query(sql)
+    one = running.get("query", sql="SELECT id FROM t ORDER BY id", format="hash").text
+    other = running.get("query", sql="SELECT id FROM t ORDER BY id DESC", format="hash").text
+    assert one == other == one.upper()
+    assert one != running.get("query", sql="SELECT id + 1 AS id FROM t", format="hash").text
+
+
+def test_query_errors_are_problems_without_stacks(running: Pipeline) -> None:
+    for sql, expected in (
+        ("SELECT * FROM nowhere", "nowhere"),
+        ("SELECT nothing FROM t", "nothing"),
+        ("SELEC 1", "SELEC"),
+        ("DROP TABLE t", "program"),
+        ("SELECT 1 DIV 0", "DIVIDE_BY_ZERO"),
+        ("SELECT * FROM large", "Tried to SELECT from a non-materialized source"),
+        ("INSERT INTO t VALUES (NULL, 1, 'x')", "NULL"),
+    ):
+        answer = running.get("query", sql=sql)
+        assert (answer.status_code, answer.json()["error_code"]) == (400, "AdHocQueryError"), sql
+        assert expected in answer.json()["message"]
+        assert "\tat org." not in answer.json()["message"]
+    assert running.get("query", sql="SELECT 1", format="xml").json()["error_code"] == "InvalidParam"
+    assert json.loads(running.get("query", sql="SELECT 1 AS x", format="json").text) == {"x": 1}

@@ -1,0 +1,46 @@
+"""Counters and error lists."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from uuid import uuid4
+
+from airflow_pipelines.connectors.base import ConnectorError
+from airflow_pipelines.engine.checkpoint import Counters
+from airflow_pipelines.host.statistics import KEPT_ERRORS, ErrorList, InputFigures, PipelineFigures
+
+
+def test_all_errors_are_counted_and_the_newest_of_each_tag_kept() -> None:
+    errors = ErrorList()
+    for number in range(KEPT_ERRORS + 5):
+        errors.add(ConnectorError("parse", f"bad {number}", number))
+    errors.add(ConnectorError("transport", "gone"))
+    assert errors.count == KEPT_ERRORS + 6
+    messages = [entry["message"] for entry in errors.to_wire()]
+    assert len(messages) == KEPT_ERRORS + 1
+    assert "bad 4" not in messages
+    assert {"bad 5", f"bad {KEPT_ERRORS + 4}", "gone"} <= set(messages)
+    assert errors.to_wire()[0]["timestamp"].endswith("Z")
+
+
+def test_errors_and_figures_survive_a_checkpoint() -> None:
+    figures = InputFigures(total_records=10, total_bytes=100, processed_records=7, processed_bytes=70)
+    figures.parse_errors.extend([ConnectorError("parse", "bad", 3)], 5)
+    again = InputFigures.from_state(json.loads(json.dumps(figures.to_state())))
+    # What was read but not processed will be read again.
+    assert (again.total_records, again.processed_records, again.completed_records) == (7, 7, 7)
+    assert again.metrics()["buffered_records"] == 0
+    assert again.parse_errors.count == 5
+    assert again.parse_errors.to_wire() == figures.parse_errors.to_wire()
+
+
+def test_the_pipelines_counters_go_on(tmp_path: Path) -> None:
+    figures = PipelineFigures(uuid4(), tmp_path)
+    figures.restore(Counters(input_records=9, processed_records=7, completed_records=6, initiated_steps=3), 1700000000.0)
+    figures.add(input_records=2)
+    wire = figures.to_wire(state="Running", bootstrapping=False, pipeline_complete=False)
+    assert wire["total_input_records"] == 9
+    assert wire["total_processed_records"] == wire["total_completed_records"] == 7
+    assert wire["buffered_input_records"] == 2
+    assert wire["initial_start_time"] == 1700000000
