@@ -67,9 +67,8 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
             data: one row or a list of rows, as mappings by column name. Decimals, dates, times, UUIDs and bytes are encoded as the
                 service reads them.
             update_format: ``raw`` for rows to insert; ``insert_delete`` for ``{"insert": row}`` and ``{"delete": row}``.
-            force: whether to send even when the pipeline is paused.
-            wait: whether to wait until the rows are processed and delivered. A paused pipeline processes nothing, so with ``force``
-                such a wait ends only when somebody resumes it.
+            force: whether to send even when the pipeline is paused; it processes these rows nevertheless.
+            wait: whether to wait until the rows are processed and delivered.
             kwargs: ``json_flavor`` (how values are encoded, default ``default``) and ``timeout_s`` (of the wait, in seconds).
 
         Returns:
@@ -95,7 +94,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         Args:
             table_name: the table.
             df: the rows; its columns are the table's.
-            force: whether to send even when the pipeline is paused; then without waiting.
+            force: whether to send even when the pipeline is paused; it processes these rows nevertheless.
 
         Raises:
             ValueError: when the pipeline has no such table.
@@ -118,7 +117,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
             chunk = df.iloc[start : start + PANDAS_CHUNK_ROWS]
             body = chunk.to_json(orient="records", date_format="epoch")
             token = self._push(table_name, body, True, "raw", force, False, json_flavor="pandas")
-        if token and status is PipelineStatus.RUNNING:
+        if token:
             self.wait_for_token(token)
 
     def generate_completion_token(self, table_name: str, connector_name: str) -> str:
