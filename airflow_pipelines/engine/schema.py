@@ -36,8 +36,8 @@ _ARROW: dict[str, pa.DataType] = {
     "TIME": pa.time64("us"),
     "TIMESTAMP": pa.timestamp("us"),
     "TIMESTAMP_TZ": pa.timestamp("us", tz="UTC"),
-    # The form in which Spark itself hands a VARIANT to Arrow and recognises one that comes back. Arrow cannot cast a NULL struct
-    # to one whose fields are not nullable, so they are nullable here.
+    # The form in which Spark itself hands a VARIANT to Arrow and recognises one that comes back. (PySpark 4.2 fails to hand out a
+    # NULL of this type: it asks Arrow to cast to fields that are not nullable.)
     "VARIANT": pa.struct([pa.field("value", pa.binary()), pa.field("metadata", pa.binary(), metadata={"variant": "true"})]),
     "NULL": pa.null(),
 }

@@ -66,7 +66,8 @@ VALUES = [
     datetime.time(1, 2, 3, 4),
     datetime.datetime(2026, 1, 2, 3, 4, 5, 6),
     datetime.datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=datetime.UTC),
-    None,
+    # {"a": 1} in Spark's binary form. PySpark 4.2 cannot hand a NULL of this type to Arrow.
+    {"value": b"\x02\x01\x00\x00\x02\x0c\x01", "metadata": b"\x01\x01\x00\x01a"},
     [1, 2],
     [("k", 1)],
     {"a": 1, "B": "b"},

@@ -25,7 +25,6 @@ def test_both_sessions_speak_the_same_sql(sessions: SparkSessions) -> None:
 def test_small_session_joins_without_broadcast_or_adaptive_planning(sessions: SparkSessions) -> None:
     query = "SELECT * FROM VALUES (1), (2) AS a(x) JOIN VALUES (1) AS b(x) USING (x)"
     plan = sessions.small.sql(query)._jdf.queryExecution().executedPlan().toString()
-    assert "ShuffledHashJoin" in plan
     assert "Adaptive" not in plan
     assert "Broadcast" not in plan
     assert sessions.large.conf.get("spark.sql.adaptive.enabled") == "true"
