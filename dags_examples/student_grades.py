@@ -100,7 +100,7 @@ ALL_COURSES = "select student_id, avg from avg_grade_all_courses order by studen
 MISTAKE = {"student_id": 2, "class": "algebra", "grade": "95.00", "class_date": "2025-11-20"}
 
 
-@task
+@task(multiple_outputs=False)
 def figures() -> dict[str, Any]:
     """The pipeline's counters, and what its latest step with input did: the hook is there for whatever no operator does."""
     hook = PipelineHook()
