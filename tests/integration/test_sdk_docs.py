@@ -33,6 +33,6 @@ def test_the_snippets_run(warm_home: Path, monkeypatch: pytest.MonkeyPatch, caps
 
 def test_the_table_of_missing_methods_is_complete() -> None:
     section = DOCS.read_text().split("## Not available in this release")[1]
-    listed = set(re.findall(r"`(\w+)`", section.split("`udf_rust`")[0])) - {"NotImplementedError", "Pipeline"}
+    listed = set(re.findall(r"`(\w+)`", section.split("Programs run on Spark")[0])) - {"NotImplementedError", "Pipeline"}
     missing = {name for name in dir(Pipeline) if (getattr(Pipeline, name).__doc__ or "").startswith("Not available")}
     assert listed == missing

@@ -1,0 +1,118 @@
+"""The SDK over the whole system, embedded and over the network: what the other integration tests do not touch."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pandas
+import pyarrow.parquet
+import pytest
+
+from airflow_pipelines import (
+    Pipeline,
+    PipelineAPIError,
+    PipelineBuilder,
+    PipelineClient,
+    PipelineFailedError,
+    PipelineStatus,
+    PipelineTimeoutError,
+    ProgramCompilationError,
+)
+from tests.fixtures.sdk import eventually
+
+pytestmark = pytest.mark.integration
+
+SQL = """create table readings (id bigint not null, value decimal(6, 2), at timestamp) with (
+    'materialized' = 'true',
+    'connectors' = '[{{
+        "name": "file",
+        "transport": {{"name": "file_input", "config": {{"path": "{path}"}}}},
+        "format": {{"name": "csv"}}
+    }}]'
+);
+create materialized view shares as select id, 100 / value as share, at from readings;
+"""
+
+
+@pytest.fixture(params=["embedded", "network"])
+def client(request: pytest.FixtureRequest) -> PipelineClient:
+    if request.param == "embedded":
+        client: PipelineClient = request.getfixturevalue("embedded_client")
+        return client
+    return PipelineClient(request.getfixturevalue("served_url"))
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    path = tmp_path / "readings.csv"
+    path.write_text("1,4.00,2026-01-01 00:00:00\nnonsense,5.00,2026-01-01 00:00:00\n2,8.00,2026-01-02 00:00:00\n")
+    return SQL.format(path=path)
+
+
+def test_load_listen_query_and_fail(client: PipelineClient, pipeline_name: str, program: str, tmp_path: Path) -> None:
+    pipeline = PipelineBuilder(client, pipeline_name, program).create(timeout_s=60)
+    assert [event["program_status"] for event in pipeline.events()][-1] == "Pending"
+    pipeline.start_paused(timeout_s=60)
+    listener = pipeline.listen("shares")
+    chunks: list[pandas.DataFrame] = []
+    pipeline.foreach_chunk("shares", lambda frame, _: chunks.append(frame))
+    with pytest.raises(PipelineTimeoutError, match="to become RUNNING; last seen: status Paused"):
+        pipeline.wait_for_status(PipelineStatus.RUNNING, timeout=0.2)
+    pipeline.resume(timeout_s=60)
+    pipeline.wait_for_completion(timeout_s=60)
+
+    # The malformed row is counted and kept with its place; the rest of the file is there.
+    source = pipeline.input_connector_stats("readings", "file")
+    assert source.metrics is not None
+    assert (source.metrics.total_records, source.metrics.num_parse_errors) == (2, 1)
+    assert source.parse_errors
+    assert "nonsense" in (source.parse_errors[0].message or "")
+    eventually(lambda: len(listener.to_dict(clear_buffer=False)) == 2)
+    frame = listener.to_pandas().sort_values("id")
+    assert frame["id"].tolist() == [1, 2]
+    assert frame["at"].tolist() == [pandas.Timestamp("2026-01-01"), pandas.Timestamp("2026-01-02")]
+    eventually(lambda: sum(len(chunk) for chunk in chunks) == 2)
+
+    pipeline.pause_connector("readings", "file")
+    assert pipeline.input_connector_stats("readings", "file").paused
+    pipeline.resume_connector("readings", "file")
+    assert not pipeline.input_connector_stats("readings", "file").paused
+
+    more = pandas.DataFrame({"id": [3], "value": [2.5], "at": pandas.to_datetime(["2026-01-03 04:05:06"])})
+    pipeline.input_pandas("readings", more)
+    [row] = pipeline.query("select value, at from readings where id = 3")
+    assert row == {"value": Decimal("2.50"), "at": "2026-01-03 04:05:06"}
+    pipeline.query_parquet("select id from readings order by id", str(tmp_path / "ids"))
+    assert pyarrow.parquet.read_table(tmp_path / "ids.parquet")["id"].to_pylist() == [1, 2, 3]
+    with pytest.raises(PipelineAPIError, match="nonsense"):
+        pipeline.input_json("readings", {"id": "nonsense"})
+    assert pipeline.steps()[-1].operators
+    assert pipeline.deployment_location()
+    logs = pipeline.logs()
+    assert next(logs)
+    logs.close()
+
+    # A row that a view cannot be evaluated for takes the pipeline down; whoever waits hears why, and nothing of the step is kept.
+    with pytest.raises(PipelineFailedError, match=r"(?i)division by zero|divide") as caught:
+        pipeline.wait_for_token(pipeline.input_json("readings", {"id": 4, "value": 0}, wait=False), timeout_s=60)
+    assert caught.value.deployment_error is not None
+    assert pipeline.errors() == [{"deployment_error": pipeline.deployment_error()}]
+    eventually(lambda: not listener.is_alive)
+    pipeline.start(timeout_s=60)
+    assert list(pipeline.query("select count(*) as n from readings")) == [{"n": 3}]
+
+
+def test_programs_that_do_not_compile(client: PipelineClient, pipeline_name: str) -> None:
+    with pytest.raises(ProgramCompilationError, match="Object 'blah' not found") as caught:
+        PipelineBuilder(client, pipeline_name, "create table t (i int);\ncreate view v as\n  select * from blah;").create(
+            timeout_s=60
+        )
+    assert "3|  select * from blah" in str(caught.value)
+    pipeline = Pipeline.get(pipeline_name, client)
+    assert pipeline.program_status().get_error()
+    pipeline.modify(sql="create table t (i int);\ncreate view v as\n  select nope from t;")
+    with pytest.raises((PipelineFailedError, PipelineAPIError), match="nope"):
+        pipeline.start(timeout_s=60)
+    with pytest.raises(RuntimeError, match="exists already"):
+        PipelineBuilder(client, pipeline_name, "").create()
