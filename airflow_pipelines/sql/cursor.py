@@ -12,6 +12,7 @@ from airflow_pipelines.sql.identifiers import fold
 from airflow_pipelines.sql.program import Span
 from airflow_pipelines.sql.tokens import LITERALS, FoldedText
 
+_MAX_DIGITS = 18
 _OPENING = frozenset({"(", "[", "{"})
 _CLOSING = frozenset({")", "]", "}"})
 
@@ -109,8 +110,10 @@ class Cursor:
     def integer(self, what: str) -> int:
         """Take a number without sign or point."""
         written = self.peek()
-        if not written.isdecimal():
+        if not (written.isascii() and written.isdigit()):
             raise self.failure(f"Expected {what}")
+        if len(written) > _MAX_DIGITS:
+            raise self.failure(f"Expected {what}, which is not that large")
         self.index += 1
         return int(written)
 

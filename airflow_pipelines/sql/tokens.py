@@ -13,6 +13,8 @@ from airflow_pipelines.sql.errors import SYNTAX_ERROR, ProgramErrors
 from airflow_pipelines.sql.identifiers import fold
 from airflow_pipelines.sql.source import Source
 
+_BYTE_ORDER_MARK = "\ufeff"
+"""Some editors start a file with it; it is no part of the first word."""
 LITERALS = frozenset(
     {
         TokenType.STRING,
@@ -44,6 +46,8 @@ def fold_text(text: str) -> FoldedText:
     :raises ProgramErrors: when a quote or comment is not closed, or a quoted name cannot be written for Spark
     """
     source = Source(text)
+    if text.startswith(_BYTE_ORDER_MARK):
+        text = " " + text[1:]
     try:
         tokens = tokenise(text)
     except TokenError as failure:

@@ -276,6 +276,7 @@ def test_types(written: str, expected: ColumnType) -> None:
         ("decimal(3,4)", "decimal(3,4)", "at most the precision"),
         ("decimal(3,-1)", "-", "a scale"),
         ("varchar(0)", "0", "at least 1"),
+        (f"varchar({'9' * 5000})", "9" * 5000, "not that large"),
         ("map<int>", ">", "Expected ,"),
         ("array<itn>", "itn", "Unknown type"),
         ("row(a int, A int)", "A", "declared twice"),
@@ -430,6 +431,11 @@ def test_empty_programs() -> None:
         program = parse_program(text)
         assert not program.tables
         assert not program.views
+
+
+def test_byte_order_mark_is_no_part_of_the_text() -> None:
+    view = parse_program("\ufeffcreate view v as select 1 as a").views["v"]
+    assert (view.query, view.query_offset) == ("select 1 as a", 18)
 
 
 def test_deep_nesting_is_an_error_not_a_crash() -> None:
