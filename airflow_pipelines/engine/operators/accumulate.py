@@ -17,7 +17,7 @@ from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.nodes import Aggregate, Stage
 
 _SIGN = "__sign"
-_OUT = "__out"
+_SHOWN = "__shown"
 _TOUCHED = "__touched"
 
 
@@ -116,11 +116,12 @@ def _outputs(node: Aggregate, merged: str, had_output: bool) -> str:
     # Without keys the group is there whatever its number of rows.
     exists = f"__v.{WEIGHT} > 0" if node.keys else "TRUE"
     groups = f"SELECT {', '.join([*keys, '__d', _SIGN, f'{exists} AS __exists', *values])} FROM ({versions})"
-    items = ", ".join(f"'c{at}', {item.text}" for at, item in enumerate(node.items))
     condition = f"__exists AND ({node.having})" if node.having else "__exists"
-    out = f"CASE WHEN {condition} THEN NAMED_STRUCT({items}) END AS {_OUT}"
+    judged = f"SELECT *, CASE WHEN {condition} THEN TRUE ELSE FALSE END AS {_SHOWN} FROM ({groups})"
+    # An expression is evaluated only for groups that are shown: it may fail for others.
+    items = [f"CASE WHEN {_SHOWN} THEN {item.text} END AS __c{at}" for at, item in enumerate(node.items)]
     changes = [f"__d.{name} AS {name}" for name, _ in _sums(node)]
-    return f"SELECT {', '.join([*keys, *changes, _SIGN, out])} FROM ({groups})"
+    return f"SELECT {', '.join([*keys, *changes, _SIGN, _SHOWN, *items])} FROM ({judged})"
 
 
 def _over_version(value: str) -> str:
@@ -134,11 +135,9 @@ def _split(stage: Stage, node: Aggregate, wide: Any, state_schema: StructType) -
     for column in nothing[1:]:
         silent = pc.and_(silent, column)
     state = Batch.in_memory(state_schema, new.filter(pc.invert(silent)))
-    shown = wide.filter(pc.is_valid(wide[_OUT]))
-    out = shown[_OUT].combine_chunks()
-    columns = out.flatten() if not isinstance(out, pa.ChunkedArray) else pa.chunked_array(out).flatten()
-    names = [name for name, _ in stage.columns]
-    delta = pa.table([*columns, shown[_SIGN].cast(pa.int64())], names=[*names, WEIGHT])
+    shown = wide.filter(wide[_SHOWN])
+    columns = [shown[f"__c{at}"] for at in range(len(stage.columns))]
+    delta = pa.table([*columns, shown[_SIGN].cast(pa.int64())], names=[*(name for name, _ in stage.columns), WEIGHT])
     return Outcome(Batch.in_memory(weighted(stage_schema(stage)), delta), state)
 
 
@@ -153,8 +152,8 @@ def _split_files(stage: Stage, query: str, state_schema: StructType, context: Co
         names = [field.name for field in state_schema.fields if field.name.startswith("__a") or field.name == WEIGHT]
         changed = " OR ".join(f"{name} <> 0" for name in names)
         state = context.spill(wide.where(f"{_SIGN} = 1 AND ({changed})").select(*sums), state_schema)
-        shown = wide.where(f"{_OUT} IS NOT NULL")
-        columns = [f"{_OUT}.c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns)]
+        shown = wide.where(_SHOWN)
+        columns = [f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns)]
         delta = context.spill(shown.selectExpr(*columns, f"CAST({_SIGN} AS BIGINT) AS {WEIGHT}"), weighted(stage_schema(stage)))
     finally:
         context.store.discard(staging)
