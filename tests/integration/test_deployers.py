@@ -1,0 +1,117 @@
+"""Real hosts, started with spark-submit: shared and dedicated, killed and stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from airflow_pipelines.cli import cli
+from airflow_pipelines.service import processes
+from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.lifecycle import StartRequest
+from airflow_pipelines.service.records import PipelineRecord, ProgramStatus
+from airflow_pipelines.settings import Settings
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+
+PROGRAM = "create table t(id bigint not null primary key) with ('materialized' = 'true');"
+COLD_S = 150.0
+"""Two cores may have to start two Spark applications while other tests run."""
+
+
+@pytest.fixture(scope="module")
+def control(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Control]:
+    """A service over a store of its own; its hosts end with the module."""
+    control = Control(Settings.load(tmp_path_factory.mktemp("deployers"), master="local[2]", driver_memory="1g"))
+    yield control
+    for host in control.registry.live_hosts():
+        control.hosts.end(host)
+    control.close()
+
+
+def until(control: Control, name: str, condition: Callable[[PipelineRecord], bool], limit_s: float = COLD_S) -> PipelineRecord:
+    deadline = time.monotonic() + limit_s
+    while not condition(record := control.pipeline(name)):
+        assert time.monotonic() < deadline, f"{record.program_status} {record.deployment_status} {record.deployment_error}"
+        time.sleep(0.05)
+    return record
+
+
+def start(control: Control, name: str, deployer: str, **resources: Any) -> PipelineRecord:
+    control.create({"name": name, "program_code": PROGRAM, "runtime_config": {"resources": resources}})
+    control.start(name, StartRequest(deployer=deployer))
+    return until(control, name, lambda record: record.deployment_status == "Running" or record.deployment_error is not None)
+
+
+def kill_and_see(control: Control, name: str) -> None:
+    """Kill the host, and find the pipeline stopped with the host's last words at once."""
+    record = control.pipeline(name)
+    assert record.host_id is not None
+    host = control.registry.get(record.host_id)
+    assert host is not None
+    assert host.pid is not None
+    os.kill(host.pid, signal.SIGKILL)
+    record = until(control, name, lambda record: record.deployment_status == "Stopped", 5)
+    assert record.deployment_error is not None
+    assert record.deployment_error["error_code"] == "RuntimeError.HostLost"
+    assert "serving at http" in record.deployment_error["message"]
+    assert host.token not in str(record.deployment_error)
+    assert host.token not in Path(host.log_path).read_text()
+
+
+def test_shared_host_from_cold_to_the_end(control: Control) -> None:
+    record = start(control, "shared", "shared")
+    assert record.deployment_error is None
+    first = record.host_id
+    assert [host.host_id for host in control.registry.live_hosts("shared")] == [first]
+
+    # A second pipeline finds it warm.
+    began = time.monotonic()
+    assert start(control, "second", "shared").host_id == first
+    assert time.monotonic() - began < 10
+    control.stop("second", force=False)
+    record = until(control, "second", lambda record: record.deployment_status == "Stopped", 30)
+    assert record.deployment_error is None
+    assert len((record.storage_status_details or {})["checkpoints"]) == 1
+
+    kill_and_see(control, "shared")
+    assert control.registry.live_hosts("shared") == [] or control.compiler.host() is None
+
+
+def test_dedicated_host_has_its_resources_and_dies_alone(control: Control) -> None:
+    record = start(control, "own", "dedicated", cpu_cores_max=1, memory_mb_max=900)
+    assert record.deployment_error is None
+    assert record.program_status is ProgramStatus.SUCCESS
+    assert record.host_id is not None
+    host = control.registry.get(record.host_id)
+    assert host is not None
+    assert host.kind == "dedicated"
+    assert host.pid is not None
+    jvm = processes._command_line(os.getpgid(host.pid))
+    assert "local[1]" in jvm
+    assert "spark.driver.memory=900m" in jvm
+    assert host.token not in jvm
+    assert "store.sqlite" not in jvm
+
+    control.stop("own", force=True)
+    group = os.getpgid(host.pid)
+    assert until(control, "own", lambda record: record.deployment_status == "Stopped", 15).deployment_error is None
+    deadline = time.monotonic() + 10
+    while processes.is_alive(group) or processes.is_alive(host.pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+    # What compiled it is the shared host, which the command line ends.
+    runner = CliRunner()
+    home = ["--home", str(control.settings.home)]
+    assert "shared" in runner.invoke(cli, ["hosts", "list", *home]).output
+    stopped = runner.invoke(cli, ["hosts", "stop", *home])
+    assert stopped.exit_code == 0, stopped.output
+    assert control.registry.live_hosts() == []

@@ -1,0 +1,98 @@
+"""Records in every state, made the way the service makes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from uuid6 import uuid7
+
+from airflow_pipelines.host.deployment import RuntimeStatus, RuntimeTransition
+from airflow_pipelines.service import edits, lifecycle
+from airflow_pipelines.service.lifecycle import StartRequest
+from airflow_pipelines.service.records import PipelineRecord
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+LATER = NOW + timedelta(seconds=1)
+VERSION = "1.2.3"
+DEPLOYMENT = UUID(int=7)
+HOST = UUID(int=8)
+
+
+def pending(name: str = "p", **fields: Any) -> PipelineRecord:
+    """A pipeline that was just created."""
+    body = {"name": name, "program_code": "create table t(id int);", **fields}
+    return edits.new_record(edits.parse_full(body, VERSION), uuid7(), VERSION, NOW)
+
+
+def compiling() -> PipelineRecord:
+    return lifecycle.claim_compilation(pending(), NOW)
+
+
+def stopped() -> PipelineRecord:
+    """Compiled, never started."""
+    record = lifecycle.sql_compiled(compiling(), {"schema": {}}, [], NOW)
+    return lifecycle.compiled(lifecycle.compiling_second_stage(record, NOW), NOW)
+
+
+def broken() -> PipelineRecord:
+    return lifecycle.sql_failed(compiling(), [{"message": "no"}], NOW)
+
+
+def early_start() -> PipelineRecord:
+    return lifecycle.start(compiling(), StartRequest(), NOW)
+
+
+def starting() -> PipelineRecord:
+    return lifecycle.start(stopped(), StartRequest(), NOW)
+
+
+def provisioning() -> PipelineRecord:
+    return lifecycle.provision(lifecycle.use_storage(starting()), DEPLOYMENT, HOST, {}, NOW)
+
+
+def transition(status: RuntimeStatus, desired: RuntimeStatus = RuntimeStatus.RUNNING, **fields: Any) -> RuntimeTransition:
+    return RuntimeTransition(deployment_id=DEPLOYMENT, status=status, desired=desired, **fields)
+
+
+def at(status: RuntimeStatus, desired: RuntimeStatus = RuntimeStatus.RUNNING) -> PipelineRecord:
+    """A pipeline whose incarnation is in ``status``."""
+    return lifecycle.observe(provisioning(), transition(status, desired, sequence=1), NOW)
+
+
+def running() -> PipelineRecord:
+    return at(RuntimeStatus.RUNNING)
+
+
+def suspending() -> PipelineRecord:
+    return lifecycle.stop(running(), NOW, force=False)
+
+
+def stopping() -> PipelineRecord:
+    return lifecycle.stopping(lifecycle.stop(running(), NOW, force=True), NOW)
+
+
+def stopped_with_storage() -> PipelineRecord:
+    return lifecycle.stopped(stopping(), NOW)
+
+
+def failed() -> PipelineRecord:
+    """Stopped by an error."""
+    error = {"message": "it broke", "error_code": "RuntimeError.WorkerPanic", "details": {}}
+    return lifecycle.stopped(lifecycle.stopping(lifecycle.fail(running(), error, NOW), NOW), NOW)
+
+
+def clearing() -> PipelineRecord:
+    return lifecycle.clear(stopped_with_storage())
+
+
+def standby() -> PipelineRecord:
+    return at(RuntimeStatus.STANDBY, RuntimeStatus.STANDBY)
+
+
+def syncing() -> PipelineRecord:
+    """Compiled, with a storage that could be started in standby."""
+    config = {"storage": {"backend": {"name": "file", "config": {"sync": {"bucket": "b"}}}}}
+    return replace(stopped(), runtime_config=pending(runtime_config=config).runtime_config)

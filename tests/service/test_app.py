@@ -1,0 +1,213 @@
+"""The REST API without a running pipeline: keys, records, errors, events, logs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from airflow_pipelines.service.app import create_app
+from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.follow import follow_log
+from airflow_pipelines.settings import Settings
+
+ALL_KEYS = set(
+    "id name description tags created_at version platform_version runtime_config program_code udf_rust udf_toml program_config "
+    "program_version program_status program_status_since program_error program_info deployment_status deployment_status_since "
+    "deployment_desired_status deployment_desired_status_since deployment_error refresh_version storage_status storage_status_details "
+    "deployment_resources_status deployment_resources_status_details deployment_resources_status_since "
+    "deployment_resources_desired_status deployment_resources_desired_status_since deployment_runtime_status "
+    "deployment_runtime_status_details deployment_runtime_status_since deployment_runtime_desired_status "
+    "deployment_runtime_desired_status_since deployment_initial deployment_id bootstrap_policy silent_bootstrap "
+    "concurrent_bootstrap".split()
+)
+NOT_IN_STATUS = set(
+    "runtime_config program_code udf_rust udf_toml program_error program_info deployment_resources_status_details".split()
+)
+BOOTSTRAP = {"bootstrap_policy", "silent_bootstrap", "concurrent_bootstrap"}
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
+    """A service that never starts a host."""
+    app = create_app(Settings.load(tmp_path))
+    monkeypatch.setattr(app.state.control.compiler, "host", lambda: None)
+    yield app
+    app.state.control.close()
+
+
+@pytest.fixture
+def api(app: FastAPI) -> TestClient:
+    return TestClient(app, raise_server_exceptions=False)
+
+
+def create(api: TestClient, name: str = "p", **fields: Any) -> Any:
+    answer = api.post("/v0/pipelines", json={"name": name, "program_code": "create table t(id int);", **fields})
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+def test_descriptors_have_exactly_the_keys_of_their_selector(api: TestClient) -> None:
+    assert set(create(api)) == ALL_KEYS - BOOTSTRAP
+    assert len(ALL_KEYS) == 40
+    assert set(api.get("/v0/pipelines/p").json()) == ALL_KEYS
+    assert set(api.get("/v0/pipelines/p?selector=status").json()) == ALL_KEYS - NOT_IN_STATUS
+    with_connectors = api.get("/v0/pipelines?selector=status_with_connectors").json()[0]
+    assert set(with_connectors) == ALL_KEYS - NOT_IN_STATUS | {"connectors"}
+    assert with_connectors["created_at"].endswith("Z")
+
+
+def test_put_creates_replaces_and_renames(api: TestClient) -> None:
+    body = {"name": "p", "program_code": "", "description": "d", "tags": ["t"]}
+    assert api.put("/v0/pipelines/p", json=body).status_code == 201
+    second = api.put("/v0/pipelines/p", json={"name": "q", "program_code": ""})
+    assert (second.status_code, second.json()["name"], second.json()["description"], second.json()["tags"]) == (200, "q", "", [])
+    missing = api.put("/v0/pipelines/gone", json={"name": "other", "program_code": ""})
+    assert (missing.status_code, missing.json()["error_code"]) == (400, "CannotRenameNonExistingPipeline")
+
+
+def test_patch_leaves_out_what_is_null(api: TestClient) -> None:
+    create(api, description="d")
+    after = api.patch("/v0/pipelines/p", json={"description": None, "tags": ["x"]}).json()
+    assert (after["description"], after["tags"], after["version"]) == ("d", ["x"], 1)
+
+
+def test_delete_answers_with_nothing(api: TestClient, app: FastAPI) -> None:
+    created = create(api)
+    log = app.state.control.settings.logs / f"{created['id']}.log"
+    assert log.exists()
+    answer = api.delete("/v0/pipelines/p")
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert not log.exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "code"),
+    [
+        ("GET", "/v0/pipelines/none", None, 404, "UnknownPipelineName"),
+        ("POST", "/v0/pipelines/none/start", None, 404, "UnknownPipelineName"),
+        ("POST", "/v0/pipelines/none/start_transaction", None, 404, "UnknownPipelineName"),
+        ("GET", "/v0/pipelines/none/stats", None, 404, "UnknownPipelineName"),
+        ("GET", "/v0/pipelines/none/logs", None, 404, "UnknownPipelineName"),
+        ("POST", "/v0/pipelines", b'{"name": ', 400, "InvalidParam"),
+        ("POST", "/v0/pipelines", b"[]", 400, "InvalidParam"),
+        ("POST", "/v0/pipelines", b'{"program_code": ""}', 400, "InvalidParam"),
+        ("POST", "/v0/pipelines", b'{"name": "p", "program_code": ""}', 409, "DuplicateName"),
+        ("GET", "/v0/pipelines/p?selector=some", None, 400, "InvalidParam"),
+        ("POST", "/v0/pipelines/p/start?initial=flying", None, 405, "UnsupportedPipelineAction"),
+        ("POST", "/v0/pipelines/p/start?bootstrap_policy=maybe", None, 400, "InvalidParam"),
+        ("POST", "/v0/pipelines/p/start?silent_bootstrap=perhaps", None, 400, "InvalidParam"),
+        ("POST", "/v0/pipelines/p/start?silent_bootstrap=true&concurrent_bootstrap=true", None, 400, "InvalidBootstrapConfig"),
+        ("POST", "/v0/pipelines/p/pause", None, 503, "PipelineInteractionNotDeployed"),
+        ("POST", "/v0/pipelines/p/approve", None, 503, "PipelineInteractionNotDeployed"),
+        ("POST", "/v0/pipelines/p/activate?initial=Standby", None, 400, "InvalidActivateStatus"),
+        ("POST", "/v0/pipelines/p/ingress/t", b"", 503, "PipelineInteractionNotDeployed"),
+        ("GET", "/v0/pipelines/p/query?sql=select", None, 503, "PipelineInteractionNotDeployed"),
+        ("POST", "/v0/pipelines/p/tables/t/connectors/c/explode", None, 400, "InvalidConnectorAction"),
+        ("POST", "/v0/pipelines/p/commit_transaction", None, 501, "NotSupported"),
+        ("GET", "/v0/pipelines/p/support_bundle", None, 501, "NotSupported"),
+        ("GET", "/v0/api_keys", None, 501, "NotSupported"),
+        ("GET", "/v0/pipelines/p/events/nonsense", None, 400, "InvalidParam"),
+        ("GET", "/v0/pipelines/p/events/01a1fb90-d7df-7a63-ade7-2fb223ea3df4", None, 404, "UnknownPipelineMonitorEvent"),
+        ("GET", "/v0/nothing", None, 404, "UnknownEndpoint"),
+        ("DELETE", "/v0/config", None, 405, "MethodNotAllowed"),
+    ],
+)
+def test_errors_have_the_form_of_the_contract(
+    api: TestClient, method: str, path: str, body: bytes | None, status: int, code: str
+) -> None:
+    create(api)
+    answer = api.request(method, path, content=body)
+    assert (answer.status_code, answer.json()["error_code"]) == (status, code)
+    assert set(answer.json()) == {"message", "error_code", "details"}
+    assert answer.json()["message"]
+
+
+def test_what_is_missing_is_named(api: TestClient) -> None:
+    create(api)
+    assert "support_bundle" in api.get("/v0/pipelines/p/support_bundle").json()["message"]
+
+
+def test_a_repeated_start_is_a_no_op_and_another_one_is_refused(api: TestClient) -> None:
+    create(api)
+    assert [api.post("/v0/pipelines/p/start", json=None).status_code for _ in range(2)] == [202, 202]
+    other = api.post("/v0/pipelines/p/start?initial=paused")
+    assert other.json()["error_code"] == "InitialImmutableUnlessStopped"
+    refused = api.patch("/v0/pipelines/p", json={"program_code": "x"})
+    assert refused.json()["error_code"] == "UpdateRestrictedToStopped"
+    assert api.post("/v0/pipelines/p/stop").status_code == 202
+    assert api.get("/v0/pipelines/p").json()["deployment_initial"] is None
+
+
+def test_keys(tmp_path: Path) -> None:
+    app = create_app(Settings.load(tmp_path, api_keys=("one", "two")))
+    with TestClient(app) as api:
+        assert api.get("/healthz").json() == {"status": "healthy"}
+        assert api.get("/config/authentication").json() == {}
+        for headers in ({}, {"Authorization": "Bearer three"}, {"Authorization": "Basic one"}, {"Authorization": "Bearer "}):
+            answer = api.get("/v0/pipelines", headers=headers)
+            assert (answer.status_code, answer.json()["error_code"]) == (401, "Unauthorized")
+        for key in ("one", "two"):
+            assert api.get("/v0/pipelines", headers={"Authorization": f"Bearer {key}"}).json() == []
+
+
+def test_the_service_describes_itself(api: TestClient) -> None:
+    config = api.get("/v0/config").json()
+    assert config["edition"] == "Enterprise"
+    assert {"version", "revision", "changelog_url", "license_validity", "telemetry", "update_info"} <= set(config)
+    health = api.get("/v0/cluster_healthz")
+    assert (health.status_code, health.json()["all_healthy"]) == (200, True)
+    create(api)
+    assert 'pipelines_total{status="Stopped"} 1' in api.get("/v0/metrics").text
+
+
+def test_events_by_id_and_selector(api: TestClient) -> None:
+    create(api)
+    api.post("/v0/pipelines/p/start")
+    events = api.get("/v0/pipelines/p/events").json()
+    assert [event["deployment_resources_desired_status"] for event in events] == ["Provisioned", "Stopped"]
+    assert api.get(f"/v0/pipelines/p/events/{events[1]['event_id']}").json() == events[1]
+    latest = api.get("/v0/pipelines/p/events/latest?selector=all").json()
+    assert latest["event_id"] == events[0]["event_id"]
+    assert latest.keys() - events[0].keys() == {
+        "deployment_resources_status_details",
+        "deployment_runtime_status_details",
+        "deployment_error",
+        "storage_status_details",
+    }
+
+
+def test_logs_are_followed_until_the_pipeline_is_deleted(app: FastAPI, api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_pipelines.service.follow.EXISTS_S", 0.0)
+    control: Control = app.state.control
+    create(api)
+    record = control.pipeline("p")
+    path = control.files.log(record)
+
+    async def follow() -> list[bytes]:
+        chunks = []
+        async for chunk in follow_log(control, record.id, path):
+            chunks.append(chunk)
+            if len(chunks) == 1:
+                with path.open("a") as log:
+                    log.write("more\n")
+            else:
+                control.delete("p")
+        return chunks
+
+    first, second = asyncio.run(asyncio.wait_for(follow(), 10))
+    assert b"The pipeline was created" in first
+    assert second == b"more\n"
+
+
+def test_database_errors_do_not_show_what_was_written(app: FastAPI, api: TestClient) -> None:
+    with app.state.control.store.engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE pipelines")
+    answer = api.post("/v0/pipelines", json={"name": "p", "program_code": "select 's3cret'"})
+    assert (answer.status_code, answer.json()["error_code"]) == (503, "StoreUnavailable")
+    assert "s3cret" not in answer.text

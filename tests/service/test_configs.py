@@ -1,0 +1,80 @@
+"""Configurations as they come back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.service import configs
+
+DEFAULT_STORAGE = {
+    "backend": {"name": "default"},
+    "min_storage_bytes": None,
+    "min_step_storage_bytes": None,
+    "compression": "default",
+    "cache_mib": None,
+}
+
+
+def test_defaults() -> None:
+    config = configs.runtime_config(None)
+    assert config["storage"] == DEFAULT_STORAGE
+    assert config["fault_tolerance"] == {"model": "none", "checkpoint_interval_secs": 60}
+    assert (config["workers"], config["hosts"], config["clock_resolution_usecs"], config["cpu_profiler"]) == (8, 1, 1_000_000, True)
+    assert config["resources"]["memory_mb_max"] is None
+    assert configs.runtime_config(config) == config
+
+
+@pytest.mark.parametrize(("given", "stored"), [(True, DEFAULT_STORAGE), ({}, DEFAULT_STORAGE), (False, None), (None, None)])
+def test_storage_switches(given: Any, stored: Any) -> None:
+    assert configs.runtime_config({"storage": given})["storage"] == stored
+
+
+def test_sync_configuration_is_kept() -> None:
+    backend = {"name": "file", "config": {"sync": {"bucket": "b/p"}}}
+    assert configs.runtime_config({"storage": {"backend": backend}})["storage"]["backend"] == backend
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ("latest_checkpoint", {"model": "exactly_once", "checkpoint_interval_secs": 60}),
+        ({"model": "at_least_once", "checkpoint_interval_secs": 0}, {"model": "at_least_once", "checkpoint_interval_secs": 1}),
+        (
+            {"model": "at_least_once", "checkpoint_interval_secs": 9999},
+            {"model": "at_least_once", "checkpoint_interval_secs": 3600},
+        ),
+        ({"model": None, "checkpoint_interval_secs": None}, {"model": "none", "checkpoint_interval_secs": None}),
+        (None, {"model": "none", "checkpoint_interval_secs": 60}),
+    ],
+)
+def test_fault_tolerance(given: Any, stored: Any) -> None:
+    assert configs.runtime_config({"fault_tolerance": given})["fault_tolerance"] == stored
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"wokers": 2}, "wokers"),
+        ({"resources": {"cpus": 2}}, "resources.cpus"),
+        ({"workers": 0}, "workers"),
+        ({"workers": "many"}, "workers"),
+        ({"fault_tolerance": {"model": "twice"}}, "fault_tolerance.model"),
+        ({"env": {"JAVA_HOME": "/x"}}, "JAVA_HOME"),
+        ({"env": {"AIRFLOW_PIPELINES_DATABASE_URL": "x"}}, "AIRFLOW_PIPELINES_DATABASE_URL"),
+        ([], "JSON object"),
+    ],
+)
+def test_refusals_name_the_field(given: Any, named: str) -> None:
+    with pytest.raises(Problem) as refused:
+        configs.runtime_config(given)
+    assert refused.value.error_code == "InvalidRuntimeConfig"
+    assert named in refused.value.message
+
+
+def test_refusals_do_not_repeat_values() -> None:
+    with pytest.raises(Problem) as refused:
+        configs.runtime_config({"env": {"PATH": "s3cret"}, "storage": {"backend": {"name": "file", "key": "s3cret"}}})
+    assert "s3cret" not in str(refused.value.body())

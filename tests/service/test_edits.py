@@ -1,0 +1,116 @@
+"""What may be changed about a pipeline, and when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.service import edits, lifecycle
+from airflow_pipelines.service.records import PipelineRecord, ProgramStatus
+from tests.service import records as given
+from tests.service.records import LATER, VERSION
+
+
+def edit(record: PipelineRecord, **body: Any) -> PipelineRecord:
+    return edits.apply_edit(record, edits.parse_edit(body, VERSION), VERSION, LATER)
+
+
+def code(body: Any) -> str:
+    with pytest.raises(Problem) as refused:
+        edits.parse_full(body, VERSION)
+    assert refused.value.status == 400
+    return refused.value.error_code
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"name": ""}, "EmptyName"),
+        ({"name": "a" * 64}, "TooLongName"),
+        ({"name": "-a"}, "NameDoesNotMatchPattern"),
+        ({"name": "a-"}, "NameDoesNotMatchPattern"),
+        ({"name": "a b"}, "NameDoesNotMatchPattern"),
+        ({"name": "a\n"}, "NameDoesNotMatchPattern"),
+        ({"name": "../a"}, "NameDoesNotMatchPattern"),
+        ({"name": 3}, "InvalidParam"),
+        ({"description": "d" * 301}, "TooLongDescription"),
+        ({"tags": ["t"] * 51}, "TooManyTags"),
+        ({"tags": ["no;semicolon"]}, "InvalidTag"),
+        ({"tags": ["t" * 51]}, "InvalidTag"),
+        ({"program_code": None}, "InvalidParam"),
+        ({"program": "x"}, "InvalidParam"),
+        ({"runtime_config": {"wokers": 2}}, "InvalidRuntimeConfig"),
+        ({"program_config": {"profile": "fast"}}, "InvalidProgramConfig"),
+        ({"program_config": {"runtime_version": "9.9"}}, "InvalidProgramConfig"),
+    ],
+)
+def test_bodies_that_are_refused(fields: dict[str, Any], expected: str) -> None:
+    assert code({"name": "p", "program_code": "", **fields}) == expected
+
+
+def test_a_new_pipeline_has_all_defaults() -> None:
+    record = given.pending()
+    assert (record.version, record.program_version, record.refresh_version) == (1, 1, 1)
+    assert record.runtime_config["workers"] == 8
+    assert record.program_config == {"profile": None, "cache": True, "runtime_version": None, "use_platform_compiler": False}
+
+
+def test_a_changed_program_is_compiled_again_and_moves_all_counters() -> None:
+    record = given.stopped()
+    after = edit(record, program_code="select 1")
+    assert (after.version, after.program_version, after.refresh_version) == (2, 2, record.refresh_version + 1)
+    assert (after.program_status, after.program_info, after.program_error) == (ProgramStatus.PENDING, None, None)
+
+
+def test_a_changed_runtime_config_does_not_touch_the_program() -> None:
+    after = edit(given.stopped(), runtime_config={"workers": 2})
+    assert (after.version, after.program_version, after.program_status) == (2, 1, ProgramStatus.SUCCESS)
+
+
+def test_what_changes_nothing_moves_nothing() -> None:
+    record = given.stopped()
+    assert edit(record, program_code=record.program_code, runtime_config={}, program_config={}, description=None) == record
+
+
+def test_description_and_tags_change_in_any_state_without_a_counter() -> None:
+    record = given.running()
+    after = edit(record, description="new", tags=["a b"])
+    assert (after.description, after.tags, after.version, after.refresh_version) == ("new", ("a b",), 1, record.refresh_version)
+
+
+@pytest.mark.parametrize("state", [given.running, given.early_start, given.stopping, given.provisioning])
+def test_the_rest_changes_only_while_fully_stopped(state: Any) -> None:
+    with pytest.raises(Problem) as refused:
+        edit(state(), program_code="select 2")
+    assert refused.value.error_code == "UpdateRestrictedToStopped"
+    assert "`program_code`" in refused.value.message
+
+
+def test_what_the_storage_depends_on_changes_only_when_it_is_cleared() -> None:
+    config = {"workers": 3, "fault_tolerance": "exactly_once", "resources": {"storage_mb_max": 5, "memory_mb_max": 6}}
+    with pytest.raises(Problem) as refused:
+        edit(given.stopped_with_storage(), name="q", runtime_config=config)
+    assert refused.value.error_code == "EditRestrictedToClearedStorage"
+    assert refused.value.details["not_allowed"] == [
+        "`name`",
+        "`runtime_config.workers`",
+        "`runtime_config.fault_tolerance`",
+        "`runtime_config.resources.storage_mb_max`",
+    ]
+    assert edit(given.stopped_with_storage(), runtime_config={"max_rss_mb": 9}).runtime_config["max_rss_mb"] == 9
+    assert edit(given.stopped(), name="q", runtime_config=config).name == "q"
+
+
+def test_giving_the_program_again_retries_a_compiler_that_failed() -> None:
+    record = lifecycle.compiler_failed(given.compiling(), "no Java", LATER)
+    after = edit(record, program_code=record.program_code)
+    assert (after.program_status, after.version) == (ProgramStatus.PENDING, record.version)
+
+
+def test_update_runtime_compiles_again_only_for_another_release() -> None:
+    record = given.stopped()
+    assert edits.update_runtime(record, VERSION, LATER) == record
+    after = edits.update_runtime(record, "2.0.0", LATER)
+    assert (after.platform_version, after.program_status, after.program_version) == ("2.0.0", ProgramStatus.PENDING, 2)

@@ -1,0 +1,227 @@
+"""The state machine, state by state and action by action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from airflow_pipelines.host.deployment import RuntimeStatus
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.service import lifecycle
+from airflow_pipelines.service.lifecycle import BootstrapPolicy, Initial, RuntimeAction, StartRequest
+from airflow_pipelines.service.records import PipelineRecord, descriptor
+from tests.service import records as given
+from tests.service.records import LATER, NOW, transition
+
+State = Callable[[], PipelineRecord]
+Action = Callable[[PipelineRecord], Any]
+
+
+def start(**fields: Any) -> Action:
+    return lambda record: lifecycle.start(record, StartRequest(**fields), LATER)
+
+
+def stop(force: bool) -> Action:
+    return lambda record: lifecycle.stop(record, LATER, force=force)
+
+
+def move(action: RuntimeAction) -> Action:
+    return lambda record: lifecycle.check_runtime_action(record, action)
+
+
+PAUSED = StartRequest(initial=Initial.PAUSED)
+
+REFUSED = [
+    (given.stopping, start(), 400, "IllegalPipelineAction"),
+    (given.suspending, start(), 400, "IllegalPipelineAction"),
+    (given.clearing, start(), 400, "CannotStartWhileClearingStorage"),
+    (given.broken, start(), 400, "CannotStartWithCompilationError"),
+    (given.failed, start(dismiss_error=False), 400, "CannotStartWithUndismissedError"),
+    (given.running, start(initial=Initial.PAUSED), 400, "InitialImmutableUnlessStopped"),
+    (given.early_start, start(initial=Initial.PAUSED), 400, "InitialImmutableUnlessStopped"),
+    (given.running, start(policy=BootstrapPolicy.ALLOW), 400, "BootstrapPolicyImmutableUnlessStopped"),
+    (given.running, start(silent_bootstrap=True), 400, "BootstrapPolicyImmutableUnlessStopped"),
+    (given.stopped, start(silent_bootstrap=True, concurrent_bootstrap=True), 400, "InvalidBootstrapConfig"),
+    (given.stopped, start(initial=Initial.STANDBY), 400, "InitialStandbyNotAllowed"),
+    (given.syncing, start(initial=Initial.STANDBY), 501, "NotSupported"),
+    (given.standby, stop(force=False), 400, "InvalidTransition"),
+    (given.running, lifecycle.clear, 400, "StorageStatusImmutableUnlessStopped"),
+    (given.stopping, lifecycle.clear, 400, "StorageStatusImmutableUnlessStopped"),
+    (given.running, lifecycle.check_delete, 400, "DeleteRestrictedToFullyStopped"),
+    (given.early_start, lifecycle.check_delete, 400, "DeleteRestrictedToFullyStopped"),
+    (given.stopped_with_storage, lifecycle.check_delete, 400, "DeleteRestrictedToClearedStorage"),
+    (given.clearing, lifecycle.check_delete, 400, "DeleteRestrictedToClearedStorage"),
+    (lambda: lifecycle.fail(given.running(), {"message": "x"}, NOW), lifecycle.dismiss_error, 400, "DismissErrorRestrictedToFullyStopped"),
+    (given.stopped, move(RuntimeAction.PAUSE), 503, "PipelineInteractionNotDeployed"),
+    (given.provisioning, move(RuntimeAction.PAUSE), 503, "PipelineInteractionNotDeployed"),
+    (given.stopping, move(RuntimeAction.RESUME), 503, "PipelineInteractionNotDeployed"),
+    (given.suspending, move(RuntimeAction.RESUME), 400, "InvalidTransition"),
+    (given.standby, move(RuntimeAction.PAUSE), 400, "InvalidTransition"),
+    (given.standby, move(RuntimeAction.RESUME), 400, "InvalidTransition"),
+    (given.running, move(RuntimeAction.ACTIVATE), 400, "InvalidTransition"),
+]  # fmt: skip
+
+UNCHANGED = [
+    (given.running, start()),
+    (given.early_start, start()),
+    (given.provisioning, start()),
+    (given.stopped, stop(force=True)),
+    (given.stopped, stop(force=False)),
+    (given.stopping, stop(force=False)),
+    (given.suspending, stop(force=False)),
+    (given.stopped, lifecycle.clear),
+    (given.clearing, lifecycle.clear),
+    (given.running, lifecycle.dismiss_error),
+    (given.stopped, lifecycle.dismiss_error),
+]
+
+# state, action, deployment_status, deployment_desired_status
+MOVED = [
+    (given.stopped, start(), "Stopped", "Running"),
+    (given.compiling, start(), "Stopped", "Running"),
+    (given.stopped, start(initial=Initial.PAUSED), "Stopped", "Paused"),
+    (given.failed, start(), "Stopped", "Running"),
+    (given.stopped_with_storage, start(), "Stopped", "Running"),
+    (given.early_start, stop(force=False), "Stopped", "Stopped"),
+    (given.provisioning, stop(force=False), "Provisioning", "Stopped"),
+    (given.running, stop(force=False), "Running", "Suspended"),
+    (given.running, stop(force=True), "Running", "Stopped"),
+    (given.suspending, stop(force=True), "Running", "Stopped"),
+    (given.standby, stop(force=True), "Standby", "Stopped"),
+    (lambda: given.at(RuntimeStatus.AWAITING_APPROVAL), stop(force=False), "AwaitingApproval", "Suspended"),
+]
+
+
+@pytest.mark.parametrize(("state", "action", "status", "code"), REFUSED)
+def test_refusals_name_the_state_and_what_to_do(state: State, action: Action, status: int, code: str) -> None:
+    record = state()
+    with pytest.raises(Problem) as refused:
+        action(record)
+    assert (refused.value.status, refused.value.error_code) == (status, code)
+    if code not in {"InvalidBootstrapConfig", "NotSupported"}:
+        assert record.deployment_status in refused.value.message
+        assert refused.value.details["status"] == record.deployment_status
+
+
+@pytest.mark.parametrize(("state", "action"), UNCHANGED)
+def test_repeated_calls_change_nothing(state: State, action: Action) -> None:
+    record = state()
+    assert action(record) == record
+
+
+@pytest.mark.parametrize(("state", "action", "status", "desired"), MOVED)
+def test_allowed_calls_set_what_is_desired(state: State, action: Action, status: str, desired: str) -> None:
+    after = action(state())
+    assert (after.deployment_status, after.deployment_desired_status) == (status, desired)
+
+
+def test_a_start_dismisses_the_last_error_and_a_stop_forgets_the_start() -> None:
+    started = start()(given.failed())
+    assert started.deployment_error is None
+    assert (started.deployment_initial, started.bootstrap_policy, started.silent_bootstrap) == ("running", "await_approval", False)
+    ended = stop(force=True)(started)
+    assert (ended.deployment_initial, ended.bootstrap_policy, ended.silent_bootstrap) == (None, None, None)
+
+
+def test_compiling_moves_the_refresh_version_twice() -> None:
+    record = given.stopped()
+    assert (record.version, record.program_version, record.refresh_version) == (1, 1, 3)
+    assert record.program_error == {
+        "sql_compilation": {"exit_code": 0, "messages": []},
+        "rust_compilation": {"exit_code": 0, "stdout": "", "stderr": ""},
+        "system_error": None,
+    }
+
+
+def test_a_failed_compilation_ends_an_early_start() -> None:
+    record = lifecycle.sql_failed(given.early_start(), [{"message": "no"}], NOW)
+    ended = lifecycle.give_up_early_start(record, LATER)
+    assert ended.fully_stopped
+    assert ended.deployment_error is not None
+    assert ended.deployment_error["error_code"] == "StartFailedDueToFailedCompilation"
+
+
+def test_the_descriptor_shows_the_incarnation_only_while_there_is_one() -> None:
+    shown = [descriptor(state())["deployment_id"] for state in (given.starting, given.provisioning, given.running, given.stopping)]
+    assert shown == [None, str(given.DEPLOYMENT), str(given.DEPLOYMENT), None]
+    assert given.stopped_with_storage().deployment_id is None
+
+
+def test_what_a_host_says_becomes_the_status() -> None:
+    record = given.at(RuntimeStatus.INITIALIZING)
+    assert (record.deployment_status, record.deployment_desired_status) == ("Initializing", "Running")
+    details = {"approval_diff": {"program_diff": None}}
+    waiting = lifecycle.observe(record, transition(RuntimeStatus.AWAITING_APPROVAL, sequence=2, details=details), LATER)
+    assert (waiting.deployment_status, waiting.deployment_runtime_status_details) == ("AwaitingApproval", details)
+    assert lifecycle.at_rest(waiting)
+    running = lifecycle.observe(waiting, transition(RuntimeStatus.RUNNING, sequence=3, checkpoints=[{"uuid": "u"}]), LATER)
+    assert running.storage_status_details == {"checkpoints": [{"uuid": "u"}]}
+    assert running.consumed_sequence == 3
+    assert running.refresh_version == record.refresh_version + 2
+
+
+def test_news_without_a_change_moves_no_counter() -> None:
+    record = given.running()
+    again = lifecycle.observe(
+        record, transition(RuntimeStatus.RUNNING, sequence=9, details={"connector_stats": {"num_errors": 2}}), LATER
+    )
+    assert again.refresh_version == record.refresh_version
+    assert again.event_status == record.event_status
+    assert descriptor(again)["deployment_runtime_status_since"] == descriptor(record)["deployment_runtime_status_since"]
+
+
+def test_a_host_that_has_not_heard_of_the_stop_does_not_undo_it() -> None:
+    late = lifecycle.observe(given.suspending(), transition(RuntimeStatus.PAUSED, RuntimeStatus.PAUSED, sequence=4), LATER)
+    assert late.deployment_desired_status == "Suspended"
+
+
+def test_a_suspended_incarnation_is_stopped_without_error() -> None:
+    record = lifecycle.observe(given.suspending(), transition(RuntimeStatus.SUSPENDED, RuntimeStatus.SUSPENDED, sequence=4), LATER)
+    assert record.deployment_desired_status == "Stopped"
+    ended = lifecycle.stopped(lifecycle.stopping(record, LATER), LATER)
+    assert (ended.deployment_status, ended.deployment_error, ended.storage_status_details) == ("Stopped", None, {"checkpoints": []})
+
+
+def test_an_error_of_the_host_stops_the_pipeline_and_is_kept() -> None:
+    error = {"message": "division by zero", "error_code": "RuntimeError.WorkerPanic", "details": {}}
+    record = lifecycle.observe(given.running(), transition(RuntimeStatus.STOPPED, sequence=4, error=error), LATER)
+    assert (record.deployment_desired_status, record.deployment_error) == ("Stopped", error)
+    second = lifecycle.fail(record, {"message": "the host is gone", "error_code": "X", "details": {}}, LATER)
+    assert second.deployment_error == error
+
+
+def test_transitions_of_another_incarnation_are_passed_over() -> None:
+    other = transition(RuntimeStatus.PAUSED, RuntimeStatus.PAUSED, sequence=5).model_copy(update={"deployment_id": UUID(int=99)})
+    record = given.running()
+    assert lifecycle.observe(record, other, LATER) == replace(record, consumed_sequence=5)
+
+
+def test_storage_is_in_use_from_the_start_until_it_is_cleared() -> None:
+    assert [state().storage_status.value for state in (given.stopped, given.provisioning, given.stopped_with_storage, given.clearing)] == [
+        "Cleared", "InUse", "InUse", "Clearing",
+    ]  # fmt: skip
+    record = lifecycle.cleared(given.clearing())
+    assert (record.storage_status.value, record.storage_status_details) == ("Cleared", None)
+
+
+def test_a_storage_that_cannot_be_cleared_says_why_until_it_can() -> None:
+    stuck = lifecycle.clear_failed(given.clearing(), "no permission")
+    assert stuck.deployment_error is not None
+    assert (stuck.storage_status.value, stuck.deployment_error["message"]) == ("Clearing", "no permission")
+    assert lifecycle.cleared(stuck).deployment_error is None
+
+
+@pytest.mark.parametrize(
+    ("state", "resting"),
+    [
+        (given.pending, False), (given.compiling, False), (given.stopped, True), (given.broken, True), (given.starting, False),
+        (given.provisioning, False), (given.running, True), (given.suspending, False), (given.stopping, False),
+        (given.clearing, False), (given.failed, True),
+    ],
+)  # fmt: skip
+def test_what_needs_carrying_forward(state: State, resting: bool) -> None:
+    assert lifecycle.at_rest(state()) is resting

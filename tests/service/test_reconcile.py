@@ -1,0 +1,216 @@
+"""Reconciling: what hosts record, hosts that die, and work that is taken up after a kill. Hosts here are rows and plain processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from uuid6 import uuid7
+
+from airflow_pipelines.host.deployment import RuntimeStatus
+from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.service import processes
+from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.lifecycle import StartRequest
+from airflow_pipelines.service.records import PipelineRecord, ProgramStatus
+from airflow_pipelines.settings import Settings
+from tests.service import records as given
+from tests.service.records import transition
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> Iterator[Control]:
+    control = Control(Settings.load(tmp_path, heartbeat_timeout_s=1.0))
+    yield control
+    control.close()
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that stands for a host on this machine."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()
+
+
+def host_row(control: Control, tmp_path: Path, **fields: object) -> HostRecord:
+    log = tmp_path / "host.log"
+    log.write_text("first line\nOutOfMemoryError: Java heap space\n")
+    values: dict[str, object] = {
+        "host_id": given.HOST, "kind": "dedicated", "deployment_id": given.DEPLOYMENT, "deployment": None,
+        "url": "http://127.0.0.1:9", "token": "s3cret", "pid": os.getpid(), "machine": processes.this_machine(),
+        "log_path": str(log), "submitted_at": datetime.now(UTC), "heartbeat": time.time(), "ended_at": None,
+    }  # fmt: skip
+    host = HostRecord(**{**values, **fields})  # type: ignore[arg-type]
+    control.registry.submit(host)
+    return host
+
+
+def put(control: Control, record: PipelineRecord) -> PipelineRecord:
+    """A pipeline in a given state, deployed on a dedicated host."""
+    record = replace(
+        record, deployer="dedicated", consumed_sequence=0, provisioning_since=record.provisioning_since and datetime.now(UTC)
+    )
+    control.store.create(record)
+    return record
+
+
+def wait_stopped(control: Control, limit_s: float = 10.0) -> PipelineRecord:
+    deadline = time.monotonic() + limit_s
+    while (record := control.pipeline("p")).deployment_status != "Stopped":
+        assert time.monotonic() < deadline, record
+        time.sleep(0.01)
+    return record
+
+
+def test_transitions_are_consumed_in_order_one_event_each(control: Control, tmp_path: Path) -> None:
+    host_row(control, tmp_path)
+    put(control, given.provisioning())
+    for status in (RuntimeStatus.INITIALIZING, RuntimeStatus.BOOTSTRAPPING, RuntimeStatus.RUNNING):
+        control.registry.record(transition(status))
+    assert control.pipeline("p").deployment_status == "Running"
+    seen = [event.deployment_runtime_status for event in reversed(control.events("p"))]
+    assert seen == [None, "Initializing", "Bootstrapping", "Running"]
+
+
+def test_a_killed_host_is_noticed_at_once_and_its_log_is_quoted(
+    control: Control, tmp_path: Path, process: subprocess.Popen[bytes]
+) -> None:
+    host_row(control, tmp_path, pid=process.pid)
+    put(control, given.running())
+    assert control.pipeline("p").deployment_status == "Running"
+    # Nobody has waited for the killed process yet, so it is still in the process table.
+    process.kill()
+    time.sleep(0.1)
+    assert control.pipeline("p").deployment_desired_status == "Stopped"
+    record = wait_stopped(control, 2.0)
+    assert record.deployment_error is not None
+    assert record.deployment_error["error_code"] == "RuntimeError.HostLost"
+    assert f"its process {process.pid}" in record.deployment_error["message"]
+    assert record.deployment_error["message"].endswith("OutOfMemoryError: Java heap space")
+    assert "s3cret" not in str(record.deployment_error)
+
+
+def test_what_a_host_recorded_before_it_died_counts(control: Control, tmp_path: Path, process: subprocess.Popen[bytes]) -> None:
+    host_row(control, tmp_path, pid=process.pid)
+    put(control, given.running())
+    error = {"message": "division by zero", "error_code": "RuntimeError.WorkerPanic", "details": {}}
+    control.registry.record(transition(RuntimeStatus.STOPPED, error=error))
+    process.kill()
+    assert wait_stopped(control).deployment_error == error
+
+
+def test_a_silent_host_on_another_machine_is_lost(control: Control, tmp_path: Path) -> None:
+    host_row(control, tmp_path, machine="elsewhere", pid=1, heartbeat=time.time() - 60)
+    put(control, given.running())
+    record = wait_stopped(control)
+    assert record.deployment_error is not None
+    assert "no heartbeat for 60 s" in record.deployment_error["message"]
+
+
+def test_a_host_on_another_machine_that_beats_is_fine(control: Control, tmp_path: Path) -> None:
+    host_row(control, tmp_path, machine="elsewhere", pid=1)
+    put(control, given.running())
+    assert control.pipeline("p").deployment_status == "Running"
+
+
+def test_a_host_that_does_not_come_up_in_time(control: Control, tmp_path: Path) -> None:
+    host_row(control, tmp_path, heartbeat=None, url=None)
+    record = given.provisioning()
+    config = {**record.runtime_config, "provisioning_timeout_secs": 5}
+    control.store.create(
+        replace(record, deployer="dedicated", runtime_config=config, provisioning_since=datetime.now(UTC) - timedelta(seconds=6))
+    )
+    # Its process is this one, which must survive the clean-up.
+    control.registry.update(given.HOST, pid=None, machine="elsewhere")
+    error = wait_stopped(control).deployment_error
+    assert error is not None
+    assert error["error_code"] == "AutomatonProvisioningTimeout"
+    assert "5 s" in error["message"]
+
+
+def test_the_service_never_kills_what_is_not_its_host(control: Control, tmp_path: Path, process: subprocess.Popen[bytes]) -> None:
+    host = host_row(control, tmp_path, pid=process.pid)
+    control.hosts.end(host)
+    time.sleep(0.05)
+    assert process.poll() is None
+
+
+def test_an_incarnation_of_an_unknown_deployer_is_left_alone(control: Control) -> None:
+    control.store.create(replace(given.starting(), deployer="dedicated:somewhere"))
+    time.sleep(0.2)
+    assert control.pipeline("p").deployment_status == "Stopped"
+    assert control.pipeline("p").deployment_desired_status == "Running"
+
+
+def test_an_abandoned_compilation_is_taken_up_again(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[UUID] = []
+    monkeypatch.setattr(control.compiler, "host", lambda: asked.append(uuid7()))
+    control.store.create(replace(given.compiling(), compile_claimed_at=datetime.now(UTC)))
+    control.pipeline("p")
+    time.sleep(0.2)
+    assert not asked
+    record = control.store.require("p")
+    control.store.commit(record, [replace(record, compile_claimed_at=datetime.now(UTC) - timedelta(minutes=5))])
+    control.pipeline("p")
+    deadline = time.monotonic() + 5
+    while not asked:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_no_java_is_an_error_of_the_compiler_and_can_be_retried(
+    control: Control, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
+    control.create({"name": "p", "program_code": ""})
+    deadline = time.monotonic() + 10
+    while (record := control.pipeline("p")).program_status is not ProgramStatus.SYSTEM_ERROR:
+        assert time.monotonic() < deadline, record
+        time.sleep(0.02)
+    assert record.program_error is not None
+    assert "JAVA_HOME" in record.program_error["system_error"]
+    assert control.registry.live_hosts() == []
+    monkeypatch.setattr(control.compiler, "host", lambda: None)
+    assert control.patch("p", {"program_code": ""}).program_status is ProgramStatus.PENDING
+
+
+def test_storage_is_cleared_and_a_stuck_one_says_why(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = given.stopped_with_storage()
+    control.store.create(record)
+    folder = control.files.storage(record)
+    (folder / "batches").mkdir(parents=True)
+    (folder / "batches" / "one").write_text("x")
+
+    def refuse(_: PipelineRecord) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(control.files, "clear", refuse)
+        control.clear("p")
+        deadline = time.monotonic() + 5
+        while control.pipeline("p").deployment_error is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        stuck = control.pipeline("p")
+        assert stuck.storage_status.value == "Clearing"
+        assert str(folder) in (stuck.deployment_error or {})["message"]
+    deadline = time.monotonic() + 5
+    while (done := control.pipeline("p")).storage_status.value != "Cleared":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert done.deployment_error is None
+    assert not folder.exists()
+
+
+def test_starts_are_remembered_with_their_deployer(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control.compiler, "host", lambda: None)
+    control.create({"name": "p", "program_code": ""})
+    assert control.start("p", StartRequest(deployer=control.deployers.default)).deployer == "shared"
