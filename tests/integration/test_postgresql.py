@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import glob
 import os
 import shutil
 import socket
@@ -38,7 +37,9 @@ create materialized view takings as select shop, sum(amount) as total from sales
 @pytest.fixture(scope="module")
 def database_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A throw-away server on loopback."""
-    found = sorted(glob.glob("/usr/lib/postgresql/*/bin")) or [str(Path(path).parent) for path in [shutil.which("initdb")] if path]
+    found = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin"))) or [
+        str(Path(path).parent) for path in [shutil.which("initdb")] if path
+    ]
     if not found:
         pytest.skip("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
     folder = tmp_path_factory.mktemp("postgresql")
