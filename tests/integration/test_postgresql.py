@@ -37,7 +37,9 @@ create materialized view takings as select shop, sum(amount) as total from sales
 @pytest.fixture(scope="module")
 def database_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A throw-away server on loopback."""
-    found = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin"))) or [
+    found = sorted(str(path) for path in Path("/usr/lib/postgresql").glob("*/bin"))
+    if not found and (initdb := shutil.which("initdb")):
+        found = [str(Path(initdb).parent)]
         str(Path(path).parent) for path in [shutil.which("initdb")] if path
     ]
     if not found:
