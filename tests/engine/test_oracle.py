@@ -100,18 +100,19 @@ class Programs:
 
     draw: Any
     readable: list[str] = field(default_factory=lambda: list(TABLES))
-    counter: Any = field(default_factory=itertools.count)
+    joined: set[str] = field(default_factory=set)
+    """Views with joins, which are not joined again: rows would multiply beyond reason."""
 
-    def relation(self) -> str:
-        return self.draw(st.sampled_from(self.readable))
+    def relation(self, again: bool = True) -> str:
+        return self.draw(st.sampled_from([name for name in self.readable if again or name not in self.joined]))
 
-    def source(self) -> str:
+    def source(self, again: bool = True) -> str:
         kind = self.draw(st.sampled_from(["plain", "plain", "plain", "nested", "grouped"]))
         if kind == "nested":
-            return f"(select * from {self.relation()} as n where {self.draw(PREDICATES).format(a='n')})"
+            return f"(select * from {self.relation(again)} as n where {self.draw(PREDICATES).format(a='n')})"
         if kind == "grouped":
             return f"({self.grouped()})"
-        return self.relation()
+        return self.relation(again)
 
     def items(self, aliases: list[str]) -> str:
         parts = []
@@ -131,10 +132,10 @@ class Programs:
 
     def join(self, kind: str = "join") -> str:
         names = ["a", "b", "c"][: self.draw(st.integers(2, 3))]
-        text = f"{self.source()} as a"
+        text = f"{self.source(again=False)} as a"
         for before, name in itertools.pairwise(names):
             condition = self.draw(st.sampled_from(CONDITIONS))
-            text += f" {kind} {self.source()} as {name} on {condition.format(x=before, y=name)}"
+            text += f" {kind} {self.source(again=False)} as {name} on {condition.format(x=before, y=name)}"
         return f"select {self.items(names)} from {text}{self.where(names, [])}"
 
     def union(self) -> str:
@@ -168,7 +169,7 @@ class Programs:
     def grouped_join(self) -> str:
         calls = self._calls("b")
         return (
-            f"select {self._assembled(calls, {'s': 'a.s'})} from {self.relation()} as a join {self.relation()} as b"
+            f"select {self._assembled(calls, {'s': 'a.s'})} from {self.relation(False)} as a join {self.relation(False)} as b"
             f" on a.k = b.k{self.where(['a', 'b'], [])} group by a.s"
         )
 
@@ -198,6 +199,8 @@ class Programs:
         for number in range(self.draw(st.integers(1, 3))):
             name = f"v{number}"
             queries[name] = self.view()
+            if " join " in queries[name] or any(f" {other} " in f"{queries[name]} " for other in self.joined):
+                self.joined.add(name)
             self.readable.append(name)
         kinds = {name: self.draw(st.sampled_from(["materialized view", "view"])) for name in queries}
         views = [f"create {kinds[name]} {name} as {query};" for name, query in queries.items()]

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import datetime
+import json
+from decimal import Decimal
+
+import pytest
+
+from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.errors import StepError
+from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.snapshot import Snapshot
+from tests.engine.programs import Running, emitted
+
+GRADES = """
+create table students (id bigint, name varchar) with ('materialized' = 'true');
+create table grades (student_id bigint, class string, grade decimal(5,2), class_date date) with ('materialized' = 'true');
+create view avg_grade as select student_id, class, avg(grade) as grade from grades
+    where class_date between date '2025-09-01' and date '2025-12-15' group by student_id, class;
+create materialized view avg_grade_enriched as
+    select s.name, a.class, a.grade from avg_grade a join students s on s.id = a.student_id;
+create view total as select count(*) as n, sum(grade) as s from grades;
+"""
+DAY = datetime.date(2025, 10, 1)
+
+
+@pytest.fixture(scope="module")
+def grades(sessions: SparkSessions) -> Running:
+    return Running(GRADES, sessions)
+
+
+def _fresh(running: Running) -> Running:
+    running.circuit = Circuit(running.compiled, running.sessions, running.store)
+    return running
+
+
+def test_chained_views_follow_a_change_and_keep_the_decimals_scale(grades: Running) -> None:
+    running = _fresh(grades)
+    first = running.step(
+        running.changes("students", (1, "Alice"), (2, "Bob")),
+        running.changes("grades", (1, "algebra", Decimal(97), DAY), (2, "algebra", Decimal(85), datetime.date(2026, 1, 1))),
+    )
+    assert [name for name, _ in running.compiled.plans["avg_grade"].columns] == ["student_id", "class", "grade"]
+    assert running.rows("avg_grade_enriched") == [("Alice", "algebra", Decimal("97.00"))]
+    assert str(running.rows("avg_grade_enriched")[0][2]) == "97.00"
+    assert emitted(first, "total") == [(2, Decimal("182.00"), 1)]
+    step = running.insert("grades", (1, "algebra", Decimal(90), DAY))
+    assert emitted(step, "avg_grade") == [(1, "algebra", Decimal("93.50"), 1), (1, "algebra", Decimal("97.00"), -1)]
+    assert {figures.strategy for figures in step.figures.operators} == {"accumulators", "join"}
+    gone = running.delete("grades", (1, "algebra", Decimal(97), DAY), (1, "algebra", Decimal(90), DAY))
+    assert emitted(gone, "avg_grade_enriched") == [("Alice", "algebra", Decimal("93.50"), -1)]
+
+
+def test_a_total_has_one_row_from_the_first_step_on(grades: Running) -> None:
+    running = _fresh(grades)
+    assert emitted(running.step(), "total") == [(0, None, 1)]
+    assert emitted(running.step(), "total") == []
+    assert emitted(running.insert("grades", (1, "x", Decimal(1), DAY)), "total") == [(0, None, -1), (1, Decimal("1.00"), 1)]
+    assert emitted(running.delete("grades", (1, "x", Decimal(1), DAY)), "total") == [(0, None, 1), (1, Decimal("1.00"), -1)]
+
+
+def test_readers_see_a_step_only_when_it_is_published(grades: Running) -> None:
+    running = _fresh(grades)
+    step = running.circuit.step([running.changes("students", (1, "Alice"))])
+    assert running.rows("students") == []
+    before = running.circuit.snapshot
+    running.circuit.publish(step)
+    assert running.rows("students") == [(1, "Alice")]
+    assert running.circuit.relation("students", before).count() == 0
+
+
+def test_a_view_bootstrapped_later_gets_its_full_contents_and_others_emit_nothing(grades: Running, sessions: SparkSessions) -> None:
+    running = _fresh(grades)
+    running.step(running.changes("students", (1, "Alice")), running.changes("grades", (1, "a", Decimal(80), DAY)))
+    manifest = json.loads(json.dumps(running.circuit.snapshot.flush(running.store).to_manifest()))
+    changed = Running(
+        GRADES + "create view names as select a.class, t.n from avg_grade a join total t on t.n = a.student_id;", sessions
+    )
+    changed.circuit = Circuit(changed.compiled, sessions, running.store)
+    changed.circuit.restore(Snapshot.from_manifest(manifest, running.store))
+    step = changed.circuit.bootstrap({"names"})
+    changed.circuit.publish(step)
+    assert set(step.view_deltas) == {"names"}
+    assert emitted(step, "names") == [("a", 1, 1)]
+    after = changed.insert("grades", (1, "b", Decimal(60), DAY))
+    assert emitted(after, "names") == [("a", 1, -1)]
+    assert emitted(after, "avg_grade") == [(1, "b", Decimal("60.00"), 1)]
+
+
+def test_a_failing_step_names_view_and_condition_and_leaves_nothing(sessions: SparkSessions) -> None:
+    running = Running(
+        "create table t (a int, b int) with ('materialized' = 'true'); create view ratio as select a div b as r from t;", sessions
+    )
+    running.insert("t", (4, 2))
+    with pytest.raises(StepError) as failed:
+        running.insert("t", (1, 0))
+    assert failed.value.view == "ratio"
+    assert failed.value.condition == "DIVIDE_BY_ZERO"
+    assert "Division by zero" in failed.value.message
+    assert running.circuit.snapshot.step == 1
+    assert running.rows("t") == [(4, 2)]
+    assert emitted(running.insert("t", (9, 3)), "ratio") == [(3, 1)]
+
+
+def test_many_small_steps_leave_few_batches(sessions: SparkSessions) -> None:
+    running = Running("create table t (a int) with ('materialized' = 'true');", sessions)
+    for number in range(30):
+        running.insert("t", (number,))
+        running.circuit.maintain()
+    assert len(running.circuit.snapshot.traces["t"].batches) <= 9
+    assert running.rows("t") == sorted(((number,) for number in range(30)), key=repr)
+
+
+def test_types_that_cannot_be_grouped_simply(sessions: SparkSessions) -> None:
+    running = Running(
+        "create table t (k int not null primary key, m map<varchar, int>, l int array);"
+        "create materialized view v as select m, count(*) as n from t group by m;",
+        sessions,
+    )
+    running.insert("t", (1, {"a": 1}, [1]), (2, {"a": 1}, None))
+    assert running.rows("v") == [({"a": 1}, 2)]
+    step = running.insert("t", (1, {"a": 2}, [1]))
+    assert running.rows("v") == [({"a": 1}, 1), ({"a": 2}, 1)]
+    assert len(emitted(step, "v")) == 3
+    assert emitted(running.insert("t", (1, {"a": 2}, [1])), "v") == []
+
+
+def test_an_unknown_strategy_is_refused(grades: Running) -> None:
+    with pytest.raises(ValueError, match="auto, incremental, full"):
+        Circuit(grades.compiled, grades.sessions, grades.store, "fast")
