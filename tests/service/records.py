@@ -78,6 +78,11 @@ def stopped_with_storage() -> PipelineRecord:
     return lifecycle.stopped(stopping(), NOW)
 
 
+def failing() -> PipelineRecord:
+    """Has just reported an error."""
+    return lifecycle.fail(running(), {"message": "x", "error_code": "X", "details": {}}, NOW)
+
+
 def failed() -> PipelineRecord:
     """Stopped by an error."""
     error = {"message": "it broke", "error_code": "RuntimeError.WorkerPanic", "details": {}}

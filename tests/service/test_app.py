@@ -16,19 +16,21 @@ from airflow_pipelines.service.control import Control
 from airflow_pipelines.service.follow import follow_log
 from airflow_pipelines.settings import Settings
 
-ALL_KEYS = set(
-    "id name description tags created_at version platform_version runtime_config program_code udf_rust udf_toml program_config "
-    "program_version program_status program_status_since program_error program_info deployment_status deployment_status_since "
-    "deployment_desired_status deployment_desired_status_since deployment_error refresh_version storage_status storage_status_details "
-    "deployment_resources_status deployment_resources_status_details deployment_resources_status_since "
-    "deployment_resources_desired_status deployment_resources_desired_status_since deployment_runtime_status "
-    "deployment_runtime_status_details deployment_runtime_status_since deployment_runtime_desired_status "
-    "deployment_runtime_desired_status_since deployment_initial deployment_id bootstrap_policy silent_bootstrap "
-    "concurrent_bootstrap".split()
-)
-NOT_IN_STATUS = set(
-    "runtime_config program_code udf_rust udf_toml program_error program_info deployment_resources_status_details".split()
-)
+ALL_KEYS = {
+    "id", "name", "description", "tags", "created_at", "version", "platform_version", "runtime_config", "program_code",
+    "udf_rust", "udf_toml", "program_config", "program_version", "program_status", "program_status_since",
+    "program_error", "program_info", "deployment_status", "deployment_status_since", "deployment_desired_status",
+    "deployment_desired_status_since", "deployment_error", "refresh_version", "storage_status",
+    "storage_status_details", "deployment_resources_status", "deployment_resources_status_details",
+    "deployment_resources_status_since", "deployment_resources_desired_status",
+    "deployment_resources_desired_status_since", "deployment_runtime_status", "deployment_runtime_status_details",
+    "deployment_runtime_status_since", "deployment_runtime_desired_status", "deployment_runtime_desired_status_since",
+    "deployment_initial", "deployment_id", "bootstrap_policy", "silent_bootstrap", "concurrent_bootstrap",
+}  # fmt: skip
+NOT_IN_STATUS = {
+    "runtime_config", "program_code", "udf_rust", "udf_toml", "program_error", "program_info",
+    "deployment_resources_status_details",
+}  # fmt: skip
 BOOTSTRAP = {"bootstrap_policy", "silent_bootstrap", "concurrent_bootstrap"}
 
 

@@ -55,7 +55,7 @@ REFUSED = [
     (given.early_start, lifecycle.check_delete, 400, "DeleteRestrictedToFullyStopped"),
     (given.stopped_with_storage, lifecycle.check_delete, 400, "DeleteRestrictedToClearedStorage"),
     (given.clearing, lifecycle.check_delete, 400, "DeleteRestrictedToClearedStorage"),
-    (lambda: lifecycle.fail(given.running(), {"message": "x"}, NOW), lifecycle.dismiss_error, 400, "DismissErrorRestrictedToFullyStopped"),
+    (given.failing, lifecycle.dismiss_error, 400, "DismissErrorRestrictedToFullyStopped"),
     (given.stopped, move(RuntimeAction.PAUSE), 503, "PipelineInteractionNotDeployed"),
     (given.provisioning, move(RuntimeAction.PAUSE), 503, "PipelineInteractionNotDeployed"),
     (given.stopping, move(RuntimeAction.RESUME), 503, "PipelineInteractionNotDeployed"),
@@ -201,7 +201,8 @@ def test_transitions_of_another_incarnation_are_passed_over() -> None:
 
 
 def test_storage_is_in_use_from_the_start_until_it_is_cleared() -> None:
-    assert [state().storage_status.value for state in (given.stopped, given.provisioning, given.stopped_with_storage, given.clearing)] == [
+    states = (given.stopped, given.provisioning, given.stopped_with_storage, given.clearing)
+    assert [state().storage_status.value for state in states] == [
         "Cleared", "InUse", "InUse", "Clearing",
     ]  # fmt: skip
     record = lifecycle.cleared(given.clearing())

@@ -1,4 +1,4 @@
-"""Reconciling: what hosts record, hosts that die, and work that is taken up after a kill. Hosts here are rows and plain processes."""
+"""Reconciling: what hosts record, hosts that die, and work taken up after a kill. Hosts here are rows and plain processes."""
 
 from __future__ import annotations
 

@@ -1,0 +1,134 @@
+"""What is submitted: commands without secrets, the right Python, the right resources."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import Engine
+
+from airflow_pipelines.database import open_database
+from airflow_pipelines.host.deployment import Deployment
+from airflow_pipelines.host.registry import Base, Registry
+from airflow_pipelines.service import configs
+from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess
+from airflow_pipelines.service.deployers.dedicated import spark_conf
+from airflow_pipelines.service.deployers.launch import HOST_SCRIPT, Launcher
+from airflow_pipelines.service.deployers.submit import LocalSubmitter, spark_home, submit_command, submit_environment
+from airflow_pipelines.settings import Settings
+
+HOST = UUID(int=5)
+
+
+class Recorder:
+    """A submitter that only remembers."""
+
+    def __init__(self, error: str | None = None) -> None:
+        self.requests: list[SubmitRequest] = []
+        self.error = error
+
+    def submit(self, request: SubmitRequest) -> SubmittedProcess:
+        self.requests.append(request)
+        if self.error:
+            raise SubmitError(self.error)
+        return SubmittedProcess(pid=123456789, machine="m")
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Engine:
+    engine = open_database(f"sqlite:///{tmp_path / 'store.sqlite'}")
+    Base.metadata.create_all(engine)
+    return engine
+
+
+def settings(tmp_path: Path) -> Settings:
+    return Settings.load(tmp_path, database_url="postgresql://me:s3cret@db/x")
+
+
+def deployment() -> Deployment:
+    return Deployment(
+        deployment_id=UUID(int=1),
+        pipeline_id=UUID(int=2),
+        pipeline_name="p",
+        program_code="",
+        runtime_config={},
+        storage="s",
+        log_path="l",
+    )
+
+
+def test_a_host_has_its_row_before_it_starts_and_is_submitted_once(tmp_path: Path, engine: Engine) -> None:
+    submitter = Recorder()
+    launcher = Launcher(settings(tmp_path), engine, submitter)
+    for _ in range(2):
+        assert launcher.launch("dedicated", host_id=HOST, deployment=deployment(), master="local[1]", conf={}) == HOST
+    assert len(submitter.requests) == 1
+    row = Registry(engine).get(HOST)
+    assert row is not None
+    assert (row.pid, row.machine, row.kind, row.deployment_id) == (123456789, "m", "dedicated", UUID(int=1))
+    assert (row.deployment or {})["pipeline_name"] == "p"
+    assert len(row.token) > 30
+
+
+def test_a_host_that_cannot_be_submitted_is_ended(tmp_path: Path, engine: Engine) -> None:
+    with pytest.raises(SubmitError, match="no such queue"):
+        Launcher(settings(tmp_path), engine, Recorder("no such queue")).launch("shared", host_id=HOST, master=None, conf={})
+    assert Registry(engine).live_hosts() == []
+
+
+def test_secrets_go_by_environment_only(tmp_path: Path, engine: Engine) -> None:
+    submitter = Recorder()
+    Launcher(settings(tmp_path), engine, submitter).launch("shared", host_id=HOST, master="local[2]", conf={"spark.x": "y"})
+    request = submitter.requests[0]
+    command = submit_command(request, spark_home())
+    assert command[1:] == [
+        "--name", "airflow-pipelines shared host", "--master", "local[2]", "--conf", "spark.x=y", str(HOST_SCRIPT),
+        "--host-id", str(HOST),
+    ]  # fmt: skip
+    assert Path(command[0]).is_file()
+    assert HOST_SCRIPT.is_file()
+    assert "s3cret" not in " ".join(command) + repr(request)
+    environment = submit_environment(request, spark_home())
+    assert environment["AIRFLOW_PIPELINES_DATABASE_URL"] == "postgresql://me:s3cret@db/x"
+    assert environment["PYSPARK_PYTHON"] == environment["PYSPARK_DRIVER_PYTHON"] == sys.executable
+    assert environment["PATH"].startswith(str(Path(sys.executable).parent))
+    assert (Path(environment["PYTHONPATH"].split(":")[0]) / "airflow_pipelines").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("config", "master", "expected_master", "expected"),
+    [
+        ({}, "local[*]", "local[*]", {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "8"}),
+        (
+            {"workers": 2, "resources": {"cpu_cores_max": 3, "memory_mb_max": 900}},
+            "local[*]",
+            "local[3]",
+            {"spark.driver.memory": "900m", "spark.sql.shuffle.partitions": "2"},
+        ),
+        (
+            {"resources": {"cpu_cores_max": 0.5}},
+            "spark://h:7077",
+            "spark://h:7077",
+            {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "8", "spark.cores.max": "1"},
+        ),
+        (
+            {"resources": {"cpu_cores_max": 4}},
+            None,
+            None,
+            {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "8", "spark.cores.max": "4"},
+        ),
+    ],
+)
+def test_resources_become_spark_conf(
+    config: Any, master: str | None, expected_master: str | None, expected: dict[str, str]
+) -> None:
+    assert spark_conf(configs.runtime_config(config), master, "4g") == (expected_master, expected)
+
+
+def test_no_java_is_said_before_anything_is_started(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SubmitError, match="JAVA_HOME"):
+        Launcher(settings(tmp_path), engine, LocalSubmitter()).launch("shared", host_id=HOST, master="local[1]", conf={})

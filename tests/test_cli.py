@@ -1,0 +1,111 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from airflow_pipelines.cli import cli
+from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.version import platform_version
+from airflow_pipelines.settings import Settings
+
+COMMAND = [sys.executable, "-m", "airflow_pipelines.cli"]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_version() -> None:
+    assert CliRunner().invoke(cli, ["version"]).output.strip() == platform_version()
+
+
+def test_serve_listens_where_it_says_and_outlives_nothing(tmp_path: Path) -> None:
+    command = [*COMMAND, "serve", "--port", "0", "--home", str(tmp_path), "--api-key", "k3y"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+        try:
+            assert server.stdout is not None
+            line = server.stdout.readline()
+            url = next(word for word in line.split() if word.startswith("http://127.0.0.1:"))
+            assert "k3y" not in line
+            assert httpx.get(f"{url}/healthz").json() == {"status": "healthy"}
+            assert httpx.get(f"{url}/v0/config").status_code == 401
+            assert httpx.get(f"{url}/v0/config", headers={"Authorization": "Bearer k3y"}).status_code == 200
+            taken = run("serve", "--port", url.rsplit(":", 1)[1], "--home", str(tmp_path))
+            assert taken.returncode == 1
+            assert len(taken.stderr.strip().splitlines()) == 1
+            assert "choose another --port" in taken.stderr
+        finally:
+            server.terminate()
+            assert server.wait(20) is not None
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.1"])
+def test_serve_is_not_open_to_everybody_by_accident(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRFLOW_PIPELINES_API_KEYS", raising=False)
+    result = CliRunner().invoke(cli, ["serve", "--host", address, "--home", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "--insecure" in result.output
+
+
+def test_a_store_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = run("pipelines", "list", "--home", str(tmp_path / "file" / "home"))
+    assert result.returncode == 1
+    assert "Traceback" not in result.stderr
+    assert str(tmp_path / "file" / "home") in result.stderr
+
+
+def test_pipelines_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_pipelines.service.deployers.shared.SharedDeployer.host", lambda _: None)
+    control = Control(Settings.load(tmp_path))
+    control.create({"name": "grades", "program_code": ""})
+    control.close()
+    output = CliRunner().invoke(cli, ["pipelines", "list", "--home", str(tmp_path)]).output
+    assert "grades" in output
+    assert "Stopped" in output
+
+
+def test_hosts_are_listed_and_stopped(tmp_path: Path) -> None:
+    control = Control(Settings.load(tmp_path))
+    assert CliRunner().invoke(cli, ["hosts", "stop", "--home", str(tmp_path)]).output.strip() == "There is no shared host"
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        host = HostRecord(
+            host_id=UUID(int=3), kind="shared", deployment_id=None, deployment=None, url=f"http://127.0.0.1:{unused.getsockname()[1]}",
+            token="s3cret", pid=_ended_process(), machine=socket.gethostname(), log_path="/logs/host.log",
+            submitted_at=datetime.now(UTC), heartbeat=time.time(), ended_at=None,
+        )  # fmt: skip
+    control.registry.submit(host)
+    listed = CliRunner().invoke(cli, ["hosts", "list", "--home", str(tmp_path)]).output
+    assert str(host.host_id) in listed
+    assert "lost" in listed
+    assert "s3cret" not in listed
+    assert "no host id" in _failure("hosts", "stop", "abc", "--home", str(tmp_path))
+    assert "no live host" in _failure("hosts", "stop", str(UUID(int=4)), "--home", str(tmp_path))
+    assert CliRunner().invoke(cli, ["hosts", "stop", str(host.host_id), "--home", str(tmp_path)]).exit_code == 0
+    assert control.registry.live_hosts() == []
+    control.close()
+
+
+def _failure(*arguments: str) -> str:
+    result = CliRunner().invoke(cli, list(arguments))
+    assert result.exit_code == 1
+    return result.output
+
+
+def _ended_process() -> int:
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+        return process.pid
