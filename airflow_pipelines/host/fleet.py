@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -62,12 +63,16 @@ class Fleet:
         return runner
 
     def take_down(self, deployment_id: UUID) -> None:
-        """End a deployment at once and forget it; one that is not here is no error."""
+        """End a deployment at once and forget it; one that is not here is no error.
+
+        Raises Problem 503 while it has not certainly ended.
+        """
         with self._lock:
             runner = self._runners.get(deployment_id)
         if runner is None:
             return
-        runner.take_down()
+        if not runner.take_down():
+            raise Problem(503, "PipelineUnavailable", f"The deployment {deployment_id} is still ending its last step; ask again.")
         with self._lock:
             self._runners.pop(deployment_id, None)
 
@@ -86,4 +91,5 @@ class Fleet:
         with self._lock:
             self._closed = True
         for deployment_id in self.deployments:
-            self.take_down(deployment_id)
+            with suppress(Problem):
+                self.take_down(deployment_id)

@@ -6,11 +6,13 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow.compute as pc
+
 from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, InputTransport, Position
-from airflow_pipelines.engine.changes import TableChanges
+from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.statistics import InputFigures
 from airflow_pipelines.sql.program import Connector
@@ -21,6 +23,7 @@ STEP_RECORDS = 1_000_000
 """Rows a step takes from one connector at most when its declaration sets no limit: large steps load fastest."""
 QUEUED_RECORDS = 1_000_000
 POLL_S = 0.25
+NO_UPDATES = "the table has no primary key, so its rows cannot be updated; send a delete and an insert"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,7 @@ class ConnectorInput:
     """Reads one declared connector in a thread of its own, as far ahead of the steps as its queue allows.
 
     ``open_transport`` makes the transport; ``arrived`` is called, from the thread, whenever there is something new to look at.
+    ``keyed`` says whether the table has a primary key.
     """
 
     def __init__(
@@ -124,8 +128,11 @@ class ConnectorInput:
         open_transport: Callable[[], InputTransport],
         arrived: Callable[[int, int], None],
         log: PipelineLog,
+        *,
+        keyed: bool,
     ) -> None:
         options = connector.options
+        self._keyed = keyed
         self.endpoint = endpoint
         self.labels = frozenset(_words(options.get("labels")))
         self.start_after = frozenset(_words(options.get("start_after")))
@@ -247,6 +254,12 @@ class ConnectorInput:
 
     def _accept(self, chunk: InputChunk) -> bool:
         endpoint = self.endpoint
+        if not self._keyed and chunk.changes is not None:
+            changes, dropped = without_updates(chunk.changes)
+            if dropped:
+                endpoint.figures.parse_errors.extend([ConnectorError("parse", NO_UPDATES)], dropped)
+                self._log.limited(endpoint.name, "connector %s: %d records: %s", endpoint.name, dropped, NO_UPDATES)
+                chunk = replace(chunk, changes=changes, records=chunk.records - dropped)
         if chunk.num_parse_errors:
             endpoint.figures.parse_errors.extend(chunk.parse_errors, chunk.num_parse_errors)
             for error in chunk.parse_errors:
@@ -268,9 +281,14 @@ class ConnectorInput:
         self._arrived(0, 0)
 
 
-def combine(chunks: list[InputChunk]) -> list[TableChanges]:
-    """The changes of chunks, in order."""
-    return [chunk.changes for chunk in chunks if chunk.changes is not None]
+def without_updates(changes: TableChanges) -> tuple[TableChanges | None, int]:
+    """The changes that a table without primary key can take, and how many were left out: an UPDATE finds no row there."""
+    rows = changes.rows
+    kept = rows.filter(pc.not_equal(rows[OP], int(Op.UPDATE)))
+    dropped = rows.num_rows - kept.num_rows
+    if dropped == 0:
+        return changes, 0
+    return (TableChanges(changes.table, kept) if kept.num_rows else None), dropped
 
 
 def check_start_after(connectors: list[Connector]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,32 +28,11 @@ from airflow_pipelines.host.compile import compile_checked
 from airflow_pipelines.host.durability import Durability, ProgramIdentity, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
 from airflow_pipelines.host.inputs import Consumed, InputEndpoint
+from airflow_pipelines.host.intake import Push
 from airflow_pipelines.host.pipeline_log import PipelineLog
-from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.statistics import PipelineFigures
 
 KEPT_FIGURES = 100
-
-
-@dataclass(eq=False, slots=True)
-class Push:
-    """Rows that a request wants in. ``accepted`` is done when they count as received, ``committed`` when a step has them.
-
-    ``endpoint`` counts them; rows of ad-hoc statements belong to none.
-    """
-
-    endpoint: InputEndpoint | None
-    changes: list[TableChanges]
-    records: int
-    size_bytes: int
-    accepted: Future[str | None] = field(default_factory=Future)
-    committed: Future[int] = field(default_factory=Future)
-
-    def fail(self, problem: Problem) -> None:
-        """Tell whoever waits."""
-        for future in (self.accepted, self.committed):
-            if not future.done():
-                future.set_exception(problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +108,7 @@ class LivePipeline:
         self.endpoints.count_delivered(self.figures.counters().completed_records)
         self.figures.busy(time.monotonic() - started)
         for push in taken.pushes:
-            push.committed.set_result(self.circuit.snapshot.step)
+            push.done(self.circuit.snapshot.step)
 
     def start_empty(self) -> None:
         """Evaluate what has rows before any input has come, such as a count of nothing."""

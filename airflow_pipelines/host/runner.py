@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
-
-from sqlalchemy.exc import OperationalError
 
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.circuit import Circuit
@@ -19,22 +14,23 @@ from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.host.bootstrap import BootstrapPlan, describe, plan_bootstrap
 from airflow_pipelines.host.checkpointing import CheckpointRequests, CheckpointSync
 from airflow_pipelines.host.compile import compile_checked
-from airflow_pipelines.host.deployment import Deployment, RuntimeStatus, RuntimeTransition
+from airflow_pipelines.host.deployment import Deployment, RuntimeStatus
 from airflow_pipelines.host.durability import Durability, ProgramIdentity, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
 from airflow_pipelines.host.failures import as_problem
-from airflow_pipelines.host.inputs import STEP_RECORDS, InputEndpoint
+from airflow_pipelines.host.inputs import InputEndpoint
+from airflow_pipelines.host.intake import Intake, Push
 from airflow_pipelines.host.listeners import Listener
-from airflow_pipelines.host.live import LivePipeline, Push, Taken
+from airflow_pipelines.host.live import LivePipeline, Taken
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.recorder import StatusRecorder
 from airflow_pipelines.host.registry import Registry
 from airflow_pipelines.host.statistics import PipelineFigures
 from airflow_pipelines.host.tokens import CompletionToken
 from airflow_pipelines.sql.compare import program_hash
 
-RECORD_ATTEMPTS = 8
 _WAITING = {
     RuntimeStatus.INITIALIZING: ("Initializing", "is still initializing"),
     RuntimeStatus.AWAITING_APPROVAL: ("AwaitingApproval", "awaits the approval of its program changes"),
@@ -61,25 +57,21 @@ class PipelineRunner:
         self.figures = PipelineFigures(deployment.deployment_id, Path(deployment.storage))
         self.requests = CheckpointRequests(deployment.deployment_id)
         self._sessions = sessions
-        self._registry = registry
+        # One condition for everything the runner's thread waits for.
         self._condition = threading.Condition()
-        self._status: RuntimeStatus | None = None
+        self._intake = Intake(self._condition, self._received)
+        self._recorder = StatusRecorder(deployment.deployment_id, registry, self._condition, self.log)
         self._desired = RuntimeStatus.PAUSED if deployment.initial == "paused" else RuntimeStatus.RUNNING
         self._silent = deployment.silent_bootstrap
         self._approved = False
         self._stopping = False
-        self._closing = False
         self._ended = False
-        self._in_step: list[Push] = []
-        self._listed: list[dict[str, Any]] | None = None
-        self._accepted: deque[Push] = deque()
-        self._blocked: deque[Push] = deque()
-        self._tasks: deque[Callable[[], None]] = deque()
         self._live: LivePipeline | None = None
         self._endpoints: Endpoints | None = None
         self._durability: Durability | None = None
         self._sync: CheckpointSync | None = None
         self._options = RuntimeOptions()
+        self._listed: list[dict[str, Any]] | None = None
         self._last_checkpoint = time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"pipeline {deployment.pipeline_name}", daemon=True)
 
@@ -89,15 +81,18 @@ class PipelineRunner:
         """Bring the pipeline up; returns at once."""
         self._thread.start()
 
-    def take_down(self, timeout_s: float = 30.0) -> bool:
+    def take_down(self, timeout_s: float = 20.0) -> bool:
         """End the incarnation without a checkpoint. Returns whether it has ended within ``timeout_s`` seconds."""
         with self._condition:
             self._stopping = True
             self._condition.notify_all()
-        if self._endpoints is not None:
-            # A listener that does not read must not hold the pipeline up.
-            self._endpoints.listeners.close()
-        self._thread.join(timeout_s)
+        deadline = time.monotonic() + timeout_s
+        while self._thread.is_alive() and time.monotonic() < deadline:
+            if self._endpoints is not None:
+                # A listener that does not read must not hold the pipeline up.
+                self._endpoints.listeners.close()
+            self._sessions.small.sparkContext.cancelJobGroup(self._job_group)
+            self._thread.join(0.5)
         return not self._thread.is_alive()
 
     def pause(self) -> None:
@@ -115,17 +110,17 @@ class PipelineRunner:
     def approve(self, *, silent: bool, timeout_s: float = 60.0) -> None:
         """Let a pipeline that awaits approval go on; returns when it has left that state. Else does nothing."""
         with self._condition:
-            if self._status is not RuntimeStatus.AWAITING_APPROVAL:
+            if self.status is not RuntimeStatus.AWAITING_APPROVAL:
                 return
             self._silent = silent
             self._approved = True
             self._condition.notify_all()
-            self._condition.wait_for(lambda: self._status is not RuntimeStatus.AWAITING_APPROVAL, timeout_s)
+            self._condition.wait_for(lambda: self.status is not RuntimeStatus.AWAITING_APPROVAL, timeout_s)
 
     @property
     def status(self) -> RuntimeStatus | None:
         """The status recorded last."""
-        return self._status
+        return self._recorder.status
 
     @property
     def ended(self) -> bool:
@@ -140,7 +135,7 @@ class PipelineRunner:
 
     def serving(self) -> LivePipeline:
         """The running pipeline. Raises Problem 503 or 410 when it is in another phase."""
-        status = self._status
+        status = self.status
         if self._ended or self._stopping or status is RuntimeStatus.STOPPED:
             raise self._terminating()
         if status in (RuntimeStatus.RUNNING, RuntimeStatus.PAUSED) and self._live is not None:
@@ -154,14 +149,7 @@ class PipelineRunner:
         """Hand rows to the next step. While the pipeline is paused they wait, unless ``force``."""
         self.serving()
         push = Push(endpoint, changes, records, size_bytes)
-        with self._condition:
-            if self._stopping or self._closing:
-                raise self._terminating()
-            if force or self._desired is RuntimeStatus.RUNNING:
-                self._accept(push)
-            else:
-                self._blocked.append(push)
-            self._condition.notify_all()
+        self._intake.push(push, force=force)
         return push
 
     def token(self, endpoint: InputEndpoint) -> str:
@@ -185,7 +173,7 @@ class PipelineRunner:
         live = self.serving()
         self._require_storage()
         number = self.requests.request()
-        self._submit(lambda: self._requested_checkpoint(live, number))
+        self._intake.submit(lambda: self._requested_checkpoint(live, number))
         return number
 
     def checkpoints(self) -> list[dict[str, Any]]:
@@ -208,10 +196,11 @@ class PipelineRunner:
             return
 
         def attach() -> None:
+            self.serving()
             live.endpoints.tell(listener.view, live.relation_contents(listener.view), [listener], snapshot=True)
             live.endpoints.listeners.add(listener)
 
-        self._submit(attach).result()
+        self._intake.submit(attach).result()
 
     def recent_steps(self) -> list[dict[str, Any]]:
         """Figures of the newest steps, oldest first."""
@@ -222,7 +211,7 @@ class PipelineRunner:
         endpoints = self.serving().endpoints
         counters = self.figures.counters()
         complete = endpoints.all_ended and counters.completed_records == counters.input_records
-        state = "Running" if self._status is RuntimeStatus.RUNNING else "Paused"
+        state = "Running" if self.status is RuntimeStatus.RUNNING else "Paused"
         suspend_error = None if self._options.storage else {"Permanent": ["StorageRequired"]}
         return {
             "global_metrics": self.figures.to_wire(state=state, bootstrapping=False, pipeline_complete=complete),
@@ -238,6 +227,8 @@ class PipelineRunner:
     def _run(self) -> None:
         final: RuntimeStatus | None = None
         problem: Problem | None = None
+        # So that a step in progress can be cancelled when the pipeline is taken down.
+        self._sessions.small.sparkContext.setJobGroup(self._job_group, f"pipeline {self.deployment.pipeline_name}")
         try:
             self.log.info("starting incarnation %s", self.deployment.deployment_id)
             self._record(RuntimeStatus.INITIALIZING)
@@ -342,18 +333,16 @@ class PipelineRunner:
         while True:
             with self._condition:
                 self._condition.wait_for(lambda: self._has_work(live), self._until_next_checkpoint())
-                tasks = list(self._tasks)
-                self._tasks.clear()
                 desired = self._desired
             self._check()
             if desired is RuntimeStatus.SUSPENDED:
                 self._suspend(live)
                 return
-            if desired is not self._status:
+            if desired is not self.status:
                 self._switch(live, desired)
-            for task in tasks:
+            for task in self._intake.take_tasks():
                 task()
-            taken = self._take(live)
+            taken = Taken(self._intake.take(), live.endpoints.take() if self.status is RuntimeStatus.RUNNING else {})
             if not taken.pushes and not taken.chunks:
                 # Nothing else to do: a good moment to merge traces, as long as they need it.
                 live.circuit.maintain()
@@ -365,31 +354,16 @@ class PipelineRunner:
             self._periodic(live)
 
     def _has_work(self, live: LivePipeline) -> bool:
-        if self._stopping or self._desired is not self._status or self._tasks or self._accepted:
+        if self._stopping or self._desired is not self.status or self._intake.has_work:
             return True
-        return self._status is RuntimeStatus.RUNNING and live.endpoints.have_work
-
-    def _take(self, live: LivePipeline) -> Taken:
-        pushes: list[Push] = []
-        records = 0
-        with self._condition:
-            # Requests that wait at the same time share a step.
-            while self._accepted and records <= STEP_RECORDS:
-                pushes.append(self._accepted.popleft())
-                records += pushes[-1].records
-        self._in_step = pushes
-        chunks = live.endpoints.take() if self._status is RuntimeStatus.RUNNING else {}
-        return Taken(pushes, chunks)
+        return self.status is RuntimeStatus.RUNNING and live.endpoints.have_work
 
     def _switch(self, live: LivePipeline, desired: RuntimeStatus) -> None:
         running = desired is RuntimeStatus.RUNNING
         live.endpoints.release_labels()
         live.endpoints.set_active(running)
         self._record(desired, details=self._connector_stats())
-        if running:
-            with self._condition:
-                while self._blocked:
-                    self._accept(self._blocked.popleft())
+        self._intake.set_open(running)
 
     def _suspend(self, live: LivePipeline) -> None:
         live.endpoints.set_active(False)
@@ -414,8 +388,8 @@ class PipelineRunner:
         if self._sync is not None and not self._sync.busy:
             live.durability.collect_garbage()
         self._listed = self.checkpoints()
-        if self._status is not None and self._desired is not RuntimeStatus.SUSPENDED:
-            self._record(self._status, details=self._connector_stats(), checkpoints=self._listed)
+        if self.status is not None and self._desired is not RuntimeStatus.SUSPENDED:
+            self._record(self.status, details=self._connector_stats(), checkpoints=self._listed)
 
     def _until_next_checkpoint(self) -> float | None:
         waits = []
@@ -437,14 +411,7 @@ class PipelineRunner:
 
     def _close(self, problem: Problem | None) -> None:
         """Let go of everything: connectors, waiting requests, the storage folder."""
-        with self._condition:
-            self._closing = True
-            waiting = [*self._in_step, *self._accepted, *self._blocked]
-            self._accepted.clear()
-            self._blocked.clear()
-            self._tasks.clear()
-        for push in waiting:
-            push.fail(problem or self._terminating())
+        self._intake.close(problem or self._terminating())
         if self._endpoints is not None:
             self._endpoints.close()
         if self._sync is not None and not self._stopping:
@@ -470,38 +437,13 @@ class PipelineRunner:
         """Look at the inputs again: a connector was started or paused."""
         self._arrived(0, 0)
 
-    def _arrived(self, records: int, size_bytes: int) -> None:
+    def _received(self, records: int, size_bytes: int) -> None:
         self.figures.add(input_records=records, input_bytes=size_bytes)
+
+    def _arrived(self, records: int, size_bytes: int) -> None:
+        self._received(records, size_bytes)
         with self._condition:
             self._condition.notify_all()
-
-    def _accept(self, push: Push) -> None:
-        self.figures.add(input_records=push.records, input_bytes=push.size_bytes)
-        token = None
-        if push.endpoint is not None:
-            push.endpoint.received(push.records, push.size_bytes)
-            token = self.token(push.endpoint)
-        self._accepted.append(push)
-        push.accepted.set_result(token)
-
-    def _submit(self, task: Callable[[], None]) -> Future[None]:
-        """Run ``task`` in the runner's thread between two steps; its failure goes to whoever waits for the result."""
-        done: Future[None] = Future()
-
-        def run() -> None:
-            try:
-                task()
-            except Exception as error:  # noqa: BLE001  belongs to the request
-                done.set_exception(error)
-            else:
-                done.set_result(None)
-
-        with self._condition:
-            if self._stopping or self._closing:
-                raise self._terminating()
-            self._tasks.append(run)
-            self._condition.notify_all()
-        return done
 
     def _connector_stats(self) -> dict[str, Any]:
         return {"connector_stats": {"num_errors": 0 if self._endpoints is None else self._endpoints.num_errors}}
@@ -514,30 +456,7 @@ class PipelineRunner:
         error: dict[str, Any] | None = None,
         checkpoints: list[dict[str, Any]] | None = None,
     ) -> None:
-        transition = RuntimeTransition(
-            deployment_id=self.deployment.deployment_id,
-            status=status,
-            desired=self._desired,
-            details=details,
-            error=error,
-            checkpoints=checkpoints,
-        )
-        for attempt in range(RECORD_ATTEMPTS):
-            try:
-                self._registry.record(transition)
-                break
-            except OperationalError as failure:
-                # Another process may hold the store's database for a moment.
-                if attempt == RECORD_ATTEMPTS - 1:
-                    raise
-                self.log.limited("store", "the store is busy (%s); trying again", failure.__class__.__name__)
-                time.sleep(0.05 * 2**attempt)
-        with self._condition:
-            changed = status is not self._status
-            self._status = status
-            self._condition.notify_all()
-        if changed:
-            self.log.info("now %s", status.value)
+        self._recorder.record(status, self._desired, details=details, error=error, checkpoints=checkpoints)
 
     def _require_storage(self) -> None:
         if not self._options.storage:
@@ -547,6 +466,10 @@ class PipelineRunner:
                 "Checkpoints and a graceful stop need storage, which is switched off for this pipeline ('storage': false). "
                 "Stop it with force, or switch storage on.",
             )
+
+    @property
+    def _job_group(self) -> str:
+        return str(self.deployment.deployment_id)
 
     def _terminating(self) -> Problem:
         return Problem(410, "Terminating", f"The pipeline {self.deployment.pipeline_name} is being stopped.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from uuid import uuid4
 
 import pyarrow as pa
@@ -77,6 +78,22 @@ def test_unknown_and_local_views_have_no_listeners(running: Pipeline) -> None:
     answer = running.post("egress/nowhere")
     assert (answer.status_code, answer.json()["error_code"]) == (404, "ConfigError.UnknownOutputStream")
     assert running.post("egress/large", format="avro").status_code == 400
+
+
+def test_updates_need_a_primary_key_and_metrics_count(make: Callable[..., Pipeline]) -> None:
+    pipeline = make("CREATE TABLE bag (x INT) WITH ('materialized' = 'true');")
+    pipeline.start()
+    body = '{"insert": {"x": 1}}\n{"update": {"x": 2}}'
+    answer = pipeline.post("ingress/bag", body, format="json")
+    assert (answer.status_code, answer.json()["details"]["num_errors"]) == (400, 1)
+    assert "primary key" in answer.json()["message"]
+    pipeline.insert("bag", {"x": 1})
+    assert pipeline.query("SELECT * FROM bag") == [{"x": 1}, {"x": 1}]
+    text = pipeline.get("metrics").text
+    assert "# TYPE records_processed_total counter" in text
+    assert 'records_processed_total{pipeline_name="tested"} 2' in text
+    assert "max_rss_bytes" in [metric["name"] for metric in pipeline.get("metrics", format="json").json()]
+    assert pipeline.get("metrics", format="xml").status_code == 400
 
 
 def test_query_formats(running: Pipeline) -> None:

@@ -6,9 +6,11 @@ from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter, BackgroundTasks, Request
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from pydantic import BaseModel
 
 from airflow_pipelines.host.deployment import Deployment
+from airflow_pipelines.host.metrics import exposition, measure
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.routers.common import HostFleet, Runner
 
@@ -89,6 +91,17 @@ def suspend(runner: Runner) -> str:
 def stats(runner: Runner, include_connector_errors: bool = False) -> dict[str, Any]:
     """The pipeline's and its connectors' counters."""
     return runner.stats(errors=include_connector_errors)
+
+
+@router.get("/deployments/{deployment_id}/metrics")
+def metrics(runner: Runner, format: str = "prometheus") -> Response:
+    """The counters for a monitoring system."""
+    measured = measure(runner.stats(), runner.deployment.pipeline_name)
+    if format == "json":
+        return JSONResponse([metric.to_wire() for metric in measured])
+    if format == "prometheus":
+        return PlainTextResponse(exposition(measured))
+    raise Problem(400, "InvalidParam", f"Unknown metrics format {format!r}; known formats: prometheus, json.")
 
 
 @router.get("/deployments/{deployment_id}/steps")

@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from airflow_pipelines.connectors.base import ConnectorError, UnknownOptionError
 from airflow_pipelines.connectors.http import parse_ingress
+from airflow_pipelines.host.inputs import NO_UPDATES, without_updates
 from airflow_pipelines.host.listeners import Listener, Listeners
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.routers.common import Runner, listenable, table_of
@@ -35,20 +36,21 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
     identity = json.dumps([format, sorted(options.items())]).encode()
     name = f"{relation.name}.api-ingress-{hashlib.blake2b(identity, digest_size=8).hexdigest()}"
     endpoint = live.endpoints.pushed(name, relation.name)
-    if parsed.num_errors:
-        errors = [ConnectorError("parse", error.message, error.index) for error in parsed.errors]
-        endpoint.figures.parse_errors.extend(errors, parsed.num_errors)
-    token: str | None = None
-    if parsed.changes is not None:
-        push = runner.push([parsed.changes], parsed.records, len(body), force=force, endpoint=endpoint)
-        token = await asyncio.wrap_future(push.accepted)
-    if parsed.num_errors:
-        details = {
-            "num_errors": parsed.num_errors,
-            "errors": [{"index": error.index, "message": error.message} for error in parsed.errors],
-        }
-        raise Problem(400, "ParseErrors", parsed.error_message(), details)
-    return {"token": token or runner.token(endpoint)}
+    errors = [ConnectorError("parse", error.message, error.index) for error in parsed.errors]
+    changes, dropped = parsed.changes, 0
+    if changes is not None and relation.primary_key is None:
+        changes, dropped = without_updates(changes)
+        errors += [ConnectorError("parse", NO_UPDATES)] * min(dropped, 1)
+    num_errors = parsed.num_errors + dropped
+    endpoint.figures.parse_errors.extend(errors, num_errors)
+    if changes is not None:
+        push = runner.push([changes], parsed.records - dropped, len(body), force=force, endpoint=endpoint)
+        await asyncio.wrap_future(push.accepted)
+    if num_errors:
+        listed = "\n".join(error.message for error in errors)
+        details = {"num_errors": num_errors, "errors": [{"index": error.index, "message": error.message} for error in errors]}
+        raise Problem(400, "ParseErrors", f"Errors parsing input data ({num_errors} errors):\n{listed}", details)
+    return {"token": runner.token(endpoint)}
 
 
 @router.post("/egress/{view}")

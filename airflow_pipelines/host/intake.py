@@ -1,0 +1,142 @@
+"""What requests bring to the runner's thread: rows for the next step, and tasks to run between two steps."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from airflow_pipelines.engine.changes import TableChanges
+from airflow_pipelines.host.inputs import STEP_RECORDS, InputEndpoint
+from airflow_pipelines.host.problems import Problem
+
+
+@dataclass(eq=False, slots=True)
+class Push:
+    """Rows that a request wants in. ``accepted`` is done when they count as received, ``committed`` when a step has them.
+
+    ``endpoint`` counts them; rows of ad-hoc statements belong to none.
+    """
+
+    endpoint: InputEndpoint | None
+    changes: list[TableChanges]
+    records: int
+    size_bytes: int
+    accepted: Future[None] = field(default_factory=Future)
+    committed: Future[int] = field(default_factory=Future)
+
+    def done(self, step: int) -> None:
+        """Tell whoever waits that ``step`` has the rows."""
+        # Whoever waited may have gone, and with them the future.
+        with suppress(InvalidStateError):
+            self.committed.set_result(step)
+
+    def fail(self, problem: Problem) -> None:
+        """Tell whoever waits that the rows did not get in."""
+        for future in (self.accepted, self.committed):
+            with suppress(InvalidStateError):
+                future.set_exception(problem)
+
+
+class Intake:
+    """The queues between requests, which may come from any thread, and the runner's thread.
+
+    ``condition`` is the runner's: it is notified of everything new. ``received(records, bytes)`` counts accepted rows.
+    """
+
+    def __init__(self, condition: threading.Condition, received: Callable[[int, int], None]) -> None:
+        self._condition = condition
+        self._received = received
+        self._accepted: deque[Push] = deque()
+        self._blocked: deque[Push] = deque()
+        self._tasks: deque[Callable[[], None]] = deque()
+        self._taken: list[Push] = []
+        self._open = False
+        self._closed: Problem | None = None
+
+    @property
+    def has_work(self) -> bool:
+        """Whether there are accepted rows or tasks."""
+        return bool(self._accepted or self._tasks)
+
+    def push(self, push: Push, *, force: bool) -> None:
+        """Queue rows. While the pipeline is paused they are not accepted, unless ``force``. Raises Problem after the end."""
+        with self._condition:
+            if self._closed is not None:
+                raise self._closed
+            if force or self._open:
+                self._accept(push)
+            else:
+                self._blocked.append(push)
+            self._condition.notify_all()
+
+    def submit(self, task: Callable[[], None]) -> Future[None]:
+        """Run ``task`` between two steps; its failure goes to whoever waits for the result. Raises Problem after the end."""
+        done: Future[None] = Future()
+
+        def run() -> None:
+            try:
+                task()
+            except Exception as error:  # noqa: BLE001  belongs to the request
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
+        with self._condition:
+            if self._closed is not None:
+                raise self._closed
+            self._tasks.append(run)
+            self._condition.notify_all()
+        return done
+
+    def set_open(self, accepting: bool) -> None:
+        """Accept rows that are not forced, or not: follows the pipeline's Running and Paused."""
+        with self._condition:
+            self._open = accepting
+            while accepting and self._blocked:
+                self._accept(self._blocked.popleft())
+
+    def take_tasks(self) -> list[Callable[[], None]]:
+        """The tasks to run now."""
+        with self._condition:
+            tasks = list(self._tasks)
+            self._tasks.clear()
+        return tasks
+
+    def take(self) -> list[Push]:
+        """The rows for one step: requests that wait at the same time share it."""
+        records = 0
+        with self._condition:
+            self._taken = []
+            while self._accepted and records <= STEP_RECORDS:
+                self._taken.append(self._accepted.popleft())
+                records += self._taken[-1].records
+            return self._taken
+
+    def close(self, problem: Problem) -> None:
+        """Take nothing more; whoever waits gets ``problem``, as does whoever has rows in a step that failed."""
+        with self._condition:
+            self._closed = problem
+            waiting = [*self._taken, *self._accepted, *self._blocked]
+            tasks = list(self._tasks)
+            self._accepted.clear()
+            self._blocked.clear()
+            self._tasks.clear()
+        for push in waiting:
+            push.fail(problem)
+        for task in tasks:
+            # A task finds out by itself that the pipeline has ended.
+            task()
+
+    def _accept(self, push: Push) -> None:
+        if not push.accepted.set_running_or_notify_cancel():
+            # Whoever sent it has gone.
+            return
+        self._received(push.records, push.size_bytes)
+        if push.endpoint is not None:
+            push.endpoint.received(push.records, push.size_bytes)
+        self._accepted.append(push)
+        push.accepted.set_result(None)
