@@ -38,7 +38,11 @@ def open_database(database_url: str) -> Engine:
         except OSError as error:
             raise DatabaseError(f"The store folder {folder} cannot be created: {error.strerror or error}") from error
     engine = create_engine(
-        url, pool_size=20, max_overflow=60, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000, "check_same_thread": False}, hide_parameters=True
+        url,
+        pool_size=20,
+        max_overflow=60,
+        connect_args={"timeout": BUSY_TIMEOUT_MS / 1000, "check_same_thread": False},
+        hide_parameters=True,
     )
     event.listen(engine, "connect", _configure_sqlite)
     return engine

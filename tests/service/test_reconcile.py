@@ -112,7 +112,7 @@ def test_a_silent_host_on_another_machine_is_lost(control: Control, tmp_path: Pa
     put(control, given.running())
     record = wait_stopped(control)
     assert record.deployment_error is not None
-    assert "no heartbeat for 60 s" in record.deployment_error["message"]
+    assert "it sent no heartbeat for" in record.deployment_error["message"]
 
 
 def test_a_host_on_another_machine_that_beats_is_fine(control: Control, tmp_path: Path) -> None:
