@@ -136,7 +136,8 @@ class PipelineRunner:
     def serving(self) -> LivePipeline:
         """The running pipeline. Raises Problem 503 or 410 when it is in another phase."""
         status = self.status
-        if self._ended or self._stopping or status is RuntimeStatus.STOPPED:
+        ended = self._ended and status is not RuntimeStatus.SUSPENDED
+        if ended or self._stopping or status is RuntimeStatus.STOPPED:
             raise self._terminating()
         if status in (RuntimeStatus.RUNNING, RuntimeStatus.PAUSED) and self._live is not None:
             return self._live
@@ -227,9 +228,9 @@ class PipelineRunner:
     def _run(self) -> None:
         final: RuntimeStatus | None = None
         problem: Problem | None = None
-        # So that a step in progress can be cancelled when the pipeline is taken down.
-        self._sessions.small.sparkContext.setJobGroup(self._job_group, f"pipeline {self.deployment.pipeline_name}")
         try:
+            # So that a step in progress can be cancelled when the pipeline is taken down.
+            self._sessions.small.sparkContext.setJobGroup(self._job_group, f"pipeline {self.deployment.pipeline_name}")
             self.log.info("starting incarnation %s", self.deployment.deployment_id)
             self._record(RuntimeStatus.INITIALIZING)
             self._serve(self._open())

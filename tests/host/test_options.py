@@ -1,0 +1,42 @@
+"""Reading runtime configurations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_pipelines.engine.sync import SyncError
+from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
+
+
+@pytest.mark.parametrize(
+    ("config", "storage", "model", "interval"),
+    [
+        ({}, True, FaultTolerance.NONE, None),
+        ({"storage": False}, False, FaultTolerance.NONE, None),
+        ({"storage": {}, "fault_tolerance": {"model": "none", "checkpoint_interval_secs": 5}}, True, FaultTolerance.NONE, None),
+        ({"fault_tolerance": {"model": "at_least_once"}}, True, FaultTolerance.AT_LEAST_ONCE, 60.0),
+        ({"fault_tolerance": "latest_checkpoint"}, True, FaultTolerance.AT_LEAST_ONCE, 60.0),
+        ({"fault_tolerance": {"model": "exactly_once", "checkpoint_interval_secs": 0}}, True, FaultTolerance.EXACTLY_ONCE, 1.0),
+        ({"fault_tolerance": {"model": "exactly_once", "checkpoint_interval_secs": None}}, True, FaultTolerance.EXACTLY_ONCE, None),
+        (
+            {"fault_tolerance": {"model": "at_least_once", "checkpoint_interval_secs": 9999}},
+            True,
+            FaultTolerance.AT_LEAST_ONCE,
+            3600.0,
+        ),
+    ],
+)
+def test_models_and_intervals(config: dict[str, Any], storage: bool, model: FaultTolerance, interval: float | None) -> None:
+    options = RuntimeOptions.from_wire(config)
+    assert (options.storage, options.fault_tolerance, options.checkpoint_interval_s) == (storage, model, interval)
+
+
+def test_sync_is_found_in_the_backend() -> None:
+    config = {"storage": {"backend": {"name": "file", "config": {"sync": {"bucket": "b/p", "push_interval": 5}}}}}
+    options = RuntimeOptions.from_wire(config)
+    assert options.sync is not None
+    assert (options.sync.bucket, options.sync.push_interval_s) == ("b/p", 5.0)
+    with pytest.raises(SyncError):
+        RuntimeOptions.from_wire({"storage": {"backend": {"config": {"sync": {"provider": "AWS"}}}}})
