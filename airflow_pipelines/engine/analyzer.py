@@ -16,6 +16,9 @@ from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
 from airflow_pipelines.sql.plan.nodes import ColumnTypes
 
 _EXPRESSION_ID = re.compile(r"#(\d+)L?")
+_RENAMED = re.compile(r"([^\s,\[\]()#]+)#(\d+)L? AS \1#(\d+)L?")
+"""A column passed on under its own name with a new number, which UNION ALL may or may not have Spark do."""
+_COMMON = re.compile(r"_common_expr_\d+")
 
 
 class SparkAnalyzer:
@@ -52,5 +55,16 @@ class SparkAnalyzer:
     def _optimised(self, query: str) -> str:
         # The plan is not part of PySpark's interface; its text is all that is needed of it.
         plan = self.session.sql(query)._jdf.queryExecution().optimizedPlan().toString()
+        plan = _COMMON.sub("_common_expr", plan)
+        # Some aliases keep the number, and a number stands for one column, so that the chains below end.
+        same = {new: old for _, old, new in _RENAMED.findall(plan) if int(old) < int(new)}
+        plan = _RENAMED.sub(r"\1#\2", plan)
         numbers: dict[str, int] = {}
-        return _EXPRESSION_ID.sub(lambda found: f"#{numbers.setdefault(found[1], len(numbers))}", plan)
+
+        def number(found: re.Match[str]) -> str:
+            known = found[1]
+            while known in same:
+                known = same[known]
+            return f"#{numbers.setdefault(known, len(numbers))}"
+
+        return _EXPRESSION_ID.sub(number, plan)
