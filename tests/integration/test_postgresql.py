@@ -38,10 +38,9 @@ create materialized view takings as select shop, sum(amount) as total from sales
 def database_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A throw-away server on loopback."""
     found = sorted(str(path) for path in Path("/usr/lib/postgresql").glob("*/bin"))
-    if not found and (initdb := shutil.which("initdb")):
+    initdb = shutil.which("initdb")
+    if not found and initdb:
         found = [str(Path(initdb).parent)]
-        str(Path(path).parent) for path in [shutil.which("initdb")] if path
-    ]
     if not found:
         pytest.skip("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
     folder = tmp_path_factory.mktemp("postgresql")
