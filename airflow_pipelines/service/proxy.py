@@ -48,7 +48,7 @@ class Proxy:
             raise await self._lost(name, error) from error
         finally:
             await upstream.aclose()
-        return Response(content, upstream.status_code, media_type=upstream.headers.get("content-type"))
+        return Response(content, upstream.status_code, headers=_content_type(upstream))
 
     async def stream(self, request: Request, name: str, *tail: str, ndjson: bool = False, endless: bool = False) -> Response:
         """Pass a call on and its answer back as it comes.
@@ -64,9 +64,9 @@ class Proxy:
                 raise await self._lost(name, error) from error
             finally:
                 await upstream.aclose()
-            return Response(content, upstream.status_code, media_type=upstream.headers.get("content-type"))
+            return Response(content, upstream.status_code, headers=_content_type(upstream))
         chunks = self._chunks(target, upstream, ndjson=ndjson, endless=endless)
-        return StreamingResponse(chunks, upstream.status_code, media_type=upstream.headers.get("content-type"))
+        return StreamingResponse(chunks, upstream.status_code, headers=_content_type(upstream))
 
     async def _chunks(self, target: Target, upstream: httpx.Response, *, ndjson: bool, endless: bool) -> AsyncIterator[bytes]:
         source = upstream.aiter_bytes()
@@ -131,3 +131,9 @@ class Proxy:
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
             client = self._clients[loop] = httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=False)
         return client
+
+
+def _content_type(upstream: httpx.Response) -> dict[str, str]:
+    """The answer's content type. Clients compare it with ``text/plain``, to which Starlette would add a charset by itself."""
+    kind = upstream.headers.get("content-type")
+    return {} if kind is None else {"content-type": kind.removesuffix("; charset=utf-8")}
