@@ -112,10 +112,13 @@ class Hosts:
         host = None if host_id is None else self.registry.get(host_id)
         return [] if host is None else processes.last_lines(Path(host.log_path), count)
 
-    def _starting(self, host: HostRecord) -> Health:
+    def age_s(self, host: HostRecord) -> float:
+        """Seconds since the host was submitted."""
         submitted = host.submitted_at if host.submitted_at.tzinfo else host.submitted_at.replace(tzinfo=UTC)
-        age = (datetime.now(UTC) - submitted).total_seconds()
-        if host.pid is None and host.machine is None and age > UNSTARTED_LIMIT_S:
+        return (datetime.now(UTC) - submitted).total_seconds()
+
+    def _starting(self, host: HostRecord) -> Health:
+        if host.pid is None and host.machine is None and self.age_s(host) > UNSTARTED_LIMIT_S:
             return Health(HostState.LOST, "its process was never started")
         return Health(HostState.STARTING)
 

@@ -14,6 +14,8 @@ from airflow_pipelines.settings import Settings
 
 KIND = "shared"
 LEASE = "start the shared host"
+START_LIMIT_S = 300.0
+"""A host that is not up after this long hangs; it is ended, and whoever waits for it is told."""
 
 
 class SharedDeployer:
@@ -80,15 +82,18 @@ class SharedDeployer:
             health = self._hosts.health(host)
             if health.state is HostState.UP:
                 return host, False
+            reason = health.reason
             if health.state is HostState.STARTING:
-                starting = True
-                continue
+                if self._hosts.age_s(host) <= START_LIMIT_S:
+                    starting = True
+                    continue
+                reason = f"it was not up after {START_LIMIT_S:g} s"
             # Killed too, if it merely hangs: it must not go on with what others will take over.
             self._hosts.end(host)
             if host.heartbeat is None and host.machine is not None:
                 lines = "\n".join(self._hosts.last_lines(host.host_id))
                 failure = SubmitError(
-                    f"The shared host ended while it was starting ({health.reason}). The last lines of its log:\n{lines}"
+                    f"The shared host ended while it was starting ({reason}). The last lines of its log:\n{lines}"
                 )
         if failure is not None and not starting:
             raise failure
