@@ -219,6 +219,7 @@ def stored_request_body(context: Context, operator: ApprovalOperator) -> str | N
     with the message itself. These modules are Airflow's own and may change: without them the check is left out.
     """
     try:
+        from airflow.sdk.api.datamodels._generated import HITLUser
         from airflow.sdk.execution_time.comms import CreateHITLDetailPayload
         from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
     except ImportError:
@@ -232,7 +233,7 @@ def stored_request_body(context: Context, operator: ApprovalOperator) -> str | N
             defaults=operator.defaults,
             multiple=operator.multiple,
             params=operator.serialized_params,
-            assigned_users=[],
+            assigned_users=[HITLUser(id=user["id"], name=user["name"]) for user in operator.assigned_users or ()],
         )
     )
     return cast("str | None", getattr(reply, "body", None))

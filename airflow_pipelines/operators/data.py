@@ -46,7 +46,8 @@ class IngestOperator(PipelineOperator):
 
     def act(self, context: Context) -> dict[str, Any]:
         """Push them, in requests of a bounded size."""
-        rows = _records(self.rows)
+        # A template gives text, an XComArg the object.
+        rows = _records(json.loads(self.rows) if isinstance(self.rows, str) else self.rows)
         if not rows:
             raise AirflowFailException(f"There are no rows to push into {self.table!r}")
         params = {"format": "json", "array": True, "update_format": self.update_format}

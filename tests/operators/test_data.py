@@ -62,6 +62,12 @@ def test_a_data_frame_is_rows_too(ingested: Any) -> None:
     assert json.loads(body) == [{"a": 1, "b": 1.5, "at": "2025-01-02 00:00:00"}, {"a": 2, "b": None, "at": None}]
 
 
+def test_rows_may_come_out_of_a_template(ingested: Any) -> None:
+    assert IngestOperator(**INTO, rows='[{"a": 1}, {"a": 2}]').execute({})["rows"] == 2
+    with pytest.raises(AirflowFailException, match="Expecting value"):
+        IngestOperator(**INTO, rows="not JSON").execute({})
+
+
 def test_many_rows_go_in_requests_of_a_bounded_size(ingested: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data, "ROWS_PER_REQUEST", 2)
     result = IngestOperator(**INTO, rows=[{"a": a} for a in range(5)]).execute({})
