@@ -1,3 +1,9 @@
 """Shared fixtures: one SparkSession, one warm host and one service for the whole test session."""
 
-pytest_plugins = ["tests.fixtures.airflow", "tests.fixtures.spark", "tests.fixtures.host", "tests.fixtures.service", "tests.fixtures.sdk"]
+pytest_plugins = [
+    "tests.fixtures.airflow",
+    "tests.fixtures.spark",
+    "tests.fixtures.host",
+    "tests.fixtures.service",
+    "tests.fixtures.sdk",
+]
