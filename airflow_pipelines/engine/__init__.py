@@ -1,1 +1,1 @@
-"""TODO-room-doc engine."""
+"""From plans to contents: circuits on Spark sessions, their steps, traces, checkpoints and journal."""

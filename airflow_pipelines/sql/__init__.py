@@ -1,1 +1,1 @@
-"""TODO-room-doc sql."""
+"""From a program's text to relations, connectors, plans and fingerprints. Knows no Spark."""
