@@ -128,3 +128,12 @@ def test_types_that_cannot_be_grouped_simply(sessions: SparkSessions) -> None:
 def test_an_unknown_strategy_is_refused(grades: Running) -> None:
     with pytest.raises(ValueError, match="auto, incremental, full"):
         Circuit(grades.compiled, grades.sessions, grades.store, "fast")
+
+
+def test_a_total_of_non_linear_aggregates_starts_over_nothing(sessions: SparkSessions) -> None:
+    running = Running(
+        "create table t (a int, o boolean); create view v as select max(a) as m, count(*) filter (where o) as n from t;", sessions
+    )
+    assert emitted(running.step(), "v") == [(None, 0, 1)]
+    assert emitted(running.insert("t", (3, True), (5, None)), "v") == [(5, 1, 1), (None, 0, -1)]
+    assert emitted(running.delete("t", (5, None)), "v") == [(3, 1, 1), (5, 1, -1)]

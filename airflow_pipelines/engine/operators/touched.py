@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
@@ -65,7 +66,8 @@ def _fresh(node: Aggregate, contents: str | None, touched: str | None, insert_on
     condition = f" WHERE {node.having}" if node.having else ""
     inputs = [item.name for item in node.input.items]
     if contents is None:
-        contents = f"SELECT {''.join(f'NULL AS {name}, ' for name in inputs)}CAST(1 AS BIGINT) AS {WEIGHT} WHERE FALSE"
+        nothing = "".join(f"CAST(NULL AS {kind}) AS {name}, " for name, kind in zip(inputs, node.input_types, strict=True))
+        contents = f"SELECT {nothing}CAST(1 AS BIGINT) AS {WEIGHT} WHERE FALSE"
     rows = f"SELECT {', '.join([*(f'{key.text} AS {key.name}' for key in node.keys), *inputs, WEIGHT])} FROM ({contents})"
     if touched is not None:
         rows = f"SELECT {hint}s.* FROM ({rows}) AS s LEFT SEMI JOIN ({touched}) AS t ON {_match(node)}"
@@ -81,7 +83,7 @@ def _fresh(node: Aggregate, contents: str | None, touched: str | None, insert_on
 
 
 def _with_keys(node: Aggregate, keys: tuple[Item, ...]) -> Aggregate:
-    return Aggregate(node.input, keys, node.key_types, node.calls, node.accumulators, node.items, node.having)
+    return replace(node, keys=keys)
 
 
 def _output(stage: Stage, batch: Batch, context: Context) -> Batch:

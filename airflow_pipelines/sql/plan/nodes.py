@@ -112,6 +112,8 @@ class Aggregate:
     accumulators: tuple[Accumulator, ...]
     items: tuple[Item, ...]
     having: str | None = None
+    input_types: tuple[str, ...] = ()
+    """Types of ``input``'s columns."""
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -260,7 +260,7 @@ class _Planner:
         condition = _text(having, named) if having is not None else None
         inner_calls = [_substituted(call, below) for call in calls]
         forms = [linear_form(call) for call in inner_calls]
-        self._require_comparable(block)
+        input_types = self._input_types(block)
         arguments = [text for form in forms if form is not None for text in form.arguments if text != "*"]
         types = self._probe(block, [item.text for item in key_items], inner_calls, arguments)
         accumulators = Accumulators()
@@ -272,12 +272,14 @@ class _Planner:
                 value = accumulators.value(form, tuple(types.get(text, "") for text in form.arguments), result)
             finished.append(Call(f"__r{at}", call.sql(dialect=DIALECT), result, value))
         key_types = tuple(types[f"k{at}"] for at in range(len(keys)))
-        return Aggregate(block, key_items, key_types, tuple(finished), tuple(accumulators.found), items, condition)
+        return Aggregate(block, key_items, key_types, tuple(finished), tuple(accumulators.found), items, condition, input_types)
 
-    def _require_comparable(self, block: Select) -> None:
-        """The contents of an aggregate's input are consolidated by grouping, which some types do not allow."""
-        if block.items and any("variant" in kind for _, kind in self._types(plain_linear(block))):
+    def _input_types(self, block: Select) -> tuple[str, ...]:
+        """Types of an aggregate's input; it is consolidated by grouping, which some types do not allow."""
+        types = tuple(kind for _, kind in self._types(plain_linear(block))) if block.items else ()
+        if any("variant" in kind for kind in types):
             raise NotIncremental("aggregates over VARIANT have no incremental rule yet")
+        return types
 
     def _probe(self, block: Select, keys: list[str], calls: list[exp.Expr], arguments: list[str]) -> dict[str, str]:
         """Types of keys (``k0`` ...), calls (``r0`` ...) and arguments (by text), as Spark sees them."""
