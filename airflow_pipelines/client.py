@@ -32,7 +32,13 @@ _USER_AGENT = "airflow-pipelines-sdk/v1"
 
 
 def path_of(*parts: str) -> str:
-    """The path ``/v0/<part>/...`` with every part percent-encoded, so that no name can leave its place."""
+    """The path ``/v0/<part>/...`` with every part percent-encoded, so that no name can leave its place.
+
+    Raises ValueError for a part that is empty or made of dots, since such a path would name something else.
+    """
+    for part in parts:
+        if part in ("", ".", ".."):
+            raise ValueError(f"{part!r} is not the name of anything")
     return "/v0/" + "/".join(quote(part, safe="") for part in parts)
 
 

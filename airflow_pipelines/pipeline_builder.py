@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from airflow_pipelines.client import PipelineClient
@@ -9,6 +10,9 @@ from airflow_pipelines.enums import CompilationProfile, PipelineStatus
 from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError
 from airflow_pipelines.pipeline import Pipeline
 from airflow_pipelines.runtime_config import RuntimeConfig
+
+_POSSIBLE_NAME = re.compile(r"[A-Za-z0-9_-]+")
+"""No pipeline has another name. Such a name is not put into a path, where it would mean something else."""
 
 
 class PipelineBuilder:
@@ -90,6 +94,9 @@ class PipelineBuilder:
             PipelineAPIError: when the service refuses, such as for an invalid name.
             PipelineTimeoutError: when stopping, clearing or compiling takes too long.
         """
+        if not self._is_possible():
+            # The service refuses it, with the contract's code and what a name may look like.
+            return self._made(self.client.post("/v0/pipelines", json=self._body()), wait, timeout_s)
         existing = self._existing()
         if existing is not None:
             existing.stop(force=True, timeout_s=timeout_s)
@@ -100,7 +107,12 @@ class PipelineBuilder:
         descriptor = self.client.put(probe._path(), json=self._body())
         return self._made(descriptor, wait, timeout_s)
 
+    def _is_possible(self) -> bool:
+        return _POSSIBLE_NAME.fullmatch(self.name or "") is not None
+
     def _existing(self) -> Pipeline | None:
+        if not self._is_possible():
+            return None
         try:
             pipeline = Pipeline.get(self.name, self.client)
         except PipelineAPIError as error:

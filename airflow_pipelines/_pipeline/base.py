@@ -129,7 +129,9 @@ class PipelineBase:
         descriptor = self._read(PipelineFieldSelector.STATUS, idempotent=False)
         self._raise_if_failed(descriptor, "CONTINUE")
         if is_down(descriptor):
-            raise PipelineFailedError(f"pipeline {self.name!r} was stopped while waiting for {awaited}")
+            raise PipelineFailedError(
+                f"pipeline {self.name!r} is stopped, or was stopped while waiting for {awaited}: start it first"
+            )
         return describe_status(descriptor)
 
     def _wait_for_compilation(self, program_version: int, timeout_s: float | None = None) -> None:

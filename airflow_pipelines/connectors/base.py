@@ -77,7 +77,14 @@ class ConnectorFailure(Exception):
 
 
 class UnknownOptionError(ValueError):
-    """A connector declaration names a transport, format or option that does not exist; the message lists the known ones."""
+    """A connector declaration names a transport, format or option that does not exist; the message lists the known ones.
+
+    ``word`` is what was written wrongly, so that whoever has the declaration's text can point at it; None: all of it.
+    """
+
+    def __init__(self, message: str, word: str | None = None) -> None:
+        super().__init__(message)
+        self.word = word
 
 
 class InvalidOptionError(UnknownOptionError):

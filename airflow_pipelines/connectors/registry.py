@@ -128,7 +128,7 @@ def validate(connector: Connector, schema: RelationSchema) -> None:
         formats = ", ".join(transport.formats)
         raise InvalidOptionError(f"{where}: transport {connector.transport!r} needs a format; known formats: {formats}")
     if connector.format not in transport.formats:
-        raise UnknownOptionError(f"{where}: {_unknown('format', connector.format, transport.formats)}")
+        raise UnknownOptionError(f"{where}: {_unknown('format', connector.format, transport.formats)}", connector.format)
     if connector.direction is ConnectorDirection.INPUT:
         input_parser(schema, connector.format, connector.format_config, where)
     else:
@@ -148,7 +148,7 @@ def common_options(connector: Connector) -> InputOptions | OutputOptions:
         options = _options(OutputOptions, connector.options, "", where)
     for name, instead in _UNSUPPORTED.items():
         if getattr(options, name, None) not in (None, False):
-            raise InvalidOptionError(f"{where}: option {name!r} is not supported; {instead}")
+            raise InvalidOptionError(f"{where}: option {name!r} is not supported; {instead}", name)
     return options
 
 
@@ -204,12 +204,14 @@ def _transport(connector: Connector, where: str) -> _Transport:
     usable = [name for name, transport in _TRANSPORTS.items() if transport.direction is connector.direction]
     transport = _TRANSPORTS.get(connector.transport)
     if transport is None:
-        raise UnknownOptionError(f"{where}: {_unknown('transport', connector.transport, usable)}")
+        raise UnknownOptionError(f"{where}: {_unknown('transport', connector.transport, usable)}", connector.transport)
     if transport.direction is not connector.direction:
         goes, is_on = ("an output", "a table") if connector.direction is ConnectorDirection.INPUT else ("an input", "a view")
         known = ", ".join(usable)
         raise InvalidOptionError(
-            f"{where}: transport {connector.transport!r} is {goes}, but the connector is on {is_on}; known transports here: {known}"
+            f"{where}: transport {connector.transport!r} is {goes}, but the connector is on {is_on}; "
+            f"known transports here: {known}",
+            connector.transport,
         )
     return transport
 
@@ -223,13 +225,14 @@ def _options(model: type[Options], config: Mapping[str, Any], of: str, where: st
         place = ".".join(str(part) for part in problem["loc"] if not isinstance(part, int)) or "value"
         suffix = f" of {of}" if of else ""
         if problem["type"] == "extra_forbidden":
-            raise UnknownOptionError(f"{where}: {_unknown('option', place, model.model_fields, suffix)}") from None
+            raise UnknownOptionError(f"{where}: {_unknown('option', place, model.model_fields, suffix)}", place) from None
         if problem["type"] == "missing":
             raise InvalidOptionError(f"{where}: option {place!r}{suffix} is missing") from None
         if place in _UNSUPPORTED:
-            raise InvalidOptionError(f"{where}: option {place!r}{suffix} is not supported; {_UNSUPPORTED[place]}") from None
+            message = f"{where}: option {place!r}{suffix} is not supported; {_UNSUPPORTED[place]}"
+            raise InvalidOptionError(message, place) from None
         # The value is left out: it may hold a password.
-        raise InvalidOptionError(f"{where}: option {place!r}{suffix}: {problem['msg']}") from None
+        raise InvalidOptionError(f"{where}: option {place!r}{suffix}: {problem['msg']}", place) from None
 
 
 def _unknown(what: str, name: str, known: Iterable[str], of: str = "") -> str:

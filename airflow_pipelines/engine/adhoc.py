@@ -8,16 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
+from airflow_pipelines.engine.analysis import refusal
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.sessions import LARGE_CONF, SMALL_CONF, sibling
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.sql.adhoc import AdhocKind, AdhocStatement, parse_adhoc
+from airflow_pipelines.sql.errors import COMPILATION_ERROR, ProgramErrors
 from airflow_pipelines.sql.identifiers import display, quote
 from airflow_pipelines.sql.program import Table, ViewKind
+from airflow_pipelines.sql.source import Source
 
 
 class AdhocError(ValueError):
@@ -44,7 +48,7 @@ def run_adhoc(circuit: Circuit, text: str) -> AdhocResult:
     The query, if any, is analyzed but not run. INSERT and DELETE are evaluated, but it is the caller who gives their changes to a
     step.
 
-    :raises ProgramErrors: when the request does not parse or has a statement that is not allowed
+    :raises ProgramErrors: when the request does not parse, has a statement that is not allowed, or its query does not resolve
     :raises AdhocError: for an unknown or non-materialized relation, or rows that do not fit their table
     :raises pyspark.errors.PySparkException: when Spark refuses a statement or an expression fails
     """
@@ -56,13 +60,22 @@ def run_adhoc(circuit: Circuit, text: str) -> AdhocResult:
         _check_reads(circuit, statement)
         if statement.kind is AdhocKind.SELECT:
             with _session(circuit, snapshot, statement.reads) as session:
-                frame = session.sql(statement.sql)
+                frame = _analyzed(session, statement, text)
         elif statement.kind is AdhocKind.INSERT:
             changes.append(_insert(circuit, snapshot, statement))
         else:
             changes.append(_delete(circuit, snapshot, statement))
     count = sum(change.rows.num_rows for change in changes)
     return AdhocResult(frame, tuple(change for change in changes if change.rows.num_rows), count, snapshot)
+
+
+def _analyzed(session: SparkSession, statement: AdhocStatement, text: str) -> DataFrame:
+    try:
+        return session.sql(statement.sql)
+    except (AnalysisException, ParseException) as error:
+        refused, source = refusal(error, statement.sql), Source(text)
+        span = source.span(statement.offset + refused.start, statement.offset + refused.end)
+        raise ProgramErrors([source.message(span, COMPILATION_ERROR, refused.message)]) from error
 
 
 def _check_reads(circuit: Circuit, statement: AdhocStatement) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -26,7 +27,9 @@ from airflow_pipelines.sql.safety import unsafe_part, unsteady_parts
 from airflow_pipelines.sql.source import Source
 
 ConnectorCheck = Callable[[Connector, RelationSchema], None]
-"""Raises ValueError when a connector's declaration is wrong, with a message for the user."""
+"""Raises ValueError when a connector's declaration is wrong, with a message for the user that names the connector.
+
+Where the error has an attribute ``word``, that is the string of the declaration that is wrong."""
 
 
 @dataclass(frozen=True)
@@ -116,9 +119,21 @@ def _connector_messages(
             try:
                 check(connector, schema)
             except ValueError as failure:
-                text = f"Connector {connector.name!r} of {display(connector.relation)}: {failure}"
-                messages.append(_message(source, connector.span, text))
+                text = str(failure)
+                span = _place_of(source, connector.span, getattr(failure, "word", None))
+                messages.append(_message(source, span, text[:1].upper() + text[1:]))
     return messages
+
+
+def _place_of(source: Source, span: Span | None, word: str | None) -> Span | None:
+    """The place of a JSON string within a declaration; the whole declaration when it is not there, or more than once."""
+    if span is None or word is None:
+        return span
+    written, declaration = json.dumps(word, ensure_ascii=False), source.slice(span)
+    if declaration.count(written) != 1:
+        return span
+    start = source.offset(span.start_line, span.start_column) + declaration.index(written)
+    return source.span(start, start + len(written))
 
 
 def _message(source: Source, span: Span | None, message: str) -> ProgramMessage:

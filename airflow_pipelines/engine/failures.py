@@ -9,7 +9,22 @@ from pyspark.errors import PySparkException
 from airflow_pipelines.engine.errors import StepError
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ([^\n]*)")
+_END = re.compile(r"\s*SQLSTATE: |;? line \d+ pos \d+|\n\s*['+:]|\n\n== SQL|\n== SQL|\n\s*JVM stacktrace")
+_HELP = re.compile(r"\s*Please, refer to '[^']*' for a fix\.|\s*If necessary,? set \"spark\.[^\"]*\" to \"[^\"]*\"[^.]*\.")
+"""Advice that nobody can follow here: the settings of the application are not the user's."""
+_SEARCH_PATH = re.compile(r"Cannot resolve routine (`[^ ]*`) on search path .*", re.DOTALL)
 _FRAGMENT = re.compile(r"^== SQL.*?==\n(.*?)\n\s*\^", re.DOTALL | re.MULTILINE)
+
+
+def spark_cause(error: Exception) -> str:
+    """What Spark says, in one sentence: without its condition, its stack, its plan and advice about its own settings."""
+    return _sentence(re.sub(r"^\s*\[[A-Z0-9_.]+\]\s*", "", str(error).strip()))
+
+
+def spark_complaint(error: Exception) -> str:
+    """:func:`spark_cause`, with the piece of SQL that it is about when Spark tells."""
+    cause, fragment = spark_cause(error), failing_fragment(error)
+    return f"{cause} in {fragment}" if fragment else cause
 
 
 def step_error(view: str, error: Exception) -> StepError:
@@ -19,16 +34,24 @@ def step_error(view: str, error: Exception) -> StepError:
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     if found is not None and (condition is None or condition not in text):
         condition = found[1]
-    message = found[2] if found is not None else (text.strip().splitlines() or [type(error).__name__])[0]
-    return StepError(view, condition or type(error).__name__, message, _fragment(error, text))
+    message = _sentence(found[2]) if found is not None else (text.strip().splitlines() or [type(error).__name__])[0]
+    return StepError(view, condition or type(error).__name__, message, failing_fragment(error))
 
 
-def _fragment(error: Exception, text: str) -> str | None:
+def failing_fragment(error: Exception) -> str | None:
     """The piece of SQL that failed, when Spark tells."""
     if isinstance(error, PySparkException):
         for context in error.getQueryContext() or []:
             fragment = str(context.fragment()) if context.contextType().name == "SQL" else ""
             if fragment:
                 return fragment
-    found = _FRAGMENT.search(text)
+    found = _FRAGMENT.search(str(error))
     return found[1].strip() if found else None
+
+
+def _sentence(text: str) -> str:
+    end = _END.search(text)
+    if end is not None:
+        text = text[: end.start()]
+    text = _HELP.sub("", " ".join(text.split()))
+    return _SEARCH_PATH.sub(r"Function \1 does not exist", text)

@@ -46,4 +46,10 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut
         place = ".".join(str(part) for part in first["loc"])
         return JSONResponse(Problem(400, "InvalidParam", f"{place}: {first['msg']}").body(), 400)
 
+    @app.exception_handler(Exception)
+    async def unexpected(_: Request, failure: Exception) -> JSONResponse:
+        # The whole of it goes to the host's log; a stack of Java frames is no answer.
+        text = (str(failure).strip().splitlines() or [""])[0]
+        return JSONResponse(Problem(500, "InternalError", f"The host failed ({type(failure).__name__}: {text}).").body(), 500)
+
     return app

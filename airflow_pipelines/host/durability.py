@@ -186,7 +186,7 @@ class Durability:
         return info
 
     def save_recovery_point(self, contents: CheckpointContents) -> None:
-        """Write the unlisted recovery point in place of the journal. Only where the journal is kept."""
+        """Write the unlisted recovery point in place of the journal. Needs storage; :meth:`journals` may be False."""
         self._rebase(self.checkpoints.save_recovery_point(contents))
 
     def collect_garbage(self) -> None:

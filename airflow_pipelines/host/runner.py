@@ -10,6 +10,7 @@ from typing import Any
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.compiler import CompiledProgram
+from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.host.bootstrap import BootstrapPlan, describe, plan_bootstrap
 from airflow_pipelines.host.checkpointing import CheckpointRequests, CheckpointSync
@@ -244,7 +245,11 @@ class PipelineRunner:
                 problem = as_problem(failure)
                 final = RuntimeStatus.STOPPED
                 unexpected = problem is not failure and problem.error_code == "RuntimeError.WorkerPanic"
-                self.log.failure("%s: %s", problem.error_code, problem.message, cause=failure if unexpected else None)
+                # What a step fails on is in the message; its stack would only push that out of a log's last lines.
+                known = isinstance(failure, StepError) or not unexpected
+                self.log.failure("%s: %s", problem.error_code, problem.message, cause=None if known else failure)
+                if isinstance(failure, StepError):
+                    self._keep_last_step()
         try:
             self._close(problem)
             if final is not None:
@@ -409,6 +414,18 @@ class PipelineRunner:
             self._last_checkpoint = time.monotonic()
         if self._sync is not None:
             self._sync.push_if_due()
+
+    def _keep_last_step(self) -> None:
+        """Save the steps before a failed one, so that a corrected program or row goes on from there, not from a checkpoint."""
+        live = self._live
+        if live is None or self.status not in (RuntimeStatus.RUNNING, RuntimeStatus.PAUSED):
+            return
+        if not self._options.storage or live.durability.journals:
+            return
+        try:
+            live.save_recovery_point()
+        except Exception as error:  # noqa: BLE001  the failed step is what ends the incarnation; this must not hide it
+            self.log.failure("the steps since the last checkpoint could not be saved: %s", error, cause=error)
 
     def _close(self, problem: Problem | None) -> None:
         """Let go of everything: connectors, waiting requests, the storage folder."""

@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from airflow_pipelines.sql.cursor import Cursor, StatementError
-from airflow_pipelines.sql.dialect import SyntaxFailure, parse_tokens
+from airflow_pipelines.sql.dialect import QUERY_STARTS, SyntaxFailure, parse_tokens
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, NOT_SUPPORTED, SYNTAX_ERROR, ProgramErrors
 from airflow_pipelines.sql.references import references
 from airflow_pipelines.sql.safety import unsafe_part
@@ -87,6 +87,8 @@ def _read(cursor: Cursor) -> AdhocStatement:
     if word in _CHANGES:
         message = f"{word.upper()} is not allowed in an ad-hoc request: only SELECT, INSERT and DELETE are"
         raise cursor.failure(message, COMPILATION_ERROR)
+    if word not in QUERY_STARTS:
+        raise cursor.failure("Expected SELECT, INSERT or DELETE")
     tree = _parse(cursor, cursor.tokens)
     if not isinstance(tree, (exp.Query, exp.Values)):
         raise cursor.failure("Expected SELECT, INSERT or DELETE")
@@ -107,7 +109,7 @@ def _read_insert(cursor: Cursor) -> AdhocStatement:
     if cursor.at("(") and cursor.peek(1) not in {"select", "with", "values", "from", "table", "("}:
         columns = _read_columns(cursor)
     tokens = cursor.tokens[cursor.index :]
-    if not tokens:
+    if not tokens or cursor.peek() not in QUERY_STARTS:
         raise cursor.failure("Expected VALUES or a query")
     tree = _parse(cursor, tokens)
     if not isinstance(tree, (exp.Query, exp.Values)):

@@ -12,7 +12,11 @@ from sqlglot.errors import ParseError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token
 
+QUERY_STARTS = frozenset({"select", "with", "values", "from", "table", "map", "reduce", "("})
+"""The words that a query may begin with. Anything else is best reported there: read on, it looks like a wrong expression."""
+
 _TOKEN_DUMP = re.compile(r" but got <Token .*", re.DOTALL)
+_INCOMPLETE = re.compile(r"Required keyword: .* missing for <class .*", re.DOTALL)
 
 
 class PipelineSpark(Spark):
@@ -44,7 +48,7 @@ class _Parser(SparkParser):
         at_end = not token and not self._curr
         start, end = (where.start, where.end + 1) if where else (0, 0)
         found = "the end of the statement" if at_end else repr(self.sql[start:end])
-        wanted = _TOKEN_DUMP.sub("", message).rstrip(". ")
+        wanted = _INCOMPLETE.sub("Incomplete expression", _TOKEN_DUMP.sub("", message)).rstrip(". ")
         raise SyntaxFailure(start, end, f"{wanted}; found {found}")
 
     def validate_expression(self, expression: Any, args: Any = None) -> Any:

@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import Token
 
 from airflow_pipelines.sql.connector_text import PropertyString, parse_connectors
 from airflow_pipelines.sql.cursor import Cursor, Name, StatementError
-from airflow_pipelines.sql.dialect import SyntaxFailure, parse_tokens
+from airflow_pipelines.sql.dialect import QUERY_STARTS, SyntaxFailure, parse_tokens
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, NOT_SUPPORTED, SYNTAX_ERROR, ProgramMessage
 from airflow_pipelines.sql.identifiers import INTERNAL_PREFIX, RESERVED_PREFIX, SYSTEM_VIEW, display
 from airflow_pipelines.sql.program import Column, Connector, ConnectorDirection, PropertyText, Span, Table, View, ViewKind
@@ -273,7 +273,7 @@ class _StatementReader:
             self._note(connectors[0].span, f"View {display(name.text)} is LOCAL, so it cannot have output connectors")
         cursor.expect("as")
         tokens = cursor.tokens[cursor.index :]
-        if not tokens:
+        if not tokens or cursor.peek() not in QUERY_STARTS:
             raise cursor.failure("Expected a query after AS")
         tree = self._parse(tokens)
         if not isinstance(tree, exp.Query):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from airflow_pipelines.connectors.base import UnknownOptionError
 from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
 from airflow_pipelines.sql.compare import compare
 from airflow_pipelines.sql.errors import ProgramErrors, ProgramMessage
@@ -215,7 +216,15 @@ def test_defaults_are_checked(sessions: SparkSessions) -> None:
     assert "`a` cannot be resolved" in message.message
 
 
-def test_connectors_are_checked_at_their_place(sessions: SparkSessions) -> None:
+@pytest.mark.parametrize(
+    ("word", "place"),
+    [
+        ("fil_input", '"fil_input"'),
+        ("name", '{"name": "two", "transport": {"name": "fil_input"}}'),
+        (None, '{"name": "two", "transport": {"name": "fil_input"}}'),
+    ],
+)
+def test_connectors_are_checked_at_their_place(sessions: SparkSessions, word: str | None, place: str) -> None:
     text = """create table t (a int) with ('connectors' = '[
       {"name": "one", "transport": {"name": "file_input"}},
       {"name": "two", "transport": {"name": "fil_input"}}]');
@@ -225,15 +234,15 @@ def test_connectors_are_checked_at_their_place(sessions: SparkSessions) -> None:
     def check(connector: Connector, schema: RelationSchema) -> None:
         seen.append(f"{connector.endpoint}({', '.join(schema.column_names)})")
         if connector.transport != "file_input":
-            raise ValueError(f"unknown transport {connector.transport}; known: file_input")
+            raise UnknownOptionError(f"connector {connector.endpoint!r}: unknown transport {connector.transport!r}", word)
 
     for _ in range(2):
         with pytest.raises(ProgramErrors) as caught:
             compile_program(text, sessions, check)
         (message,) = caught.value.messages
-        assert message.message == "Connector 'two' of t: unknown transport fil_input; known: file_input"
+        assert message.message == "Connector 't.two': unknown transport 'fil_input'"
         assert message.span is not None
-        assert Source(text).slice(message.span) == '{"name": "two", "transport": {"name": "fil_input"}}'
+        assert Source(text).slice(message.span) == place
         assert compile_program(text, sessions).program.text == text
     assert seen == ["t.one(a)", "t.two(a)"] * 2
 

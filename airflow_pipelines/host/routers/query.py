@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from starlette.concurrency import run_in_threadpool
 
 from airflow_pipelines.engine.adhoc import AdhocError, AdhocResult, run_adhoc
+from airflow_pipelines.engine.failures import spark_complaint
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.rendering import FORMATS, check_format, counted
@@ -42,7 +43,7 @@ def _run(live: LivePipeline, sql: str) -> AdhocResult:
     except (AdhocError, ProgramErrors) as error:
         raise Problem(400, "AdHocQueryError", str(error)) from error
     except PySparkException as error:
-        raise Problem(400, "AdHocQueryError", spark_message(error)) from error
+        raise Problem(400, "AdHocQueryError", spark_complaint(error)) from error
 
 
 def _collect(result: AdhocResult) -> Any:
@@ -51,10 +52,4 @@ def _collect(result: AdhocResult) -> Any:
     try:
         return result.frame.toArrow()
     except PySparkException as error:
-        raise Problem(400, "AdHocQueryError", spark_message(error)) from error
-
-
-def spark_message(error: PySparkException) -> str:
-    """What Spark says about an error, without its stack and its hints about settings of the application."""
-    text = (error.getMessage() or str(error)).split("\nJVM stacktrace", 1)[0]
-    return text.split("\n\nJVM", 1)[0].strip()
+        raise Problem(400, "AdHocQueryError", spark_complaint(error)) from error
