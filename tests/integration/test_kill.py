@@ -29,7 +29,7 @@ from airflow_pipelines.service.deployers.submit import PACKAGE_ROOT, spark_home
 
 pytestmark = pytest.mark.integration
 
-START_S = 90
+START_S = 180
 LOADED = 60_000
 
 
@@ -176,6 +176,7 @@ def write_until_killed(host: KillableHost, first: int, acknowledged: set[int], a
     return thread
 
 
+@pytest.mark.timeout(600)
 def test_kills_lose_nothing_and_repeat_nothing(host: KillableHost) -> None:
     dice = random.Random()
     acknowledged: set[int] = set()
