@@ -24,8 +24,8 @@ from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.averages import keep_decimal_scale
 from tests.engine.programs import Running
 
-EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES", "6"))
-STEPS = int(os.environ.get("ORACLE_STEPS", "4"))
+EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES", "4"))
+STEPS = int(os.environ.get("ORACLE_STEPS", "3"))
 
 TYPES = {
     "i": ("int", st.one_of(st.none(), st.integers(-3, 3))),
