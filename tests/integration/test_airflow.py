@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -24,8 +25,16 @@ def airflow(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Itera
     home.mkdir()
     shutil.copytree(repository / "dags_examples" / "student_grades_data", dags / "student_grades_data")
     shutil.copy(repository / "dags_examples" / "student_grades.py", dags)
-    shutil.copy(repository / "tests" / "integration" / "dags" / "review_change.py", dags)
-    airflow = LiveAirflow(home, dags, repository, {"AIRFLOW_PIPELINES_HOME": str(pipelines)})
+    for dag in (repository / "tests" / "integration" / "dags").glob("*.py"):
+        shutil.copy(dag, dags)
+    extra = {"home": str(pipelines), "deployer": "dedicated", "spark_conn_id": "spark_here"}
+    environment = {
+        "AIRFLOW_PIPELINES_HOME": str(pipelines),
+        "AIRFLOW_PIPELINES_DRIVER_MEMORY": "1g",
+        "AIRFLOW_CONN_DEDICATED": json.dumps({"conn_type": "airflow_pipelines", "extra": extra}),
+        "AIRFLOW_CONN_SPARK_HERE": json.dumps({"conn_type": "spark", "host": "local[1]"}),
+    }
+    airflow = LiveAirflow(home, dags, repository, environment)
     try:
         with airflow:
             yield airflow
@@ -73,3 +82,14 @@ def test_the_example_dag_and_a_persons_approval(airflow: LiveAirflow, tmp_path: 
     decision = review.xcom("review")
     assert (decision["approved"], decision["status"]) == (True, "RUNNING")
     assert decision["diff_text"] == "~ view avg_grade\n~ view avg_grade_enriched\n- view avg_grade_all_courses"
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(400)
+def test_a_dedicated_host_outlives_the_task_that_submitted_it(airflow: LiveAirflow) -> None:
+    run = airflow.trigger("dedicated_host")
+    run.wait_for_success(timeout_s=300)
+    assert run.xcom("start")["status"] == "RUNNING"
+    assert "deferred" in run.states_seen["start"]
+    assert run.xcom("ask")["rows"] == [{"a": 1, "n": 2}, {"a": 2, "n": 1}]
+    assert run.xcom("stop")["status"] == "STOPPED"
