@@ -106,9 +106,14 @@ class _Endpoint:
 
         def make() -> ASGIApp:
             # Imported here, so that a client of a remote service never loads the service's code.
+            from airflow_pipelines.host.problems import Problem
             from airflow_pipelines.service.app import create_app
 
-            return create_app(settings, deployers)
+            try:
+                return create_app(settings, deployers)
+            except Problem as problem:
+                # A store that cannot be used: over the network it would have come as an answer.
+                raise PipelineAPIError(problem.status, problem.error_code, problem.message, problem.details) from problem
 
         return local_app((settings, deployers), make)
 

@@ -63,7 +63,10 @@ class Control:
             raise Problem(503, "StoreUnavailable", str(error)) from error
         except OSError as error:
             raise Problem(
-                503, "StoreUnavailable", f"The folder {error.filename} cannot be used: {error.strerror or error}"
+                503,
+                "StoreUnavailable",
+                f"The folder {error.filename} cannot be used ({error.strerror or error}): let this user write there, or choose "
+                "another one with AIRFLOW_PIPELINES_HOME and AIRFLOW_PIPELINES_STORAGE",
             ) from error
         self.store = Store(engine)
         self.store.create_tables()

@@ -84,11 +84,14 @@ def start(record: PipelineRecord, request: StartRequest, now: datetime) -> Pipel
             "Wait until it is Cleared",
         )
     if record.program_status in COMPILE_ERRORS:
+        cure = "correct the program and start again"
+        if record.program_status is ProgramStatus.SYSTEM_ERROR:
+            cure = "put that right, send the program again (modify) and start"
         raise errors.restricted(
             "CannotStartWithCompilationError",
             record,
             f"It cannot start because its program did not compile ({record.program_status})",
-            "See program_error, correct the program and start again",
+            f"See program_error, {cure}",
         )
     if record.deployment_error is not None and not request.dismiss_error:
         raise errors.restricted(

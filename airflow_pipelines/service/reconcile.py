@@ -228,8 +228,12 @@ class Reconciler:
                 return record if host_id is None else self._store.commit(record, [replace(record, host_id=host_id)])
             self._files.create(record)
             deployer.deploy(record.host_id, self._deployment(record, deployment_id))
-        except (SubmitError, OSError) as error:
+        except SubmitError as error:
             return self._failed(record, _error("RunnerInteractionUnreachable", f"The host could not be started: {error}"))
+        except OSError as error:
+            where = error.filename or self._files.storage(record)
+            text = f"The folder {where} cannot be used ({error.strerror or error}): see that the service may write there"
+            return self._failed(record, _error("RuntimeError.StorageError", text))
         except Problem as error:
             return self._failed(record, error.body())
         except HostUnreachable as error:
