@@ -42,9 +42,9 @@ def test_the_connection_type_is_the_hooks() -> None:
 
 def test_airflow_finds_the_package_and_its_connection_type() -> None:
     from airflow.providers_manager import ProvidersManager
+    from airflow.sdk.providers_manager_runtime import ProvidersManagerTaskRuntime
 
-    manager = ProvidersManager()
-    assert "airflow-pipelines" in manager.providers
-    hook = manager.hooks[PipelineHook.conn_type]
+    assert "airflow-pipelines" in ProvidersManager().providers
+    hook = ProvidersManagerTaskRuntime().hooks[PipelineHook.conn_type]
     assert hook is not None
     assert hook.connection_id_attribute_name == PipelineHook.conn_name_attr
