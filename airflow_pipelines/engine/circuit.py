@@ -20,7 +20,7 @@ from airflow_pipelines.engine.frames import Frames, summed
 from airflow_pipelines.engine.lookup import matching_rows
 from airflow_pipelines.engine.normalise import Normaliser, Rejected
 from airflow_pipelines.engine.operators.accumulate import accumulator_state, evaluate_accumulators
-from airflow_pipelines.engine.operators.context import SMALL_INPUT, Context, RelationVersions
+from airflow_pipelines.engine.operators.context import SMALL_INPUT, Context, Mode, RelationVersions
 from airflow_pipelines.engine.operators.full import evaluate_full
 from airflow_pipelines.engine.operators.linear import evaluate_linear
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
@@ -363,7 +363,7 @@ class Circuit:
             return context.settle(Batch.in_memory(trace.schema, consolidate(table, trace.sums)))
         small = trace.in_memory and trace.rows <= SMALL_ROWS
         rows = self.frames.rows(trace.batches, single_partition=small)
-        return context.run(summed(trace, str(rows)), trace.schema, small)
+        return context.run(summed(trace, str(rows)), trace.schema, Mode.SMALL if small else Mode.LARGE)
 
 
 def _stages(compiled: Compiled, strategy: str) -> tuple[Stage, ...]:

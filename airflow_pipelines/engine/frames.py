@@ -13,10 +13,10 @@ from airflow_pipelines.sql.identifiers import quote
 
 
 class Frames:
-    """Names for batches in the SQL of both sessions.
+    """Names for batches in the SQL of all sessions.
 
     Making a DataFrame and a view costs 10-25 ms, so that a batch keeps its view for as long as something refers to it. Views are
-    global temporary ones, which both sessions see.
+    global temporary ones, which all sessions see.
     """
 
     def __init__(self, sessions: SparkSessions) -> None:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from airflow_pipelines.engine.arrow import can_group, consolidate
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.frames import summed
-from airflow_pipelines.engine.operators.context import SMALL_INPUT, Context
+from airflow_pipelines.engine.operators.context import SMALL_INPUT, Context, Mode
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
 
@@ -65,5 +65,6 @@ def _by_spark(trace: Trace, wanted: Any, names: Sequence[str], context: Context)
     match = " AND ".join(f"s.{quote(name)} <=> t.{quote(name)}" for name in names)
     hint = "" if small or batch.table is None else "/*+ BROADCAST(t) */ "
     rows = f"(SELECT {hint}s.* FROM {stored} AS s LEFT SEMI JOIN {context.frames.table(batch)} AS t ON {match})"
-    found = context.run(summed(trace, rows), trace.schema, small)
+    narrow = Mode.NARROW if batch.table is not None else Mode.LARGE
+    found = context.run(summed(trace, rows), trace.schema, Mode.SMALL if small else narrow, may_grow=True)
     return found.to_arrow()

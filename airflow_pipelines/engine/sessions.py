@@ -1,4 +1,4 @@
-"""The Spark sessions of the engine: two siblings over one SparkContext, tuned for small and for large operators."""
+"""The Spark sessions of the engine: siblings over one SparkContext, tuned for the three sizes of an operator's work."""
 
 from __future__ import annotations
 
@@ -42,23 +42,42 @@ SMALL_CONF: Mapping[str, str] = {
 }
 """For operators whose inputs are all small."""
 
+NARROW_CONF: Mapping[str, str] = {
+    **SESSION_CONF,
+    # What is small is broadcast by hint; re-planning between the stages of such a job costs more than it can save.
+    "spark.sql.adaptive.enabled": "false",
+}
+"""For operators with small deltas over large contents: the contents are streamed past the deltas once."""
+
 LARGE_CONF: Mapping[str, str] = {**SESSION_CONF, "spark.sql.adaptive.enabled": "true"}
-"""For operators with a large input: Spark's own choices, adaptive execution on."""
+"""For operators with a large delta: Spark's own choices, adaptive execution on."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSessions:
-    """Two sessions of one application. Temporary views of one are not visible in the other."""
+    """Three sessions of one application. Temporary views of one are not visible in the others."""
 
     small: SparkSession
+    narrow: SparkSession
     large: SparkSession
 
     @classmethod
     def of(cls, spark: SparkSession) -> SparkSessions:
-        """Two new sessions beside ``spark``, whose own settings and views stay as they are."""
+        """New sessions beside ``spark``, whose own settings and views stay as they are."""
         # PySpark logs every failed analysis with its Java stack on stderr; callers get the same error as an exception.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-        return cls(small=sibling(spark, SMALL_CONF), large=sibling(spark, LARGE_CONF))
+        partitions = {"spark.sql.shuffle.partitions": _shuffle_partitions(spark)}
+        return cls(
+            small=sibling(spark, SMALL_CONF),
+            narrow=sibling(spark, {**NARROW_CONF, **partitions}),
+            large=sibling(spark, {**LARGE_CONF, **partitions}),
+        )
+
+
+def _shuffle_partitions(spark: SparkSession) -> str:
+    """What the application was started with, else twice its cores: Spark's own default of 200 is made for clusters."""
+    context = spark.sparkContext
+    return context.getConf().get("spark.sql.shuffle.partitions") or str(2 * context.defaultParallelism)
 
 
 def sibling(spark: SparkSession, conf: Mapping[str, str]) -> SparkSession:

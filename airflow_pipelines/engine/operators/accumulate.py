@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
@@ -36,17 +36,33 @@ def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state
     results, a second pass over the files) takes that apart.
     """
     known = state if state is not None else accumulator_state(node)
-    small = context.is_small(stage.reads & context.changed(), stage.rereads, known)
-    rows = context.printer(small).delta(node.input, context.changed())
-    change = _grouped(node, rows)
+    mode = context.mode(stage.reads & context.changed(), stage.rereads, known)
+    change = _change(stage, node, context, mode)
     if change is None:
         return Outcome(Batch.empty(weighted(stage_schema(stage))), Batch.empty(known.schema))
-    narrow = not small and context.deltas_are_small(stage.reads & context.changed()) and not stage.rereads
-    merged = _merged(node, change, known, context, small, narrow)
+    # The batch that the narrow query reads lives until the query has run.
+    collected = _collected(stage, node, known.schema, context) if mode is Mode.NARROW else None
+    if collected is not None:
+        change = f"SELECT * FROM {context.frames.table(collected)}"
+        mode = Mode.SMALL if known.is_small else Mode.NARROW
+    elif mode is Mode.NARROW:
+        mode = Mode.LARGE
+    merged = _merged(node, change, known, context, mode)
     query = _outputs(node, merged, had_output=state is not None)
-    if small:
-        return _split(stage, node, context.collect(query), known.schema)
-    return _split_files(stage, query, known.schema, context)
+    if mode is Mode.LARGE:
+        return _split_files(stage, query, known.schema, context)
+    return _split(stage, node, context.collect(query, mode), known.schema)
+
+
+def _change(stage: Stage, node: Aggregate, context: Context, mode: Mode) -> str | None:
+    return _grouped(node, context.printer(mode).delta(node.input, context.changed()))
+
+
+def _collected(stage: Stage, node: Aggregate, schema: StructType, context: Context) -> Batch | None:
+    """The accumulators' change as a batch in memory, or None when it touches too many groups for that."""
+    mode = context.mode(stage.reads & context.changed(), stage.rereads)
+    table = context.collect_bounded(str(_change(stage, node, context, mode)), mode)
+    return None if table is None else Batch.in_memory(schema, table)
 
 
 def _grouped(node: Aggregate, rows: str | None) -> str | None:
@@ -66,11 +82,11 @@ def _sums(node: Aggregate) -> list[tuple[str, str]]:
     return [(accumulator.name, accumulator.type) for accumulator in node.accumulators] + [(WEIGHT, "BIGINT")]
 
 
-def _merged(node: Aggregate, change: str, state: Trace, context: Context, small: bool, narrow: bool) -> str:
+def _merged(node: Aggregate, change: str, state: Trace, context: Context, mode: Mode) -> str:
     """Per touched group: keys, and of every sum its change (``d``), old value (``o``) and new value (``n``) as structs."""
     keys = [key.name for key in node.keys]
     names = [name for name, _ in _sums(node)]
-    stored = context.frames.rows(state.batches, single_partition=small)
+    stored = context.frames.rows(state.batches, single_partition=mode is Mode.SMALL)
     if stored is None:
         structs = [
             _struct(letter, [(name, name if letter != "o" else f"CAST(0 AS {kind})") for name, kind in _sums(node)])
@@ -78,11 +94,11 @@ def _merged(node: Aggregate, change: str, state: Trace, context: Context, small:
         ]
         return f"SELECT {', '.join([*keys, *structs])} FROM ({change})"
     columns = ", ".join([*keys, *names])
-    if narrow and keys:
+    if mode is Mode.NARROW and keys:
         match = " AND ".join(f"s.{key} <=> t.{key}" for key in keys)
         touched = f"SELECT {', '.join(keys)} FROM ({change})"
         stored = f"(SELECT /*+ BROADCAST(t) */ s.* FROM {stored} AS s LEFT SEMI JOIN ({touched}) AS t ON {match})"
-    hint = "/*+ COALESCE(1) */ " if small else ""
+    hint = "/*+ COALESCE(1) */ " if mode is Mode.SMALL else ""
     both = (
         f"SELECT {hint}* FROM (SELECT {columns}, 1 AS {_TOUCHED} FROM ({change})"
         f" UNION ALL SELECT {columns}, 0 AS {_TOUCHED} FROM {stored})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -22,6 +23,20 @@ SMALL_INPUT = 2 * SMALL_ROWS
 """An operator whose inputs together have at most this many rows, all in memory, runs in one task and answers to the driver."""
 FAN_OUT = 4 * SMALL_ROWS
 """... unless its result has more rows than this: then it is run again and writes files."""
+
+
+class Mode(Enum):
+    """How an operator runs in one step; it follows from the sizes of what it reads.
+
+    ``SMALL``: all it touches is small; one task, the result goes to the driver.
+    ``NARROW``: its deltas are small, but not what it joins them with; the contents are streamed past the broadcast deltas and the
+    result goes to the driver.
+    ``LARGE``: a delta is large; the result goes to files.
+    """
+
+    SMALL = "small"
+    NARROW = "narrow"
+    LARGE = "large"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,37 +80,49 @@ class Context:
         """The relations that this step changes, as far as evaluated."""
         return frozenset(name for name, versions in self.relations.items() if versions.changed)
 
-    def printer(self, small: bool) -> Printer:
+    def printer(self, mode: Mode) -> Printer:
         """Prints nodes over this step's relations."""
+        small = mode is Mode.SMALL
 
         def read(relation: str, version: Version) -> str | None:
             return self.frames.rows(self.relations[relation].batches(version), single_partition=small)
 
-        return Printer(read, single_partition=small, broadcast=not small)
+        return Printer(read, single_partition=small, broadcast=mode is Mode.NARROW)
 
-    def is_small(self, deltas: frozenset[str], contents: frozenset[str], *states: Trace) -> bool:
-        """Whether an operator that reads these deltas, contents and states may run in one task."""
+    def mode(self, deltas: frozenset[str], contents: frozenset[str], *states: Trace) -> Mode:
+        """How an operator that reads these deltas, contents and states runs."""
+        if self._all_small(deltas, contents, *states):
+            return Mode.SMALL
+        return Mode.NARROW if deltas and self._deltas_are_small(deltas) else Mode.LARGE
+
+    def _all_small(self, deltas: frozenset[str], contents: frozenset[str], *states: Trace) -> bool:
         batches = [batch for name in deltas - contents for batch in self.relations[name].delta]
         batches += [batch for name in contents for batch in self.relations[name].after.batches]
         batches += [batch for state in states for batch in state.batches]
         return all(batch.table is not None for batch in batches) and sum(batch.rows for batch in batches) <= SMALL_INPUT
 
-    def deltas_are_small(self, names: frozenset[str]) -> bool:
-        """Whether the deltas of these relations are so small that they may be broadcast."""
-        return sum(batch.rows for name in names for batch in self.relations[name].delta) <= SMALL_ROWS
+    def _deltas_are_small(self, names: frozenset[str]) -> bool:
+        batches = [batch for name in names for batch in self.relations[name].delta]
+        return all(batch.table is not None for batch in batches) and sum(batch.rows for batch in batches) <= SMALL_ROWS
 
-    def collect(self, query: str) -> Any:
-        """The result of a query that reads little and gives little, as a pyarrow Table: one task, one job."""
-        return self.sessions.small.sql(query).toArrow()
+    def collect(self, query: str, mode: Mode) -> Any:
+        """The result of a query that gives little, as a pyarrow Table: one job."""
+        session = self.sessions.small if mode is Mode.SMALL else self.sessions.narrow
+        return session.sql(query).toArrow()
 
-    def run(self, query: str, schema: StructType, small: bool, may_grow: bool = False) -> Batch:
-        """The result of a query as a batch: in memory when ``small``, else in files.
+    def collect_bounded(self, query: str, mode: Mode) -> Any | None:
+        """The result of a query that may give many more rows than it reads; None when they are more than :data:`FAN_OUT`."""
+        table = self.collect(f"SELECT * FROM ({query}) LIMIT {FAN_OUT + 1}", mode)
+        return table if table.num_rows <= FAN_OUT else None
 
-        ``may_grow``: the result may have many more rows than the inputs; a small run is then given up at :data:`FAN_OUT` rows.
+    def run(self, query: str, schema: StructType, mode: Mode, may_grow: bool = False) -> Batch:
+        """The result of a query as a batch: in files when the mode is large.
+
+        ``may_grow``: the result may have many more rows than the deltas; collecting it is then given up at :data:`FAN_OUT` rows.
         """
-        if small:
-            table = self.collect(f"SELECT * FROM ({query}) LIMIT {FAN_OUT + 1}" if may_grow else query)
-            if not may_grow or table.num_rows <= FAN_OUT:
+        if mode is not Mode.LARGE:
+            table = self.collect_bounded(query, mode) if may_grow else self.collect(query, mode)
+            if table is not None:
                 return self.settle(Batch.in_memory(schema, table))
         return self.spill(self.sessions.large.sql(query), schema)
 

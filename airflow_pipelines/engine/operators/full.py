@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from airflow_pipelines.engine.batch import WEIGHT, weighted
 from airflow_pipelines.engine.frames import summed
-from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
@@ -14,7 +14,8 @@ from airflow_pipelines.sql.plan.nodes import Full, Stage
 def evaluate_full(stage: Stage, node: Full, context: Context, before: Trace) -> Outcome:
     """The delta between the view's stored contents and what its query gives now."""
     schema = weighted(stage_schema(stage))
-    small = context.is_small(frozenset(), stage.reads, before)
+    mode = context.mode(frozenset(), stage.reads, before)
+    small = mode is Mode.SMALL
     names = ", ".join(quote(name) for name, _ in stage.columns)
     query = f"SELECT *, CAST(1 AS BIGINT) FROM ({with_contents(node, context, small)})"
     rows = f"({query}) AS q({names}, {WEIGHT})"
@@ -22,7 +23,7 @@ def evaluate_full(stage: Stage, node: Full, context: Context, before: Trace) -> 
     if stored is not None:
         hint = "/*+ COALESCE(1) */ " if small else ""
         rows = f"(SELECT {hint}* FROM (SELECT * FROM {rows} UNION ALL SELECT {names}, -{WEIGHT} FROM {stored}))"
-    return Outcome(context.run(summed(Trace(schema), rows), schema, small, may_grow=True))
+    return Outcome(context.run(summed(Trace(schema), rows), schema, mode, may_grow=True))
 
 
 def with_contents(node: Full, context: Context, small: bool) -> str:

@@ -11,8 +11,8 @@ from airflow_pipelines.sql.plan.nodes import Select, Stage, UnionAll
 def evaluate_linear(stage: Stage, node: Select | UnionAll, context: Context) -> Outcome:
     """The delta of a stage without a state of its own."""
     schema = weighted(stage_schema(stage))
-    small = context.is_small(stage.reads & context.changed(), stage.rereads)
-    query = context.printer(small).delta(node, context.changed())
+    mode = context.mode(stage.reads & context.changed(), stage.rereads)
+    query = context.printer(mode).delta(node, context.changed())
     if query is None:
         return Outcome(Batch.empty(schema))
-    return Outcome(context.run(query, schema, small, may_grow=bool(stage.rereads)))
+    return Outcome(context.run(query, schema, mode, may_grow=bool(stage.rereads)))

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.frames import summed
-from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
@@ -25,8 +25,9 @@ def touched_state(stage: Stage, node: Aggregate) -> Trace:
 def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Trace | None) -> Outcome:
     """The delta of an aggregate and of its state: new output rows of the touched groups less the stored ones."""
     known = state if state is not None else touched_state(stage, node)
-    small = context.is_small(stage.reads & context.changed(), stage.reads, known)
-    printer = context.printer(small)
+    mode = context.mode(stage.reads & context.changed(), stage.reads, known)
+    small = mode is Mode.SMALL
+    printer = context.printer(mode)
     change = printer.delta(node.input, context.changed())
     if change is None and node.keys:
         return Outcome(Batch.empty(weighted(stage_schema(stage))), Batch.empty(known.schema))
@@ -35,7 +36,10 @@ def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Tra
     # The delta of all contents, as in a first load, touches every group.
     everything = all(not context.relations[name].before.batches for name in stage.reads)
     touched = None if change is None or everything or not node.keys else _touched(node, change)
-    hint = "/*+ BROADCAST(t) */ " if not small and context.deltas_are_small(stage.reads & context.changed()) else ""
+    collected = _collected(node, touched, context) if mode is Mode.NARROW and touched is not None else None
+    if collected is not None:
+        touched = f"SELECT {', '.join(key.name for key in node.keys)} FROM {context.frames.table(collected)}"
+    hint = "/*+ BROADCAST(t) */ " if collected is not None else ""
     fresh = _fresh(node, contents, touched, insert_only, hint)
     stored = context.frames.rows(known.batches, single_partition=small)
     query = fresh
@@ -46,8 +50,16 @@ def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Tra
         coalesce = "/*+ COALESCE(1) */ " if small else ""
         both = f"(SELECT {coalesce}* FROM (({fresh}) UNION ALL SELECT {columns}, -{WEIGHT} AS {WEIGHT} FROM {stored}))"
         query = summed(known, both)
-    batch = context.run(query, known.schema, small)
+    # Without touched keys the result is as large as the state.
+    batch = context.run(query, known.schema, mode if small or collected is not None else Mode.LARGE)
     return Outcome(_output(stage, batch, context), batch)
+
+
+def _collected(node: Aggregate, touched: str, context: Context) -> Batch | None:
+    """The touched groups' keys as a batch in memory, or None when they are too many for that."""
+    table = context.collect_bounded(f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})", Mode.NARROW)
+    keys = tuple((key.name, kind) for key, kind in zip(node.keys, node.key_types, strict=True))
+    return None if table is None else Batch.in_memory(weighted(struct_of(keys)), table)
 
 
 def _touched(node: Aggregate, change: str) -> str:
