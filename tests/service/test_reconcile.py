@@ -26,7 +26,8 @@ from tests.service.records import transition
 
 
 @pytest.fixture
-def control(tmp_path: Path) -> Iterator[Control]:
+def control(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Control]:
+    # What a test patches stays patched until the background work has ended; else that could start a real host.
     control = Control(Settings.load(tmp_path, heartbeat_timeout_s=1.0))
     yield control
     control.close()
