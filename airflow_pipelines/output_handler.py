@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from airflow_pipelines.client import PipelineClient, lines_of, path_of
-from airflow_pipelines.errors import PipelineConnectionError, PipelinesError, PipelineTimeoutError
+from airflow_pipelines.errors import PipelineConnectionError, PipelineFailedError, PipelinesError, PipelineTimeoutError
 from airflow_pipelines.transport import interrupt
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ logger = logging.getLogger(__name__)
 SILENCE_S = 60.0
 """The service sends an empty chunk every few seconds, so a stream that is silent for so long is dead."""
 
+ENDING_S = 2.0
+"""A stream ends a moment before its pipeline is seen to stop; for this long its end is looked for."""
+
+_DOWN = frozenset({"Suspended", "Stopping", "Stopped"})
 _INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
 _FLOATS = frozenset({"REAL", "DOUBLE", "FLOAT"})
 
@@ -88,7 +93,8 @@ class OutputHandler:
             One dictionary per change: the view's columns and ``insert_delete``, which is 1 for an insert and -1 for a delete.
 
         Raises:
-            PipelinesError: when nothing is left and the following has broken off, so that more can never come.
+            PipelinesError: when nothing is left and the following has broken off or the pipeline has failed, so that more can never
+                come.
         """
         with self._lock:
             rows = list(self._rows)
@@ -169,10 +175,9 @@ class OutputHandler:
                     if line.strip():
                         self._take(json.loads(line, parse_float=Decimal))
                     self._attached.set()
+            self._ended(None)
         except (PipelineConnectionError, PipelineTimeoutError) as error:
-            # A host that is taken down by force cuts its streams off; only a stream that nobody ended is an error.
-            if not self._stopping.is_set() and not self._pipeline_is_down():
-                self._fail(error)
+            self._ended(error)
         except Exception as error:  # noqa: BLE001 - a thread's error is kept for to_dict(), which raises it
             self._fail(error)
         finally:
@@ -185,13 +190,33 @@ class OutputHandler:
         if self._attached.is_set():
             logger.error("Following view %r of pipeline %r broke off", self.view_name, self.pipeline_name, exc_info=error)
 
-    def _pipeline_is_down(self) -> bool:
+    def _ended(self, broken: Exception | None) -> None:
+        """The stream is over; ``broken`` says how, when it did not end properly. Only an end that nobody asked for is an error."""
+        deadline = time.monotonic() + ENDING_S
+        while not self._stopping.is_set():
+            descriptor = self._descriptor()
+            if descriptor is None:
+                break
+            if descriptor["deployment_status"] in _DOWN:
+                # A host that is taken down by force cuts its streams off, which is no error by itself.
+                error = descriptor.get("deployment_error")
+                if error:
+                    message = f"pipeline {self.pipeline_name!r} stopped with an error: {error.get('message')}"
+                    self._fail(PipelineFailedError(message, error))
+                return
+            if time.monotonic() > deadline:
+                break
+            self._stopping.wait(0.1)
+        if broken is not None and not self._stopping.is_set():
+            self._fail(broken)
+
+    def _descriptor(self) -> dict[str, Any] | None:
         try:
             path = path_of("pipelines", self.pipeline_name)
-            descriptor = self.client.get(path, params={"selector": "status"}, idempotent=False)
+            descriptor: dict[str, Any] = self.client.get(path, params={"selector": "status"}, idempotent=False)
         except PipelinesError:
-            return False
-        return descriptor["deployment_status"] in ("Stopping", "Stopped")
+            return None
+        return descriptor
 
     def _take(self, chunk: Mapping[str, Any]) -> None:
         rows = [self._row(change) for change in chunk.get("json_data") or []]
