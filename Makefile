@@ -16,8 +16,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt tools/check-java.sh
 	@$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info[:2] <= (3, 13) else f"Python 3.11 to 3.13 is needed, {sys.executable} is {sys.version.split()[0]}; set PYTHON=/path/to/python3.11")'
 	@echo "Creating $(VENV) and installing (about a minute, Spark and Airflow are large) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[dev,postgres]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13'
+	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --constraint constraints.txt --editable '.[dev,postgres]'
 	@touch $@
 
 demo: setup ## Run the example DAG with a real Airflow and a real Spark, step by step
