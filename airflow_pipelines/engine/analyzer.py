@@ -26,7 +26,8 @@ class SparkAnalyzer:
 
     def __init__(self, spark: SparkSession) -> None:
         """Open a session beside ``spark``."""
-        self.session = sibling(spark, SMALL_CONF)
+        # Spark leaves columns out of the text of a long plan, and texts are what is compared.
+        self.session = sibling(spark, {**SMALL_CONF, "spark.sql.debug.maxToStringFields": "1000000"})
 
     def declare(self, relations: Mapping[str, ColumnTypes]) -> None:
         """Let queries read these relations from now on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,12 +18,14 @@ def can_group(schema: Any) -> bool:
 
 
 def consolidate(table: Any, sums: Sequence[str] = (WEIGHT,)) -> Any:
-    """Add up the ``sums`` columns of equal rows and drop rows of weight 0.
+    """Add up the ``sums`` columns of equal rows and drop rows all sums of which are 0.
 
-    The columns outside ``sums`` must pass :func:`can_group`. Floating-point numbers are equal only bit by bit here.
+    A row of weight 0 with another sum stays: it changes an accumulator of a row that is in another batch. The columns outside
+    ``sums`` must pass :func:`can_group`. Floating-point numbers are equal only bit by bit here.
     """
     keys = [name for name in table.column_names if name not in sums]
     grouped = table.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in sums])
     columns = [grouped[name] if name in keys else grouped[f"{name}_sum"] for name in table.column_names]
     result = pa.table(columns, names=table.column_names).cast(table.schema)
-    return result.filter(pc.not_equal(result[WEIGHT], 0))
+    changes = [pc.not_equal(result[name], pa.scalar(0, pa.int64()).cast(result[name].type)) for name in sums]
+    return result.filter(functools.reduce(pc.or_, changes))

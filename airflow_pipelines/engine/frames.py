@@ -77,8 +77,12 @@ class Frames:
         return f"SELECT {columns} FROM ({summed(trace, rows, '> 0')}) LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT({WEIGHT}))) AS `__n`"
 
 
-def summed(trace: Trace, rows: str, keep: str = "<> 0") -> str:
-    """A query that adds up equal rows of a trace; ``rows`` is a table expression of its columns."""
+def summed(trace: Trace, rows: str, keep: str | None = None) -> str:
+    """A query that adds up equal rows of a trace; ``rows`` is a table expression of its columns.
+
+    ``keep``: the condition on the weight of the rows that stay; by default those stay that have a sum other than 0, because a batch
+    may change an accumulator of a row without changing its weight.
+    """
     keys, groups = [], []
     for field in trace.schema.fields:
         if field.name in trace.sums:
@@ -94,4 +98,5 @@ def summed(trace: Trace, rows: str, keep: str = "<> 0") -> str:
     types = {field.name: field.dataType.simpleString() for field in trace.schema.fields}
     sums = [f"CAST(SUM({quote(name)}) AS {types[name]}) AS {quote(name)}" for name in trace.sums]
     group = f" GROUP BY {', '.join(groups)}" if groups else ""
-    return f"SELECT {', '.join([*keys, *sums])} FROM {rows}{group} HAVING SUM({WEIGHT}) {keep}"
+    kept = f"SUM({WEIGHT}) {keep}" if keep else " OR ".join(f"SUM({quote(name)}) <> 0" for name in trace.sums)
+    return f"SELECT {', '.join([*keys, *sums])} FROM {rows}{group} HAVING {kept}"

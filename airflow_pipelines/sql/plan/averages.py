@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -19,12 +19,11 @@ _KEPT = ("from_", "joins", "laterals")
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """Where one AVG stands in the text: its argument, the FILTER and OVER clauses after it, and the whole."""
+    """Where one AVG stands in the text, its argument, and the FILTER and OVER clauses after it; ends are exclusive."""
 
     start: int
-    end: int
-    argument: str
-    suffix: str
+    argument: tuple[int, int]
+    suffix: tuple[int, int]
 
 
 def keep_decimal_scale(query: str, analyzer: Analyzer) -> str:
@@ -43,16 +42,23 @@ def keep_decimal_scale(query: str, analyzer: Analyzer) -> str:
     types: dict[int, str] = {}
     for select in list(_selects(tree)):
         _note_types(select, types, analyzer)
-    text = query
-    done = len(query)
-    # From the end, so that offsets before a change stay right. Of nested averages only the inner one is rewritten.
-    for start in sorted(types, reverse=True):
-        place = places.get(start)
-        if place is not None and place.end <= done:
-            total, count = f"SUM({place.argument}){place.suffix}", f"COUNT({place.argument}){place.suffix}"
-            text = f"{text[:start]}CAST({total} / NULLIF({count}, 0) AS {types[start]}){text[place.end :]}"
-            done = start
-    return text
+    return _rewritten(query, 0, len(query), {at: (place, types[at]) for at, place in places.items() if at in types})
+
+
+def _rewritten(query: str, start: int, end: int, averages: Mapping[int, tuple[_Text, str]]) -> str:
+    """A piece of the query with its averages replaced; an average's argument may hold averages of a subquery."""
+    parts = []
+    at = start
+    for here in sorted(averages):
+        if here < at or here >= end:
+            continue
+        place, kind = averages[here]
+        argument = _rewritten(query, *place.argument, averages)
+        suffix = _rewritten(query, *place.suffix, averages)
+        total, count = f"SUM({argument}){suffix}", f"COUNT({argument}){suffix}"
+        parts.append(f"{query[at:here]}CAST({total} / NULLIF({count}, 0) AS {kind})")
+        at = place.suffix[1]
+    return "".join([*parts, query[at:end]])
 
 
 def _places(query: str) -> Iterator[_Text]:
@@ -63,8 +69,8 @@ def _places(query: str) -> Iterator[_Text]:
             continue
         close = _closing(tokens, at + 1)
         end = _end_of_suffix(tokens, close)
-        argument = query[tokens[at + 1].end + 1 : tokens[close].start]
-        yield _Text(token.start, tokens[end].end + 1, argument, query[tokens[close].end + 1 : tokens[end].end + 1])
+        argument = (tokens[at + 1].end + 1, tokens[close].start)
+        yield _Text(token.start, argument, (tokens[close].end + 1, tokens[end].end + 1))
 
 
 def _end_of_suffix(tokens: Sequence[Token], at: int) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
@@ -35,6 +34,9 @@ _SELECT_PARTS = frozenset({"with_", "kind", "expressions", "hint", "from_", "joi
 _JOIN_PARTS = frozenset({"this", "on", "kind"})
 _NOT_SCALAR = (exp.Query, exp.Subquery, exp.Exists, exp.Window, exp.Star, exp.Parameter, exp.Placeholder)
 # fmt: off
+_GENERATORS = frozenset({
+    "explode", "explode_outer", "inline", "inline_outer", "json_tuple", "posexplode", "posexplode_outer", "stack",
+})
 _UNSTEADY = frozenset({
     "current_catalog", "current_database", "current_date", "current_schema", "current_time", "current_timestamp",
     "current_timezone", "current_user", "input_file_name", "localtimestamp", "monotonically_increasing_id", "now", "rand",
@@ -117,8 +119,13 @@ class _Planner:
                 raise NotIncremental("LATERAL and UNNEST have no incremental rule yet")
             schema = MappingSchema(known, dialect=dialect, normalize=False)
             tree = qualify(tree, schema=schema, dialect=dialect, validate_qualify_columns=True, quote_identifiers=True)
-        except sqlglot.errors.SqlglotError as error:
-            raise NotIncremental(f"names could not be resolved symbolically: {str(error).splitlines()[0]}") from error
+        except NotIncremental:
+            raise
+        except Exception as error:
+            # Besides its own errors, sqlglot raises ValueError, KeyError and the like for what it does not expect. Spark has
+            # accepted the query, so that whatever sqlglot has against it only rules the symbolic way out.
+            first = next(iter(str(error).splitlines()), type(error).__name__)
+            raise NotIncremental(f"names could not be resolved symbolically: {first}") from error
         # sqlglot may print something else than it read; only a text that Spark optimises to the same plan may be taken apart.
         if not self.analyzer.same(query, tree.sql(dialect=DIALECT)):
             raise NotIncremental("the query could not be rewritten with qualified names and the same meaning")
@@ -181,7 +188,11 @@ class _Planner:
         if tree.args.get("from_") is None:
             raise NotIncremental("SELECT without FROM has no incremental rule")
         outputs = [(item.alias_or_name, item.unalias()) for item in tree.expressions]
+        if any(item.is_star for _, item in outputs):
+            raise NotIncremental("the columns of a * could not be found symbolically")
         if names is not None:
+            if len(names) != len(outputs):
+                raise NotIncremental("an expression gives several columns")
             outputs = [(name, item) for name, (_, item) in zip(names, outputs, strict=True)]
         if len({name for name, _ in outputs}) < len(outputs):
             raise NotIncremental("a derived table has two columns of one name")
@@ -248,6 +259,7 @@ class _Planner:
         above = [item for _, item in outputs] + ([having] if having is not None else [])
         for part in above:
             _require_scalar(part, aggregates=True)
+            _require_no_generator(part)
         keys = _keys(group, [item for _, item in outputs])
         calls = _distinct([call for part in above for call in aggregate_calls(part)])
         fields = _distinct([column for part in [*keys, *calls] for column in part.find_all(exp.Column)])
@@ -328,6 +340,13 @@ def _require_scalar(tree: exp.Expr, aggregates: bool = False) -> None:
             raise NotIncremental(f"{node.sql_name()} gives another value at another time")
         if not aggregates and any(True for _ in aggregate_calls(node)):
             raise NotIncremental("an aggregate call outside of SELECT and HAVING has no incremental rule")
+
+
+def _require_no_generator(tree: exp.Expr) -> None:
+    """Refuse what gives several rows: an aggregate's items are evaluated inside CASE, where Spark does not allow it."""
+    for node in tree.walk():
+        if isinstance(node, exp.Func) and {node.sql_name().lower(), node.name.lower()} & _GENERATORS:
+            raise NotIncremental(f"{node.sql_name()} over an aggregate has no incremental rule yet")
 
 
 def _keys(group: exp.Group | None, outputs: list[exp.Expr]) -> list[exp.Expr]:
