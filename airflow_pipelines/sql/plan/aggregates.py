@@ -131,7 +131,7 @@ class Accumulators:
             summed, type_ = f"({text}) * CAST({WEIGHT} AS DECIMAL(10,0))", f"DECIMAL(38,{decimal[2]})"
         else:
             return None
-        count = self._number(f"CASE WHEN ({text}) IS NOT NULL THEN {WEIGHT} ELSE 0 END")
+        count = self._number(f"CASE WHEN {text} IS NOT NULL THEN {WEIGHT} ELSE 0 END")
         total = self._add(type_, summed)
         if call.function == "avg":
             return f"(CASE WHEN {count} > 0 THEN CAST({total} AS DOUBLE) / {count} END)"

@@ -1,0 +1,293 @@
+"""Random programs, random changes, and tables by the simplest possible rules, for the oracle test."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+from airflow_pipelines.engine.changes import Op, TableChanges
+from tests.engine.programs import Running
+
+TYPES = {
+    "i": ("int", st.one_of(st.none(), st.integers(-3, 3))),
+    "b": ("bigint", st.one_of(st.none(), st.integers(-3, 3), st.sampled_from([2**40, -(2**40)]))),
+    "d": ("decimal(6,2)", st.one_of(st.none(), st.integers(-300, 300).map(lambda n: decimal.Decimal(n).scaleb(-2)))),
+    "s": ("varchar", st.one_of(st.none(), st.sampled_from(["", "a", "A", "b", "a'b"]))),
+    "t": ("date", st.one_of(st.none(), st.integers(0, 3).map(lambda n: datetime.date(2025, 1, 30) + datetime.timedelta(n)))),
+    "f": ("double", st.one_of(st.none(), st.sampled_from([0.0, -0.0, 1.5, -2.0, float("nan"), float("inf")]))),
+    "o": ("boolean", st.one_of(st.none(), st.booleans())),
+}
+"""Every table has these columns and a number ``k``."""
+COLUMNS = ["k", *TYPES]
+TABLES = {"t0": None, "t1": ("k",), "t2": ("k", "s")}
+"""Tables and their primary keys."""
+
+
+def _ddl() -> str:
+    statements = []
+    for table, key in TABLES.items():
+        columns = ["k int" + (" not null" if key else "")]
+        for name, (kind, _) in TYPES.items():
+            columns.append(f"{name} {kind}" + (" not null" if key and name in key else ""))
+        tail = f", primary key ({', '.join(key)})" if key else ""
+        statements.append(f"create table {table} ({', '.join(columns)}{tail}) with ('materialized' = 'true');")
+    return "\n".join(statements)
+
+
+PREDICATES = st.sampled_from(
+    [
+        "{a}.i > 0",
+        "{a}.s like 'a%'",
+        "{a}.o",
+        "{a}.d is not null",
+        "{a}.t >= date '2025-01-31'",
+        "{a}.k <> 1",
+        "coalesce({a}.b, 0) <= 1",
+    ]
+)
+SCALARS = {
+    "k": ["{a}.k", "{a}.k + 1", "coalesce({a}.i, {a}.k)"],
+    "i": ["{a}.i", "case when {a}.o then {a}.i else 0 end", "cast({a}.s is null as int)"],
+    "b": ["{a}.b", "{a}.b + {a}.i", "cast({a}.i as bigint)"],
+    "d": ["{a}.d", "cast({a}.d * 2 as decimal(20,2))"],
+    "s": ["{a}.s", "upper({a}.s)", "concat({a}.s, '-', cast({a}.i as string))"],
+    "t": ["{a}.t", "date_add({a}.t, 1)"],
+    "f": ["{a}.f", "{a}.f * 2"],
+    "o": ["{a}.o", "not {a}.o", "{a}.i = {a}.k"],
+}
+LINEAR_CALLS = {
+    "i": ["count(*)", "count({a}.i)", "sum({a}.i)", "count_if({a}.i > 0)", "cast(avg({a}.i) as decimal(20,6))"],
+    "b": ["sum({a}.b)", "count({a}.b, {a}.s)", "sum({a}.k) filter (where {a}.o)"],
+    "d": ["avg({a}.d)", "sum({a}.d)", "sum({a}.d) filter (where {a}.i > 0)"],
+    "o": ["bool_and({a}.o)", "bool_or({a}.o)", "every({a}.o) filter (where {a}.k > 0)"],
+}
+OTHER_CALLS = {
+    "i": ["min({a}.i)", "count(distinct {a}.s)", "max({a}.k)"],
+    "d": ["max({a}.d)", "avg({a}.d)"],
+    "s": ["max({a}.s)", "concat_ws(',', sort_array(collect_list({a}.s)))"],
+    "f": ["max({a}.f)", "min({a}.f)"],
+    "t": ["min({a}.t)"],
+}
+CONDITIONS = [
+    "{x}.k = {y}.k",
+    "{x}.k = {y}.i and {x}.i >= {y}.k",
+    "{x}.s <=> {y}.s",
+    "{x}.k < {y}.k",
+    "{x}.f = {y}.f",
+    "{x}.t = {y}.t and {x}.o",
+]
+KEYS = ["{a}.k", "{a}.s", "{a}.t", "{a}.f", "{a}.i % 2", "{a}.o"]
+
+
+@dataclass
+class Programs:
+    """Draws views one after the other; each may read tables and earlier views.
+
+    Every view has the columns ``k`` and ``i`` ... ``o``, so that all can be read in the same way.
+    """
+
+    draw: Any
+    readable: list[str] = field(default_factory=lambda: list(TABLES))
+    joined: set[str] = field(default_factory=set)
+    """Views with joins, which are not joined again: rows would multiply beyond reason."""
+
+    def relation(self, again: bool = True) -> str:
+        return self.draw(st.sampled_from([name for name in self.readable if again or name not in self.joined]))
+
+    def source(self, again: bool = True) -> str:
+        kind = self.draw(st.sampled_from(["plain", "plain", "plain", "nested", "grouped", "widened"]))
+        if kind == "nested":
+            return f"(select * from {self.relation(again)} as n where {self.draw(PREDICATES).format(a='n')})"
+        if kind == "grouped":
+            return f"({self.grouped()})"
+        if kind == "widened":
+            return (
+                f"(select k, i, i as b, cast(i as decimal(3,1)) as d, s, t, cast(k as float) as f, o from {self.relation(again)}"
+                f" union all select i, k, b, d, s, t, f, o from {self.relation(again)})"
+            )
+        return self.relation(again)
+
+    def items(self, aliases: list[str]) -> str:
+        parts = []
+        for column, choices in SCALARS.items():
+            alias = self.draw(st.sampled_from(aliases))
+            parts.append(f"{self.draw(st.sampled_from(choices)).format(a=alias)} as {column}")
+        return ", ".join(parts)
+
+    def where(self, aliases: list[str], always: list[str]) -> str:
+        parts = [*always]
+        if self.draw(st.booleans()):
+            parts.append(self.draw(PREDICATES).format(a=self.draw(st.sampled_from(aliases))))
+        return f" where {' and '.join(parts)}" if parts else ""
+
+    def project(self) -> str:
+        return f"select {self.items(['a'])} from {self.source()} as a{self.where(['a'], [])}"
+
+    def join(self, kind: str = "join") -> str:
+        names = ["a", "b", "c"][: self.draw(st.integers(2, 3))]
+        text = f"{self.source(again=False)} as a"
+        for before, name in itertools.pairwise(names):
+            condition = self.draw(st.sampled_from(CONDITIONS))
+            text += f" {kind} {self.source(again=False)} as {name} on {condition.format(x=before, y=name)}"
+        always = []
+        if self.draw(st.integers(0, 3)) == 0:
+            text += f" cross join (select count(*) as n, min(k) as m from {self.relation(False)}) as g"
+            always.append("a.k < g.n" if self.draw(st.booleans()) else "(g.m is null or a.k >= g.m)")
+        return f"select {self.items(names)} from {text}{self.where(names, always)}"
+
+    def union(self) -> str:
+        return " union all ".join(self.draw(st.sampled_from([self.project, self.grouped]))() for _ in range(2))
+
+    def _calls(self, alias: str) -> dict[str, str]:
+        calls = {name: self.draw(st.sampled_from(choices)) for name, choices in LINEAR_CALLS.items()}
+        if self.draw(st.integers(0, 2)) == 0:
+            other = self.draw(st.sampled_from(sorted(OTHER_CALLS)))
+            calls[other] = self.draw(st.sampled_from(OTHER_CALLS[other]))
+        return {name: text.format(a=alias) for name, text in calls.items()}
+
+    def _assembled(self, calls: dict[str, str], keys: dict[str, str]) -> str:
+        types = {"k": "int", **{name: kind for name, (kind, _) in TYPES.items()}}
+        items = []
+        for column in COLUMNS:
+            text = keys.get(column) or calls.get(column) or "null"
+            # Sums and averages have wider types than the columns that everything else here expects.
+            kind = {"varchar": "string", "decimal(6,2)": "decimal(20,2)"}.get(types[column], types[column])
+            items.append(f"cast({text} as {kind}) as {column}")
+        return ", ".join(items)
+
+    def grouped(self) -> str:
+        calls = self._calls("a")
+        key = self.draw(st.sampled_from(KEYS)).format(a="a")
+        keys = {"k": "cast(a.k as int)"} if key == "a.k" else {key[2] if key[1] == "." and len(key) == 3 else "k": key}
+        having = self.draw(st.sampled_from(["", "", " having count(*) > 1", " having sum(a.i) > 0 or count(a.d) = 1"]))
+        source = self.source() if self.draw(st.booleans()) else self.relation()
+        return f"select {self._assembled(calls, keys)} from {source} as a{self.where(['a'], [])} group by {key}{having}"
+
+    def grouped_join(self) -> str:
+        calls = self._calls("b")
+        return (
+            f"select {self._assembled(calls, {'s': 'a.s'})} from {self.relation(False)} as a join {self.relation(False)} as b"
+            f" on a.k = b.k{self.where(['a', 'b'], [])} group by a.s"
+        )
+
+    def overall(self) -> str:
+        having = self.draw(st.sampled_from(["", "", " having count(*) > 2"]))
+        return f"select {self._assembled(self._calls('a'), {})} from {self.source()} as a{self.where(['a'], [])}{having}"
+
+    def common(self) -> str:
+        one, other = self.grouped(), self.project()
+        return f"with t0 as ({one}), c as ({other}) select {self.items(['a', 'b'])} from t0 as a join c as b on a.k = b.k"
+
+    def full(self) -> str:
+        relation = self.relation()
+        return self.draw(
+            st.sampled_from(
+                [
+                    self.join("left join"),
+                    f"select distinct {self.items(['a'])} from {relation} as a",
+                    "select k, i, b, d, s, t, f, row_number() over (partition by s order by k, i, b, d, t, f, o) > 1 as o"
+                    f" from {relation}",
+                    f"select {self.items(['a'])} from {relation} as a where a.k in (select k from {self.relation()})",
+                ]
+            )
+        )
+
+    def view(self) -> str:
+        linear, grouped = [self.project, self.join, self.join, self.union], [self.grouped, self.grouped, self.grouped_join]
+        return self.draw(st.sampled_from([*linear, *grouped, self.overall, self.common, self.full]))()
+
+    def program(self, views: int) -> tuple[str, dict[str, str]]:
+        queries = {}
+        for number in range(self.draw(st.integers(2, views))):
+            name = f"v{number}"
+            queries[name] = self.view()
+            if " join " in queries[name] or any(f" {other} " in f"{queries[name]} " for other in self.joined):
+                self.joined.add(name)
+            self.readable.append(name)
+        kinds = {name: self.draw(st.sampled_from(["materialized view", "view"])) for name in queries}
+        views = [f"create {kinds[name]} {name} as {query};" for name, query in queries.items()]
+        return "\n".join([_ddl(), *views]), queries
+
+
+@st.composite
+def programs(draw: Any, views: int) -> tuple[str, dict[str, str]]:
+    """A program's text and its views' queries."""
+    return Programs(draw).program(views)
+
+
+def _row(table: str) -> st.SearchStrategy[tuple[Any, ...]]:
+    key = TABLES[table] or ()
+    values = [st.integers(0, 3)]
+    for name, (_, strategy) in TYPES.items():
+        values.append(strategy.filter(lambda value: value is not None) if name in key else strategy)
+    return st.tuples(*values)
+
+
+@st.composite
+def change(draw: Any) -> tuple[str, str, list[tuple[Any, ...]], list[str]]:
+    table = draw(st.sampled_from(sorted(TABLES)))
+    operation = draw(st.sampled_from(["insert", "insert", "insert", "delete", "update"]))
+    rows = draw(st.lists(_row(table), min_size=1, max_size=5))
+    given_columns = draw(st.lists(st.sampled_from(["i", "b", "d", "f", "o"]), unique=True))
+    return table, operation, rows, given_columns
+
+
+class Tables:
+    """What the tables should hold, by the simplest possible rules."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in TABLES}
+
+    def apply(self, table: str, operation: str, rows: list[tuple[Any, ...]], given_columns: list[str]) -> None:
+        current = self.rows[table]
+        at = [COLUMNS.index(name) for name in TABLES[table] or ()]
+        for row in rows:
+            same = [old for old in current if [old[i] for i in at] == [row[i] for i in at]] if at else []
+            if operation == "insert":
+                for old in same:
+                    current.remove(old)
+                current.append(row)
+            elif operation == "delete":
+                for old in same if at else [old for old in current if comparable(old) == comparable(row)][:1]:
+                    current.remove(old)
+            else:
+                for old in same:
+                    place = current.index(old)
+                    current[place] = tuple(row[i] if COLUMNS[i] in given_columns else old[i] for i in range(len(COLUMNS)))
+
+
+def comparable(row: Any) -> tuple[Any, ...]:
+    """Values that compare as SQL groups do."""
+    found: list[Any] = []
+    for value in row:
+        if isinstance(value, float):
+            found.append("nan" if value != value else value + 0.0)
+        elif isinstance(value, decimal.Decimal):
+            found.append(value.normalize() + 0)
+        else:
+            found.append(value)
+    return tuple(found)
+
+
+def multiset(rows: Iterable[Sequence[Any]]) -> Counter[tuple[Any, ...]]:
+    return Counter(comparable(row) for row in rows)
+
+
+def real_changes(running: Running, part: Any, contents: Tables) -> list[TableChanges]:
+    table, operation, rows, given_columns = part
+    if operation == "update" and TABLES[table] is None:
+        operation = "delete"
+    if operation == "delete" and TABLES[table] is None:
+        # Random rows would rarely be there.
+        rows = [*contents.rows[table][: len(rows)], *rows[:1]]
+    contents.apply(table, operation, rows, given_columns)
+    if operation == "update":
+        return [running.changes(table, *rows, op=Op.UPDATE, given=given_columns)]
+    return [running.changes(table, *rows, op=Op.INSERT if operation == "insert" else Op.DELETE)]
