@@ -126,7 +126,7 @@ def test_query_errors_are_problems_without_stacks(running: Pipeline) -> None:
         ("SELECT nothing FROM t", "nothing"),
         ("SELEC 1", "SELEC"),
         ("DROP TABLE t", "program"),
-        ("SELECT 1 DIV 0", "DIVIDE_BY_ZERO"),
+        ("SELECT 1 DIV 0", "Division by zero"),
         ("SELECT * FROM large", "Tried to SELECT from a non-materialized source"),
         ("INSERT INTO t VALUES (NULL, 1, 'x')", "NULL"),
     ):
