@@ -234,9 +234,15 @@ def _row(table: str) -> st.SearchStrategy[tuple[Any, ...]]:
 def change(draw: Any) -> tuple[str, str, list[tuple[Any, ...]], list[str]]:
     table = draw(st.sampled_from(sorted(TABLES)))
     operation = draw(st.sampled_from(["insert", "insert", "insert", "delete", "update"]))
-    rows = draw(st.lists(_row(table), min_size=1, max_size=5))
+    rows = draw(st.lists(_row(table), min_size=1, max_size=6))
     given_columns = draw(st.lists(st.sampled_from(["i", "b", "d", "f", "o"]), unique=True))
     return table, operation, rows, given_columns
+
+
+def changes() -> st.SearchStrategy[list[tuple[str, str, list[tuple[Any, ...]], list[str]]]]:
+    """The changes of one step; a step without any is rare."""
+    some = st.lists(change(), min_size=1, max_size=4)
+    return st.one_of(some, some, some, some, st.just([]))
 
 
 class Tables:

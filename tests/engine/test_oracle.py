@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine import batch, circuit, lookup, trace
 from airflow_pipelines.engine.analyzer import SparkAnalyzer
@@ -28,7 +28,7 @@ from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.averages import keep_decimal_scale
 from tests.engine.programs import Running
-from tests.engine.random_programs import Tables, change, comparable, multiset, programs, real_changes
+from tests.engine.random_programs import Tables, changes, comparable, multiset, programs, real_changes
 
 EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES", "12"))
 STEPS = int(os.environ.get("ORACLE_STEPS", "5"))
@@ -75,9 +75,9 @@ class Oracle:
     def answers(self, contents: Tables) -> dict[str, Rows]:
         """Every view's rows."""
         for name, rows in contents.rows.items():
-            schema = StructType([*self.running.compiled.schemas[name].spark.fields])
-            clean = [tuple(v + 0.0 if isinstance(v, float) else v for v in row) for row in rows]
-            self.session.createDataFrame(clean, schema).createOrReplaceTempView(quote(name))
+            arrow = self.running.compiled.schemas[name].arrow
+            columns = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(arrow)]
+            self.session.createDataFrame(pa.table(columns, names=arrow.names)).createOrReplaceTempView(quote(name))
         answers = {}
         for name, query in self.queries.items():
             table = self.session.sql(query).toArrow()
@@ -127,9 +127,9 @@ def _check(sessions: SparkSessions, text: str, queries: Mapping[str, str], strea
     sums_full: dict[str, Rows] = {name: Counter() for name in queries}
     waiting = []
     for number, parts in enumerate(stream):
-        changes = [change for part in parts for change in real_changes(running, part, contents)]
-        waiting += changes
-        step = running.step(*changes)
+        now = [change for part in parts for change in real_changes(running, part, contents)]
+        waiting += now
+        step = running.step(*now)
         expected = oracle.answers(contents)
         for name in queries:
             sums[name] = _sum(sums[name], _rows(step.view_deltas.get(name)))
@@ -158,7 +158,7 @@ def test_views_equal_the_batch_answer_after_every_step(sessions: SparkSessions, 
     )
     @given(
         program=programs(VIEWS),
-        stream=st.lists(st.lists(change(), max_size=3), min_size=min(4, STEPS), max_size=STEPS),
+        stream=st.lists(changes(), min_size=min(4, STEPS), max_size=STEPS),
         forgotten=st.sets(st.sampled_from([f"v{number}" for number in range(VIEWS)])),
     )
     def check(program: tuple[str, dict[str, str]], stream: list[list[Any]], forgotten: set[str]) -> None:
