@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -31,7 +33,8 @@ def measure(inserts: int = 50, pipelines: int = 5) -> list[Measurement]:
         try:
             return [*_cold(client), *_warm(client, pipelines), _insert_latency(client, inserts)]
         finally:
-            client.stop_hosts()
+            client.close()
+            subprocess.run([sys.executable, "-m", "airflow_pipelines.cli", "hosts", "stop", "--home", home], check=True)
 
 
 def _cold(client: PipelineClient) -> list[Measurement]:
@@ -46,7 +49,8 @@ def _warm(client: PipelineClient, pipelines: int) -> list[Measurement]:
     creates, starts = [], []
     for index in range(pipelines):
         with timed() as create:
-            pipeline = PipelineBuilder(client, f"warm-{index}", sql=PROGRAM).create()
+            # Another text each time: a host remembers what it has compiled.
+            pipeline = PipelineBuilder(client, f"warm-{index}", sql=f"{PROGRAM}-- {index}\n").create()
         with timed() as start:
             pipeline.start(timeout_s=PATIENCE_S)
         creates.append(create.seconds)
