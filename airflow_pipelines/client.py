@@ -242,7 +242,8 @@ class _ClientBase:
         return httpx.Timeout(limit, connect=min(limit, CONNECT_TIMEOUT_S))
 
     def _worth_retrying(self, error: BaseException) -> bool:
-        return is_retryable(error) and (self._reached or not isinstance(error, PipelineConnectionError))
+        # What never answered is at another address, or has a store that cannot be used; waiting does not help that.
+        return is_retryable(error) and self._reached
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._endpoint!r})"

@@ -91,7 +91,7 @@ def start(record: PipelineRecord, request: StartRequest, now: datetime) -> Pipel
             "CannotStartWithCompilationError",
             record,
             f"It cannot start because its program did not compile ({record.program_status})",
-            f"See program_error, {cure}",
+            f"{_compile_error(record)}; {cure}",
         )
     if record.deployment_error is not None and not request.dismiss_error:
         raise errors.restricted(
@@ -111,6 +111,19 @@ def start(record: PipelineRecord, request: StartRequest, now: datetime) -> Pipel
         concurrent_bootstrap=request.concurrent_bootstrap,
         deployer=request.deployer,
     )
+
+
+def _compile_error(record: PipelineRecord) -> str:
+    """The first thing that is wrong with the program, with its place."""
+    error = record.program_error or {}
+    if error.get("system_error"):
+        return f"See program_error ({error['system_error']})"
+    for message in (error.get("sql_compilation") or {}).get("messages") or []:
+        if not message.get("warning"):
+            line, column = message.get("start_line_number"), message.get("start_column")
+            place = f"line {line}, column {column}: " if line else ""
+            return f"See program_error ({place}{message.get('message', '')})"
+    return "See program_error"
 
 
 def _start_again(record: PipelineRecord, request: StartRequest) -> PipelineRecord:

@@ -39,10 +39,10 @@ class PipelineFiles:
         """Remove the log of a deleted pipeline."""
         self.log(record).unlink(missing_ok=True)
 
-    def note(self, record: PipelineRecord, message: str) -> None:
+    def note(self, record: PipelineRecord, message: str, level: str = "INFO") -> None:
         """Append a line to the pipeline's log, in the form that hosts write."""
         moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
         path = self.log(record)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as file:
-            file.write("".join(f"{moment}Z INFO [{record.name}] {line}\n" for line in message.splitlines()))
+            file.write("".join(f"{moment}Z {level} [{record.name}] {line}\n" for line in message.splitlines()))

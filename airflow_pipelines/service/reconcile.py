@@ -34,6 +34,8 @@ CLAIM_LIMIT_S = COMPILE_TIMEOUT_S + 10.0
 TAKE_DOWN_LIMIT_S = 30.0
 """A host that does not let go of an incarnation for this long is ended as a whole."""
 
+_LOSSES = frozenset({"RuntimeError.HostLost", "AutomatonProvisioningTimeout"})
+
 logger = logging.getLogger(__name__)
 
 
@@ -63,9 +65,14 @@ class Reconciler:
         """Take in what happened to the pipeline since it was last looked at. Quick; every read calls it."""
         for _ in range(100):
             try:
-                return self._store.commit(record, self._observed(record))
+                observed = self._store.commit(record, self._observed(record))
             except Conflict:
                 record = self._reload(record)
+                continue
+            error = observed.deployment_error
+            if error is not None and record.deployment_error is None and error["error_code"] in _LOSSES:
+                self._tell(observed, error)
+            return observed
         return record
 
     def drive(self, record: PipelineRecord) -> PipelineRecord:
@@ -299,7 +306,15 @@ class Reconciler:
             return record
         return self._store.commit(record, [lifecycle.cleared(record)])
 
+    def _tell(self, record: PipelineRecord, error: dict[str, Any]) -> None:
+        """Write an error into the pipeline's log, for those who follow it: the host cannot do so any more."""
+        try:
+            self._files.note(record, f"{error['error_code']}: {error['message']}", "ERROR")
+        except OSError as failure:
+            logger.warning("The log of pipeline %s cannot be written: %s", record.name, failure)
+
     def _failed(self, record: PipelineRecord, error: dict[str, Any]) -> PipelineRecord:
+        self._tell(record, error)
         return self.change(record, lambda current: lifecycle.fail(current, error, _now()))
 
     def _deployment(self, record: PipelineRecord, deployment_id: UUID) -> Deployment:
