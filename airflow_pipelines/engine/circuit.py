@@ -34,6 +34,8 @@ from airflow_pipelines.sql.plan.nodes import Aggregate, Full, Stage, ViewPlan
 from airflow_pipelines.sql.program import Program, ViewKind
 
 STRATEGIES = ("auto", "incremental", "full")
+DEAD_VIEWS = 200
+"""Spark may remember this many batches that are gone while there is no idle moment to forget them."""
 HARD_LIMIT = 24
 """A trace with more batches than this is merged before the next step, idle or not."""
 
@@ -141,7 +143,6 @@ class Circuit:
         """Make a step's snapshot the current one; readers see all of it or nothing."""
         with self._lock:
             self._snapshot = step.snapshot
-        self.frames.sweep()
 
     def restore(self, snapshot: Snapshot) -> None:
         """Make ``snapshot`` current. Relations and states that it lacks are empty until :meth:`bootstrap` fills them."""
@@ -215,7 +216,9 @@ class Circuit:
 
         :returns: whether something was merged
         """
-        return self._merge(lambda trace: trace.needs_merge)
+        merged = self._merge(lambda trace: trace.needs_merge)
+        self.frames.sweep()
+        return merged
 
     def close(self) -> None:
         """Forget all batches in Spark."""
@@ -223,6 +226,7 @@ class Circuit:
 
     def _apply(self, deltas: Mapping[str, Batch], rejected: tuple[Rejected, ...], started: float) -> Step:
         self._merge(lambda trace: len(trace.batches) > HARD_LIMIT)
+        self.frames.sweep(keep=DEAD_VIEWS)
         base = self._snapshot
         round_ = self._round(base)
         table_deltas = {name: self._settled(name, batch) for name, batch in deltas.items() if batch.rows}
@@ -349,7 +353,6 @@ class Circuit:
             states = {name: trace.merge(self._consolidated) for name, trace in base.states.items() if due(trace)}
             if traces or states:
                 self._snapshot = replace(base, traces={**base.traces, **traces}, states={**base.states, **states})
-        self.frames.sweep()
         return bool(traces or states)
 
     def _consolidated(self, trace: Trace) -> Batch:

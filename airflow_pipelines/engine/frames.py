@@ -38,8 +38,10 @@ class Frames:
                 weakref.finalize(batch, self._dead.append, batch.number)
         return f"global_temp.{name}"
 
-    def sweep(self) -> None:
-        """Drop the views of batches that nothing refers to any more."""
+    def sweep(self, keep: int = 0) -> None:
+        """Drop the views of batches that nothing refers to any more; up to ``keep`` of them may wait for a better moment."""
+        if len(self._dead) <= keep:
+            return
         while self._dead:
             with self._lock:
                 name = self._names.pop(self._dead.popleft(), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import cast
 
 from pyspark.sql.types import StructType
@@ -20,8 +21,9 @@ class Outcome:
     state: Batch | None = None
 
 
+@lru_cache(maxsize=1024)
 def struct_of(columns: ColumnTypes) -> StructType:
-    """The Spark schema of named and typed columns."""
+    """The Spark schema of named and typed columns. Remembered, because Spark's parser takes some milliseconds for it."""
     if not columns:
         return StructType([])
     return cast(StructType, StructType.fromDDL(", ".join(f"{quote(name)} {kind}" for name, kind in columns)))
