@@ -22,7 +22,7 @@ class PipelineBuilder:
         client: the client to reach the service with.
         name: letters, digits, ``-`` and ``_``, at most 63, beginning and ending with a letter or digit.
         sql: the program.
-        udf_rust: Rust code of user-defined functions; the service refuses anything but an empty text, since programs run on Spark.
+        udf_rust: Rust code of user-defined functions; anything but an empty text is a program error, since programs run on Spark.
         udf_toml: Rust dependencies; as ``udf_rust``.
         description: at most 300 characters.
         compilation_profile: kept for compatibility; programs run on Spark, whatever it says.

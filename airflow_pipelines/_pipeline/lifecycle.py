@@ -251,8 +251,8 @@ class PipelineLifecycle(PipelineBase):
 
         Args:
             sql: the new program.
-            udf_rust: Rust code; the service refuses anything but an empty text.
-            udf_toml: Rust dependencies; the service refuses anything but an empty text.
+            udf_rust: Rust code; anything but an empty text is a program error.
+            udf_toml: Rust dependencies; anything but an empty text is a program error.
             program_config: new compiler configuration.
             runtime_config: new runtime configuration, whole.
             description: new description; may be changed in any state.

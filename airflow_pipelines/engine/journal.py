@@ -41,7 +41,8 @@ class JournalRecord:
     """One committed step.
 
     ``tables`` maps each changed table to the manifest of its normalised delta's batch, ``inline`` to the delta's Arrow stream in
-    base 64 when it is too small to be worth a file. ``connectors`` holds the state (position, metrics ...) of the connectors that took part, as in a checkpoint.
+    base 64 when it is too small to be worth a file. ``connectors`` holds the state (position, metrics ...) of the connectors that
+    took part, as in a checkpoint.
     """
 
     step: int

@@ -26,13 +26,12 @@ def compile_on(hosts: Hosts, host: HostRecord, record: PipelineRecord) -> Compil
 
     Raises :class:`Problem` when the compiler itself fails and HostUnreachable when it died.
     """
-    return compile_text(hosts, host, record.program_code, record.udf_rust, record.udf_toml)
+    return compile_text(hosts, host, record.program_code)
 
 
-def compile_text(hosts: Hosts, host: HostRecord, program_code: str, udf_rust: str = "", udf_toml: str = "") -> Compiled:
+def compile_text(hosts: Hosts, host: HostRecord, program_code: str) -> Compiled:
     """Compile a program that need not belong to a pipeline."""
-    body = {"program_code": program_code, "udf_rust": udf_rust, "udf_toml": udf_toml}
-    response = hosts.call(host, "POST", "/compile", json=body, timeout_s=COMPILE_TIMEOUT_S)
+    response = hosts.call(host, "POST", "/compile", json={"program_code": program_code}, timeout_s=COMPILE_TIMEOUT_S)
     if response.is_success:
         answer = response.json()
         return Compiled(answer["program_info"], answer.get("messages") or [])

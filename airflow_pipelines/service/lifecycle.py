@@ -287,6 +287,21 @@ def compiled(record: PipelineRecord, now: datetime) -> PipelineRecord:
     )
 
 
+def rust_refused(record: PipelineRecord, now: datetime) -> PipelineRecord:
+    """The program comes with Rust functions, which Spark cannot run; the text is repeated so that nothing of it is lost."""
+    message = (
+        "Functions written in Rust are not supported: programs run on Spark. Remove udf_rust and udf_toml, and write the "
+        f"function's expression in SQL. The text was:\n{record.udf_rust or record.udf_toml}"
+    )
+    failed = {"exit_code": 1, "stdout": "", "stderr": message}
+    return replace(
+        _program(record, ProgramStatus.RUST_ERROR, now),
+        program_error={**(record.program_error or {}), "rust_compilation": failed},
+        compile_claimed_at=None,
+        refresh_version=record.refresh_version + 1,
+    )
+
+
 def sql_failed(record: PipelineRecord, messages: list[dict[str, Any]], now: datetime) -> PipelineRecord:
     """The program is wrong."""
     error = _program_error({"exit_code": 1, "messages": messages})

@@ -189,6 +189,8 @@ class Reconciler:
         def ladder(current: PipelineRecord) -> list[PipelineRecord]:
             first = lifecycle.sql_compiled(current, info, result.messages, _now())
             second = lifecycle.compiling_second_stage(first, _now())
+            if record.udf_rust.strip() or record.udf_toml.strip():
+                return [first, second, lifecycle.rust_refused(second, _now())]
             return [first, second, lifecycle.compiled(second, _now())]
 
         return self._finish(record, ladder)

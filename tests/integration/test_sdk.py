@@ -18,6 +18,7 @@ from airflow_pipelines import (
     PipelineStatus,
     PipelineTimeoutError,
     ProgramCompilationError,
+    ProgramStatus,
 )
 from tests.fixtures.sdk import eventually
 
@@ -116,3 +117,15 @@ def test_programs_that_do_not_compile(client: PipelineClient, pipeline_name: str
         pipeline.start(timeout_s=60)
     with pytest.raises(RuntimeError, match="exists already"):
         PipelineBuilder(client, pipeline_name, "").create()
+
+
+def test_functions_in_rust_are_a_program_error_that_repeats_them(client: PipelineClient, pipeline_name: str) -> None:
+    builder = PipelineBuilder(client, pipeline_name, "create table t (i int);", udf_rust="pub fn twice(i: i32) -> i32 { 2 * i }")
+    with pytest.raises(ProgramCompilationError, match="Rust are not supported") as caught:
+        builder.create(timeout_s=60)
+    assert "pub fn twice" in str(caught.value)
+    pipeline = Pipeline.get(pipeline_name, client)
+    assert pipeline.program_status() == ProgramStatus.RustError
+    pipeline.modify(udf_rust="")
+    pipeline.start(timeout_s=60)
+    pipeline.stop(force=True, timeout_s=60)

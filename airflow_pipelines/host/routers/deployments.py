@@ -18,11 +18,9 @@ router = APIRouter()
 
 
 class CompileRequest(BaseModel):
-    """A program to compile. The user-defined functions are for other engines and are not read."""
+    """A program to compile."""
 
     program_code: str
-    udf_rust: str = ""
-    udf_toml: str = ""
 
 
 @router.get("/health")
