@@ -1,0 +1,23 @@
+"""The README's two examples: the DAG builds, and the SDK's lines run as they are printed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.integration
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+
+def test_the_examples_run(warm_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("AIRFLOW_PIPELINES_HOME", str(warm_home))
+    monkeypatch.delenv("AIRFLOW_PIPELINES_URL", raising=False)
+    in_dag, in_python = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
+    namespace: dict[str, Any] = {}
+    exec(compile(in_dag, str(README), "exec"), namespace)
+    exec(compile(in_python, str(README), "exec"), namespace)
+    assert capsys.readouterr().out == "[{'shop': 'north', 'total': Decimal('10.50')}]\n"
+    namespace["pipeline"].delete(clear_storage=True)
