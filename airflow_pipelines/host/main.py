@@ -72,7 +72,9 @@ class Host:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._ended.set())
         submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-        spark = build_spark(None if submitted else self._settings.master, f"airflow-pipelines {self._record.kind}", {})
+        # Nothing is kept there, but Spark makes the folder, by default in whatever the working folder is.
+        conf = {"spark.sql.warehouse.dir": str(self._settings.home / "spark-warehouse")}
+        spark = build_spark(None if submitted else self._settings.master, f"airflow-pipelines {self._record.kind}", conf)
         fleet = Fleet(spark, self._registry)
         app = create_app(fleet, self._record.token, self._ended.set, lambda: self._record.kind == "dedicated" or fleet.idle)
         plane = DataPlane(app, self._settings.host_address)
