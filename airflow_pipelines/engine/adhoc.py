@@ -12,6 +12,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_pipelines.engine.analysis import refusal
+from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.schema import RelationSchema
@@ -135,7 +136,7 @@ def _insert(circuit: Circuit, snapshot: Snapshot, statement: AdhocStatement) -> 
             value = sources.get(column.name) or column.default or "NULL"
             items.append(f"CAST({value} AS {column.type.spark_ddl()}) AS {quote(column.name)}")
         aliases = ", ".join(sources.values())
-        rows = session.sql(f"SELECT {', '.join(items)} FROM ({statement.source}) AS `source`({aliases})").toArrow()
+        rows = collected(session.sql(f"SELECT {', '.join(items)} FROM ({statement.source}) AS `source`({aliases})"))
     for column in schema.columns:
         if not column.type.nullable and rows[column.name].null_count:
             raise AdhocError(f"Column {display(column.name)} of table {display(table.name)} must not be NULL")
@@ -148,7 +149,7 @@ def _delete(circuit: Circuit, snapshot: Snapshot, statement: AdhocStatement) -> 
         raise AdhocError(f"Table {display(table.name)} is append-only; its rows cannot be deleted")
     where = f" WHERE {statement.where}" if statement.where is not None else ""
     with _session(circuit, snapshot, tuple(dict.fromkeys((table.name, *statement.reads)))) as session:
-        rows = session.sql(f"SELECT * FROM {quote(table.name)}{where}").toArrow()
+        rows = collected(session.sql(f"SELECT * FROM {quote(table.name)}{where}"))
     return TableChanges(table.name, _with_operation(_typed(rows, schema), Op.DELETE))
 
 

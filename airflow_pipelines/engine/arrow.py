@@ -8,8 +8,88 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from airflow_pipelines.engine.batch import WEIGHT
+WEIGHT = "__weight"
+"""The column that says how often a row is added (positive) or taken away (negative): a bigint, the last one of every batch."""
+
+
+def relaxed(schema: StructType) -> StructType:
+    """The schema with NULL allowed everywhere but in the keys of maps.
+
+    Nullability is Spark's guess and changes between queries; and Arrow refuses a NULL struct some field of which may not be NULL.
+    """
+    fields = [StructField(field.name, _relaxed(field.dataType), nullable=True) for field in schema.fields]
+    return StructType(fields)
+
+
+def _relaxed(kind: DataType) -> DataType:
+    match kind:
+        case StructType():
+            return relaxed(kind)
+        case ArrayType():
+            return ArrayType(_relaxed(kind.elementType), containsNull=True)
+        case MapType():
+            return MapType(_relaxed(kind.keyType), _relaxed(kind.valueType), valueContainsNull=True)
+        case _:
+            return kind
+
+
+def arrow_schema(schema: StructType) -> Any:
+    """The pyarrow schema in which batches of a Spark schema hold their rows."""
+    return to_arrow_schema(relaxed(schema), timezone="UTC", error_on_duplicated_field_names_in_struct=False)
+
+
+def collected(frame: DataFrame) -> Any:
+    """A DataFrame's rows as a pyarrow Table.
+
+    ``DataFrame.toArrow`` does the same and then a cast that fails for a VARIANT that is NULL.
+    """
+    # Where the method comes from is hidden from type checkers.
+    within: Any = frame
+    return pa.Table.from_batches(within._collect_as_arrow(empty_list_if_zero_records=False))
+
+
+def shaped(table: Any, schema: Any) -> Any:
+    """The table's columns that ``schema`` names, in its types."""
+    columns = []
+    for column in schema:
+        found = table[column.name]
+        if _has_variant(column.type):
+            chunks = [_shaped(pa.concat_arrays([chunk]), column.type) for chunk in found.chunks]
+            found = pa.chunked_array(chunks, column.type)
+        columns.append(found if found.type == column.type else found.cast(column.type))
+    return pa.table(columns, schema=schema)
+
+
+def _has_variant(kind: Any) -> bool:
+    if _is_variant(kind):
+        return True
+    return pa.types.is_nested(kind) and any(_has_variant(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def _is_variant(kind: Any) -> bool:
+    if not pa.types.is_struct(kind) or kind.get_field_index("metadata") < 0:
+        return False
+    return bool((kind.field("metadata").metadata or {}).get(b"variant") == b"true")
+
+
+def _shaped(array: Any, kind: Any) -> Any:
+    """An array with every VARIANT in Spark's form: its parts are not nullable, so that a NULL has empty ones."""
+    if not _has_variant(kind):
+        return array if array.type == kind else array.cast(kind)
+    if _is_variant(kind):
+        parts = [pc.struct_field(array, field.name).cast(field.type).fill_null(b"") for field in kind]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
+    if pa.types.is_struct(kind):
+        parts = [_shaped(pc.struct_field(array, [at]), field.type) for at, field in enumerate(kind)]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
+    if pa.types.is_map(kind):
+        keys, items = _shaped(array.keys, kind.key_type), _shaped(array.items, kind.item_type)
+        return pa.MapArray.from_arrays(array.offsets, keys, items, type=kind, mask=array.is_null())
+    return pa.ListArray.from_arrays(array.offsets, _shaped(array.values, kind.value_type), type=kind, mask=array.is_null())
 
 
 def can_group(schema: Any) -> bool:
@@ -29,3 +109,37 @@ def consolidate(table: Any, sums: Sequence[str] = (WEIGHT,)) -> Any:
     result = pa.table(columns, names=table.column_names).cast(table.schema)
     changes = [pc.not_equal(result[name], pa.scalar(0, pa.int64()).cast(result[name].type)) for name in sums]
     return result.filter(functools.reduce(pc.or_, changes))
+
+
+def netted(table: Any) -> Any:
+    """The table with the weights of equal rows added up and no row of weight 0; any types will do."""
+    names = [name for name in table.column_names if name != WEIGHT]
+    if can_group(table.select(names).schema):
+        return consolidate(table)
+    weights: dict[Any, int] = {}
+    first: dict[Any, int] = {}
+    for at, (key, weight) in enumerate(zip(row_keys(table.select(names)), table[WEIGHT].to_pylist(), strict=True)):
+        weights[key] = weights.get(key, 0) + weight
+        first.setdefault(key, at)
+    kept = [key for key, weight in weights.items() if weight]
+    rows = table.take(pa.array([first[key] for key in kept], pa.int64()))
+    return rows.set_column(rows.num_columns - 1, WEIGHT, pa.array([weights[key] for key in kept], pa.int64()))
+
+
+def row_keys(rows: Any) -> list[Any]:
+    """Every row as a hashable value; equal rows have equal ones (NaN equals NaN, NULL equals NULL)."""
+    if not rows.num_columns:
+        return [()] * rows.num_rows
+    return list(zip(*([_frozen(value) for value in rows[name].to_pylist()] for name in rows.column_names), strict=True))
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, float) and value != value:
+        return "NaN", float
+    if isinstance(value, dict):
+        return tuple((key, _frozen(inner)) for key, inner in value.items())
+    if isinstance(value, list):
+        items = [_frozen(inner) for inner in value]
+        # A map arrives as a list of pairs, the order of which means nothing; sorting equal-length tuples by text is enough.
+        return tuple(items)
+    return value

@@ -6,18 +6,17 @@ import itertools
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
+from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, relaxed, shaped
 from airflow_pipelines.engine.storage import BatchStore
+
+__all__ = ["WEIGHT", "Batch", "weighted"]
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-WEIGHT = "__weight"
-"""The column that says how often a row is added (positive) or taken away (negative): a bigint, the last one of every batch."""
 SMALL_ROWS = 50_000
 """A batch of at most this many rows counts as small: it may live in the driver's memory."""
 SMALL_BYTES = 64 << 20
@@ -51,12 +50,7 @@ class Batch:
     @classmethod
     def in_memory(cls, schema: StructType, table: Any) -> Batch:
         """A batch of a pyarrow Table, cast to ``schema``'s Arrow types (columns are taken by name)."""
-        arrow = to_arrow_schema(schema, timezone="UTC", error_on_duplicated_field_names_in_struct=False)
-        table = table.select(arrow.names)
-        # Nullability is Spark's guess and changes between queries; only the types must match.
-        arrow = pa.schema([column.with_nullable(True) for column in arrow])
-        if table.schema != arrow:
-            table = table.cast(arrow)
+        table = shaped(table, arrow_schema(schema))
         return cls(schema, table.num_rows, table, insert_only=_all_one(table))
 
     @classmethod
@@ -69,8 +63,7 @@ class Batch:
     @classmethod
     def empty(cls, schema: StructType) -> Batch:
         """A batch without rows."""
-        arrow = to_arrow_schema(schema, timezone="UTC", error_on_duplicated_field_names_in_struct=False)
-        return cls.in_memory(schema, arrow.empty_table())
+        return cls.in_memory(schema, arrow_schema(schema).empty_table())
 
     @property
     def is_small(self) -> bool:
@@ -90,19 +83,18 @@ class Batch:
         """The rows as a pyarrow Table, weight included. Reads the files of a batch that is not in memory."""
         if self.table is not None:
             return self.table
-        arrow = to_arrow_schema(self.schema, timezone="UTC", error_on_duplicated_field_names_in_struct=False)
-        arrow = pa.schema([column.with_nullable(True) for column in arrow])
+        arrow = arrow_schema(self.schema)
         if self.store is None or not self.files:
             return arrow.empty_table()
-        return self.store.read(self.files).select(arrow.names).cast(arrow)
+        return shaped(self.store.read(self.files), arrow)
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """The rows as a DataFrame of ``spark``: a local relation when in memory, else a scan of the files."""
         if self.table is not None:
-            return spark.createDataFrame(self.table, schema=_nullable(self.schema))
+            return spark.createDataFrame(self.table, schema=relaxed(self.schema))
         if self.store is None or not self.files:
-            return spark.createDataFrame([], schema=_nullable(self.schema))
-        return spark.read.schema(_nullable(self.schema)).parquet(*(str(self.store.path(name)) for name in self.files))
+            return spark.createDataFrame([], schema=relaxed(self.schema))
+        return spark.read.schema(relaxed(self.schema)).parquet(*(str(self.store.path(name)) for name in self.files))
 
     def to_manifest(self) -> dict[str, Any]:
         """The batch as JSON. Raises ValueError while its rows are only in memory."""
@@ -125,10 +117,6 @@ class Batch:
             batch = replace(batch, table=batch.to_arrow())
             store.hold(batch)
         return batch
-
-
-def _nullable(schema: StructType) -> StructType:
-    return StructType([StructField(column.name, column.dataType, nullable=True) for column in schema.fields])
 
 
 def _all_one(table: Any) -> bool:

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
 
-from airflow_pipelines.engine.arrow import can_group, consolidate
-from airflow_pipelines.engine.batch import SMALL_ROWS, WEIGHT, Batch, weighted
+from airflow_pipelines.engine.arrow import can_group, consolidate, netted
+from airflow_pipelines.engine.batch import SMALL_ROWS, Batch, weighted
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.failures import step_error
@@ -273,10 +273,13 @@ class Circuit:
         round_.figures.append(OperatorFigures(view, stage.strategy, rows_in, delta.rows, _milliseconds(started)))
 
     def _netted(self, delta: Batch) -> Batch:
-        """A small delta without rows that come and go at once."""
-        if delta.table is None or delta.insert_only or not can_group(delta.table.drop_columns([WEIGHT]).schema):
+        """The delta without rows that come and go at once."""
+        if delta.insert_only or delta.rows == 0:
             return delta
-        return Batch.in_memory(delta.schema, consolidate(delta.table))
+        if delta.table is not None:
+            return Batch.in_memory(delta.schema, netted(delta.table))
+        query = summed(Trace(delta.schema), self.frames.table(delta))
+        return self._context({}).run(query, delta.schema, Mode.LARGE)
 
     def _emitted(self, batches: tuple[Batch, ...]) -> Batch:
         if len(batches) == 1:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.engine.arrow import can_group, consolidate
+from airflow_pipelines.engine.arrow import can_group, netted, row_keys
 from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.engine.schema import RelationSchema
@@ -123,7 +123,7 @@ class Normaliser:
         gone = old.set_column(old.num_columns - 1, WEIGHT, pc.negate(old[WEIGHT]))
         if gone.num_rows == 0:
             return self._weighted(new, 1)
-        return _cancelled(pa.concat_tables([gone.cast(self._arrow), self._weighted(new, 1)]))
+        return netted(pa.concat_tables([gone.cast(self._arrow), self._weighted(new, 1)]))
 
     @property
     def _arrow(self) -> Any:
@@ -161,12 +161,12 @@ class Normaliser:
         stored = self.lookup(_distinct(plain.filter(deletes)), self._names).select([*self._names, WEIGHT])
         there: dict[Any, int] = {}
         weights = stored[WEIGHT].to_pylist()
-        for key, weight in zip(_row_keys(stored.select(self._names)), weights, strict=True):
+        for key, weight in zip(row_keys(stored.select(self._names)), weights, strict=True):
             there[key] = there.get(key, 0) + weight
-        interesting = set(_row_keys(plain.filter(deletes)))
+        interesting = set(row_keys(plain.filter(deletes)))
         accepted = []
         # Only rows that are deleted somewhere need counting; to find them, everything becomes comparable Python values.
-        for key, operation in zip(_row_keys(plain), rows[OP].to_pylist(), strict=True):
+        for key, operation in zip(row_keys(plain), rows[OP].to_pylist(), strict=True):
             if key in interesting:
                 count = there.get(key, 0)
                 if operation == Op.DELETE and count <= 0:
@@ -176,7 +176,7 @@ class Normaliser:
             accepted.append(True)
         rows = self._reject(rows, pc.invert(pa.array(accepted, pa.bool_())), "the deleted row is not in the table")
         signed = pa.table([*(rows[name] for name in self._names), rows[OP].cast(pa.int64())], schema=self._arrow)
-        return _cancelled(signed)
+        return netted(signed)
 
 
 def _last_per_key(rows: Any, keys: list[str]) -> Any:
@@ -189,40 +189,6 @@ def _distinct(rows: Any) -> Any:
     if can_group(rows.schema):
         return rows.group_by(rows.column_names, use_threads=False).aggregate([])
     seen: dict[Any, int] = {}
-    for at, key in enumerate(_row_keys(rows)):
+    for at, key in enumerate(row_keys(rows)):
         seen.setdefault(key, at)
     return rows.take(pa.array(list(seen.values()), pa.int64()))
-
-
-def _cancelled(table: Any) -> Any:
-    """The table with the weights of equal rows added up."""
-    names = [name for name in table.column_names if name != WEIGHT]
-    if can_group(table.select(names).schema):
-        return consolidate(table)
-    weights: dict[Any, int] = {}
-    first: dict[Any, int] = {}
-    for at, (key, weight) in enumerate(zip(_row_keys(table.select(names)), table[WEIGHT].to_pylist(), strict=True)):
-        weights[key] = weights.get(key, 0) + weight
-        first.setdefault(key, at)
-    kept = [key for key, weight in weights.items() if weight]
-    rows = table.take(pa.array([first[key] for key in kept], pa.int64()))
-    return rows.set_column(rows.num_columns - 1, WEIGHT, pa.array([weights[key] for key in kept], pa.int64()))
-
-
-def _row_keys(rows: Any) -> list[Any]:
-    """Every row as a hashable value; equal rows have equal ones (NaN equals NaN, NULL equals NULL)."""
-    if not rows.num_columns:
-        return [()] * rows.num_rows
-    return list(zip(*([_frozen(value) for value in rows[name].to_pylist()] for name in rows.column_names), strict=True))
-
-
-def _frozen(value: Any) -> Any:
-    if isinstance(value, float) and value != value:
-        return "NaN", float
-    if isinstance(value, dict):
-        return tuple((key, _frozen(inner)) for key, inner in value.items())
-    if isinstance(value, list):
-        items = [_frozen(inner) for inner in value]
-        # A map arrives as a list of pairs, the order of which means nothing; sorting equal-length tuples by text is enough.
-        return tuple(items)
-    return value

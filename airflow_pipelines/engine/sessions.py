@@ -18,6 +18,8 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.sql.variable.substitute": "false",
     # SELECT * FROM parquet.`path` would read any file of the host's machine.
     "spark.sql.runSQLOnFiles": "false",
+    # Spark's default, INT96, is read back as nanoseconds, which do not reach all the years that a timestamp may have.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # Spark 4.2 still hides the TIME type behind this switch.
     "spark.sql.timeType.enabled": "true",
 }

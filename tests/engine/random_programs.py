@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from airflow_pipelines.engine.changes import Op, TableChanges
 from tests.engine.programs import Running
 
+EXACT = decimal.Context(prec=60)
 TYPES = {
     "i": ("int", st.one_of(st.none(), st.integers(-3, 3))),
     "b": ("bigint", st.one_of(st.none(), st.integers(-3, 3), st.sampled_from([2**40, -(2**40)]))),
@@ -276,7 +277,7 @@ def comparable(row: Any) -> tuple[Any, ...]:
         if isinstance(value, float):
             found.append("nan" if value != value else value + 0.0)
         elif isinstance(value, decimal.Decimal):
-            found.append(value.normalize() + 0)
+            found.append(EXACT.normalize(value))
         else:
             found.append(value)
     return tuple(found)

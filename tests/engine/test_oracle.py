@@ -77,7 +77,8 @@ class Oracle:
         for name, rows in contents.rows.items():
             arrow = self.running.compiled.schemas[name].arrow
             columns = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(arrow)]
-            self.session.createDataFrame(pa.table(columns, names=arrow.names)).createOrReplaceTempView(quote(name))
+            schema = self.running.compiled.schemas[name].spark
+            self.session.createDataFrame(pa.table(columns, names=arrow.names), schema).createOrReplaceTempView(quote(name))
         answers = {}
         for name, query in self.queries.items():
             table = self.session.sql(query).toArrow()

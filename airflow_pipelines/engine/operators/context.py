@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.batch import SMALL_ROWS, WEIGHT, Batch
 from airflow_pipelines.engine.frames import Frames
 from airflow_pipelines.engine.sessions import SparkSessions
@@ -108,7 +109,7 @@ class Context:
     def collect(self, query: str, mode: Mode) -> Any:
         """The result of a query that gives little, as a pyarrow Table: one job."""
         session = self.sessions.small if mode is Mode.SMALL else self.sessions.narrow
-        return session.sql(query).toArrow()
+        return collected(session.sql(query))
 
     def collect_bounded(self, query: str, mode: Mode) -> Any | None:
         """The result of a query that may give many more rows than it reads; None when they are more than :data:`FAN_OUT`."""
