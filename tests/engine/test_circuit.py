@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import datetime
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
+from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.sessions import SparkSessions
@@ -137,3 +139,58 @@ def test_a_total_of_non_linear_aggregates_starts_over_nothing(sessions: SparkSes
     assert emitted(running.step(), "v") == [(None, 0, 1)]
     assert emitted(running.insert("t", (3, True), (5, None)), "v") == [(5, 1, 1), (None, 0, -1)]
     assert emitted(running.delete("t", (5, None)), "v") == [(3, 1, 1), (5, 1, -1)]
+
+
+def test_an_update_that_leaves_the_number_of_rows_survives_merging(grades: Running) -> None:
+    running = _fresh(grades)
+    running.insert("grades", (1, "algebra", Decimal(10), DAY), (2, "algebra", Decimal(50), DAY))
+    # What a large state looks like after a restart: its rows are only in files.
+    snapshot = running.circuit.snapshot.flush(running.store)
+    states = {
+        name: replace(state, batches=tuple(replace(batch, table=None) for batch in state.batches))
+        for name, state in snapshot.states.items()
+    }
+    running.circuit.restore(replace(snapshot, states=states))
+    for grade in range(10, 24):
+        running.step(
+            running.changes("grades", (1, "algebra", Decimal(grade), DAY), op=Op.DELETE),
+            running.changes("grades", (1, "algebra", Decimal(grade + 1), DAY)),
+        )
+        running.circuit.maintain()
+    step = running.insert("grades", (1, "algebra", Decimal(26), DAY))
+    assert emitted(step, "avg_grade") == [(1, "algebra", Decimal("24.00"), -1), (1, "algebra", Decimal("25.00"), 1)]
+    assert emitted(step, "total") == [(2, Decimal("74.00"), -1), (3, Decimal("100.00"), 1)]
+
+
+@pytest.mark.parametrize("views", [{"avg_grade"}, {"avg_grade_enriched"}, {"total"}, {"avg_grade", "total"}])
+def test_bootstrapping_any_views_gives_their_contents(grades: Running, views: set[str]) -> None:
+    running = _fresh(grades)
+    running.step(
+        running.changes("students", (1, "Alice"), (2, "Bob")),
+        running.changes("grades", (1, "a", Decimal(80), DAY), (1, "a", Decimal(90), DAY), (2, "b", Decimal(70), DAY)),
+    )
+    contents = {
+        "avg_grade": [(1, "a", Decimal("85.00"), 1), (2, "b", Decimal("70.00"), 1)],
+        "avg_grade_enriched": [("Alice", "a", Decimal("85.00"), 1), ("Bob", "b", Decimal("70.00"), 1)],
+        "total": [(3, Decimal("240.00"), 1)],
+    }
+    step = running.circuit.bootstrap(views)
+    assert {name: emitted(step, name) for name in step.view_deltas} == {name: contents[name] for name in views}
+    running.circuit.publish(step)
+    after = running.insert("grades", (2, "b", Decimal(90), DAY))
+    assert emitted(after, "avg_grade_enriched") == [("Bob", "b", Decimal("70.00"), -1), ("Bob", "b", Decimal("80.00"), 1)]
+
+
+def test_a_step_takes_the_same_few_jobs_however_many_came_before(grades: Running) -> None:
+    running = _fresh(grades)
+    running.insert("students", *((number, f"n{number}") for number in range(20)))
+    context = running.sessions.small.sparkContext
+    jobs = []
+    for number in range(10):
+        context.setJobGroup(f"step {number}", "")
+        running.insert("grades", (number, "algebra", Decimal(number), DAY), (1, "algebra", Decimal(50), DAY))
+        running.circuit.maintain()
+        context.setLocalProperty("spark.jobGroup.id", "")
+        jobs.append(len(context.statusTracker().getJobIdsForGroup(f"step {number}")))
+    # One for each of three views.
+    assert jobs == [3] * 10
