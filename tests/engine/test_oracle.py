@@ -46,7 +46,7 @@ SIZES: Mapping[str, Mapping[str, int]] = {
     "large": {"SMALL_ROWS": -1, "SMALL_INPUT": -1, "FAN_OUT": -1, "MEMORY_BATCHES": 1, "FILE_BATCHES": 1},
 }
 """Which limits of the engine are set to what."""
-SHARES = {"small": 1.0, "narrow": 0.17, "mixed": 0.25, "large": 0.17}
+SHARES = {"small": 0.5, "narrow": 0.17, "mixed": 0.25, "large": 0.17}
 """How many of the examples each gets; files are slow."""
 
 

@@ -23,9 +23,9 @@ from tests.engine.random_programs import comparable
 from tests.engine.test_oracle import SIZES, limits
 
 
-@pytest.fixture(params=["small", "narrow", "large"])
+@pytest.fixture(params=["small", "large"])
 def size(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Run the test with everything in memory, streamed past small deltas, and in files."""
+    """Run the test with everything in memory, and with everything in files."""
     with limits(SIZES[request.param]):
         yield request.param
 
@@ -98,7 +98,7 @@ def test_null_keys_nan_and_negative_zero(sessions: SparkSessions, size: str) -> 
     assert running.rows("n") == [(None, 1, 1), (nan, 1, 1)] or len(running.rows("n")) == 2
 
 
-def test_duplicates_have_weights(sessions: SparkSessions, size: str) -> None:
+def test_duplicates_have_weights(sessions: SparkSessions) -> None:
     running = Checked(
         """create table t (k int, s varchar) with ('materialized' = 'true');
         create materialized view same as select s from t;
@@ -117,7 +117,7 @@ def test_duplicates_have_weights(sessions: SparkSessions, size: str) -> None:
     assert running.rows("twice") == []
 
 
-def test_a_total_over_nothing_and_having(sessions: SparkSessions, size: str) -> None:
+def test_a_total_over_nothing_and_having(sessions: SparkSessions) -> None:
     running = Checked(
         """create table t (k int, d decimal(5,2));
         create view n as select count(*) as n, sum(d) as s, avg(d) as a, max(k) as m from t;
@@ -137,7 +137,7 @@ def test_a_total_over_nothing_and_having(sessions: SparkSessions, size: str) -> 
     assert running.sums["e"][(0,)] == 1
 
 
-def test_union_all_widens_types_pair_by_pair(sessions: SparkSessions, size: str) -> None:
+def test_union_all_widens_types_pair_by_pair(sessions: SparkSessions) -> None:
     running = Checked(
         """create table t (i int, d decimal(4,1)); create table u (b bigint, f decimal(6,3), s varchar);
         create materialized view v as select i as x, d as y from t union all select b, f from u union all select 1, 2.5 from u;
@@ -211,7 +211,7 @@ def test_variants_in_views(sessions: SparkSessions, size: str) -> None:
     assert sorted(found) == [decimal.Decimal("1.50"), 2]
 
 
-def test_views_over_views_over_views(sessions: SparkSessions, size: str) -> None:
+def test_views_over_views_over_views(sessions: SparkSessions) -> None:
     running = Checked(
         """create table t (k int, v int);
         create view a as select k, sum(v) as v from t group by k;
