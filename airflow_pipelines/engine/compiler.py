@@ -256,6 +256,10 @@ class _Compiler:
         except ValueError as failure:
             self._note(view.span, f"{title}: {failure}")
             return None
+        if "__COLLATIONS" in field.get("metadata", {}):
+            # Stored rows are told apart letter by letter, and Arrow knows no collations.
+            self._note(view.span, f"{title} has a collation, which views cannot keep: CAST(... AS STRING COLLATE UTF8_BINARY)")
+            return None
         if column.type.name == "NULL":
             self._note(view.span, f"{title} is always NULL and has no type: write CAST(NULL AS <type>)")
             return None

@@ -16,8 +16,10 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.circuit import Circuit, Step
+from airflow_pipelines.engine.compiler import compile_program
 from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.sql.errors import ProgramErrors
 from tests.engine.programs import Running, emitted
 from tests.engine.random_programs import comparable
 from tests.engine.test_oracle import SIZES, limits
@@ -225,3 +227,18 @@ def test_views_over_views_over_views(sessions: SparkSessions) -> None:
     running.change("t", [(1, 6)], [(4, 7), (2, 1)])
     running.change("t", [], [(1, 6), (1, 1), (3, 2), (3, -1)])
     assert running.rows("e") == []
+
+
+def test_text_is_compared_with_a_collation_inside_queries_only(sessions: SparkSessions) -> None:
+    table = "create table t (s varchar);"
+    with pytest.raises(ProgramErrors, match="Column x of view v has a collation"):
+        compile_program(f"{table} create view v as select s collate UTF8_LCASE as x from t;", sessions)
+    running = Running(
+        f"""{table} create materialized view v as select min(cast(s as string collate UTF8_BINARY)) as s, count(*) as n
+            from (select s collate UTF8_LCASE as s from t) group by s;""",
+        sessions,
+    )
+    running.insert("t", ("a",), ("A",), ("b",))
+    assert running.rows("v") == [("A", 2), ("b", 1)]
+    running.delete("t", ("A",))
+    assert running.rows("v") == [("a", 1), ("b", 1)]
