@@ -107,6 +107,10 @@ def _target(circuit: Circuit, statement: AdhocStatement) -> tuple[Table, Relatio
 @contextmanager
 def _session(circuit: Circuit, snapshot: Snapshot, reads: tuple[str, ...]) -> Iterator[SparkSession]:
     """A session in which ``reads`` name the contents in ``snapshot``. Frames made in it stay valid afterwards."""
+    if not reads:
+        # Such as INSERT ... VALUES: without names there is nothing to keep apart, and a new session takes its time.
+        yield circuit.sessions.small
+        return
     traces = [snapshot.traces.get(name) for name in reads]
     small = all(trace is None or trace.is_small for trace in traces)
     # A sibling session of its own per request: names of relations in one cannot meet those of another.

@@ -41,6 +41,9 @@ SMALL_CONF: Mapping[str, str] = {
     "spark.sql.join.preferSortMergeJoin": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.leafNodeDefaultParallelism": "1",
+    # Each step's query is a new one, over a few rows: to interpret it takes less time than to compile it to Java first.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 """For operators whose inputs are all small."""
 
