@@ -5,13 +5,11 @@ Nothing is connected and no service is made before the first request, so buildin
 
 from __future__ import annotations
 
-import json as jsonlib
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Self
-from urllib.parse import quote
 
 import httpx
 import tenacity
@@ -19,41 +17,12 @@ import tenacity
 from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError, PipelineTimeoutError
 from airflow_pipelines.settings import PREFIX, Settings
 from airflow_pipelines.transport import ASGIApp, AsyncLocalTransport, LocalApp, LocalTransport, local_app
-
-RETRIED_STATUSES = frozenset({408, 429, 502, 503, 504})
-RETRY_WAITS_S = (2.0, 4.0, 8.0)
-STATE_CODES = frozenset({"PipelineInteractionNotDeployed", "AwaitingApproval", "Suspended", "Standby"})
-"""503s that say what state the pipeline is in. Waiting 14 seconds would not change it, so these are never retried."""
+from airflow_pipelines.wire import Payload, api_error, is_retryable, parse, path_of, retry_options, transport_error, wire_params
 
 DEFAULT_TIMEOUT_S = 120.0
 CONNECT_TIMEOUT_S = 10.0
 _EMBEDDED_URL = "http://embedded"
 _USER_AGENT = "airflow-pipelines-sdk/v1"
-
-
-def path_of(*parts: str) -> str:
-    """The path ``/v0/<part>/...`` with every part percent-encoded, so that no name can leave its place.
-
-    Raises ValueError for a part that is empty or made of dots, since such a path would name something else.
-    """
-    for part in parts:
-        if part in ("", ".", ".."):
-            raise ValueError(f"{part!r} is not the name of anything")
-    return "/v0/" + "/".join(quote(part, safe="") for part in parts)
-
-
-def lines_of(response: httpx.Response) -> Iterator[bytes]:
-    """The lines of a streamed answer, without their ends, each as soon as it is there.
-
-    Only a line feed ends a line: httpx's own ``iter_lines`` also splits at U+2028 and its like, which may stand in JSON text.
-    """
-    rest = b""
-    for chunk in response.iter_bytes():
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line.removesuffix(b"\r")
-    if rest:
-        yield rest
 
 
 class _Endpoint:
@@ -121,89 +90,6 @@ class _Endpoint:
         if self.url is not None:
             return f"url={self.url!r}"
         return f"home={str(self._settings.home)!r}" if self._settings is not None else "app=<ASGI app>"
-
-
-class _Payload:
-    """The request body in wire form: JSON, raw content, or the JSON text ``null`` for a POST without one."""
-
-    def __init__(self, method: str, json: Any, content: bytes | str | None, headers: Mapping[str, str] | None) -> None:
-        self.headers = dict(headers or {})
-        self.content: bytes | None
-        if content is not None:
-            self.content = content.encode() if isinstance(content, str) else content
-        elif json is not None or method in ("POST", "PUT", "PATCH"):
-            self.content = jsonlib.dumps(json).encode()
-            self.headers.setdefault("Content-Type", "application/json")
-        else:
-            self.content = None
-        if method == "GET":
-            self.headers.setdefault("Cache-Control", "no-cache")
-
-
-def _wire_params(params: Mapping[str, Any] | None) -> dict[str, str]:
-    """Query parameters as the service reads them: booleans in lower case, None left out."""
-    wire: dict[str, str] = {}
-    for name, value in (params or {}).items():
-        if isinstance(value, bool):
-            wire[name] = "true" if value else "false"
-        elif value is not None:
-            wire[name] = str(value)
-    return wire
-
-
-def _parse(response: httpx.Response) -> Any:
-    """The value of a successful answer by its content type."""
-    if not response.content:
-        return None
-    kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
-    if kind == "text/plain":
-        return response.text
-    if kind in ("application/octet-stream", "application/zip", "application/gzip"):
-        return response.content
-    try:
-        return response.json()
-    except ValueError as error:
-        raise PipelineAPIError(response.status_code, "", f"the service's answer is no JSON: {response.text[:200]!r}") from error
-
-
-def _api_error(response: httpx.Response) -> PipelineAPIError:
-    """The error that a read response with an error status stands for."""
-    try:
-        body = response.json()
-    except ValueError:
-        body = None
-    if not isinstance(body, dict) or "message" not in body:
-        text = response.text.strip()[:1000]
-        request = response.request
-        return PipelineAPIError(
-            response.status_code,
-            "",
-            f"{request.method} {request.url.path}: {text or response.reason_phrase}",
-            body,
-        )
-    return PipelineAPIError(response.status_code, str(body.get("error_code") or ""), str(body["message"]), body.get("details"))
-
-
-def is_retryable(error: BaseException) -> bool:
-    """Whether an error may go away by itself: a busy or unreachable service or host, not a pipeline in the wrong state."""
-    if isinstance(error, PipelineAPIError):
-        return error.status_code in RETRIED_STATUSES and error.error_code not in STATE_CODES
-    return isinstance(error, PipelineConnectionError)
-
-
-def _retry_options() -> dict[str, Any]:
-    return {
-        "stop": tenacity.stop_after_attempt(len(RETRY_WAITS_S) + 1),
-        "wait": tenacity.wait_chain(*(tenacity.wait_fixed(seconds) for seconds in RETRY_WAITS_S)),
-        "retry": tenacity.retry_if_exception(is_retryable),
-        "reraise": True,
-    }
-
-
-def _transport_error(error: httpx.TransportError, method: str, path: str, where: str) -> Exception:
-    if isinstance(error, httpx.TimeoutException):
-        return PipelineTimeoutError(f"{method} {path}: no answer from {where} in time: {error or type(error).__name__}")
-    return PipelineConnectionError(f"{method} {path}: cannot talk to {where}: {error or type(error).__name__}")
 
 
 class _ClientBase:
@@ -304,7 +190,7 @@ class PipelineClient(_ClientBase):
 
         Args:
             method: HTTP method.
-            path: path with percent-encoded parts, such as ``/v0/pipelines``; see :func:`path_of`.
+            path: path with percent-encoded parts, such as ``/v0/pipelines``; see :func:`~airflow_pipelines.wire.path_of`.
             params: query parameters; None values are left out.
             json: body as a JSON value. A POST, PUT or PATCH without any body sends ``null``.
             content: body as is, instead of ``json``.
@@ -321,14 +207,14 @@ class PipelineClient(_ClientBase):
             PipelineConnectionError: when the service cannot be reached.
             PipelineTimeoutError: when it does not answer in time.
         """
-        payload = _Payload(method, json, content, headers)
+        payload = Payload(method, json, content, headers)
 
         def once() -> Any:
             return self._send(method, path, params, payload, timeout_s)
 
         if not (method == "GET" if idempotent is None else idempotent):
             return once()
-        options = _retry_options() | {"retry": tenacity.retry_if_exception(self._worth_retrying)}
+        options = retry_options() | {"retry": tenacity.retry_if_exception(self._worth_retrying)}
         return tenacity.Retrying(**options)(once)
 
     def get(self, path: str, **options: Any) -> Any:
@@ -378,18 +264,18 @@ class PipelineClient(_ClientBase):
             PipelineConnectionError: when the service cannot be reached or the answer breaks off.
             PipelineTimeoutError: when the next part does not come in time.
         """
-        payload = _Payload(method, json, None, None)
+        payload = Payload(method, json, None, None)
         limit = httpx.Timeout(self.timeout_s, connect=CONNECT_TIMEOUT_S, read=read_timeout_s)
         with self._translating(method, path):
             request = self._client().build_request(
-                method, path, params=_wire_params(params), content=payload.content, headers=payload.headers, timeout=limit
+                method, path, params=wire_params(params), content=payload.content, headers=payload.headers, timeout=limit
             )
             response = self._client().send(request, stream=True)
             try:
                 self._reached = True
                 if response.status_code >= 400:
                     response.read()
-                    raise _api_error(response)
+                    raise api_error(response)
                 yield response
             finally:
                 response.close()
@@ -456,27 +342,27 @@ class PipelineClient(_ClientBase):
             self._http = http = (pid, client)
         return http[1]
 
-    def _send(self, method: str, path: str, params: Mapping[str, Any] | None, payload: _Payload, timeout_s: float | None) -> Any:
+    def _send(self, method: str, path: str, params: Mapping[str, Any] | None, payload: Payload, timeout_s: float | None) -> Any:
         with self._translating(method, path):
             response = self._client().request(
                 method,
                 path,
-                params=_wire_params(params),
+                params=wire_params(params),
                 content=payload.content,
                 headers=payload.headers,
                 timeout=self._timeout(timeout_s),
             )
         self._reached = True
         if response.status_code >= 400:
-            raise _api_error(response)
-        return _parse(response)
+            raise api_error(response)
+        return parse(response)
 
     @contextmanager
     def _translating(self, method: str, path: str) -> Iterator[None]:
         try:
             yield
         except httpx.TransportError as error:
-            raise _transport_error(error, method, path, repr(self._endpoint)) from error
+            raise transport_error(error, method, path, repr(self._endpoint)) from error
 
 
 class AsyncPipelineClient(_ClientBase):
@@ -507,28 +393,28 @@ class AsyncPipelineClient(_ClientBase):
         idempotent: bool | None = None,
     ) -> Any:
         """Make one call of the contract; arguments, result and errors as for :meth:`PipelineClient.request`."""
-        payload = _Payload(method, json, content, None)
+        payload = Payload(method, json, content, None)
 
         async def once() -> Any:
             try:
                 response = await self._client().request(
                     method,
                     path,
-                    params=_wire_params(params),
+                    params=wire_params(params),
                     content=payload.content,
                     headers=payload.headers,
                     timeout=self._timeout(timeout_s),
                 )
             except httpx.TransportError as error:
-                raise _transport_error(error, method, path, repr(self._endpoint)) from error
+                raise transport_error(error, method, path, repr(self._endpoint)) from error
             self._reached = True
             if response.status_code >= 400:
-                raise _api_error(response)
-            return _parse(response)
+                raise api_error(response)
+            return parse(response)
 
         if not (method == "GET" if idempotent is None else idempotent):
             return await once()
-        options = _retry_options() | {"retry": tenacity.retry_if_exception(self._worth_retrying)}
+        options = retry_options() | {"retry": tenacity.retry_if_exception(self._worth_retrying)}
         return await tenacity.AsyncRetrying(**options)(once)
 
     async def get(self, path: str, **options: Any) -> Any:
@@ -544,19 +430,19 @@ class AsyncPipelineClient(_ClientBase):
         self, method: str, path: str, *, params: Mapping[str, Any] | None = None, read_timeout_s: float | None = None
     ) -> AsyncIterator[httpx.Response]:
         """Make one call and read its answer as it comes; see :meth:`PipelineClient.stream`."""
-        payload = _Payload(method, None, None, None)
+        payload = Payload(method, None, None, None)
         limit = httpx.Timeout(self.timeout_s, connect=CONNECT_TIMEOUT_S, read=read_timeout_s)
         client = self._client()
         try:
             async with client.stream(
-                method, path, params=_wire_params(params), content=payload.content, headers=payload.headers, timeout=limit
+                method, path, params=wire_params(params), content=payload.content, headers=payload.headers, timeout=limit
             ) as response:
                 if response.status_code >= 400:
                     await response.aread()
-                    raise _api_error(response)
+                    raise api_error(response)
                 yield response
         except httpx.TransportError as error:
-            raise _transport_error(error, method, path, repr(self._endpoint)) from error
+            raise transport_error(error, method, path, repr(self._endpoint)) from error
 
     async def pipeline(self, name: str) -> dict[str, Any]:
         """A pipeline's descriptor with its status fields.

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from airflow_pipelines.client import PipelineClient, lines_of, path_of
+from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.errors import PipelineConnectionError, PipelineFailedError, PipelinesError, PipelineTimeoutError
 from airflow_pipelines.transport import interrupt
+from airflow_pipelines.wire import lines_of, path_of
 
 if TYPE_CHECKING:
     import httpx

@@ -18,9 +18,10 @@ import pytest
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
-from airflow_pipelines import client as client_module
-from airflow_pipelines.client import AsyncPipelineClient, PipelineClient, lines_of
+from airflow_pipelines import wire
+from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
 from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError, PipelineTimeoutError
+from airflow_pipelines.wire import lines_of
 from tests.serving import serving
 
 
@@ -125,8 +126,8 @@ def client(request: pytest.FixtureRequest, probe: Probe) -> Iterator[PipelineCli
 
 @pytest.fixture(autouse=True)
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert client_module.RETRY_WAITS_S == (2.0, 4.0, 8.0)
-    monkeypatch.setattr(client_module, "RETRY_WAITS_S", (0.02, 0.04, 0.08))
+    assert wire.RETRY_WAITS_S == (2.0, 4.0, 8.0)
+    monkeypatch.setattr(wire, "RETRY_WAITS_S", (0.02, 0.04, 0.08))
 
 
 def test_answers_are_read_by_their_content_type(client: PipelineClient, probe: Probe) -> None:
@@ -139,7 +140,7 @@ def test_answers_are_read_by_their_content_type(client: PipelineClient, probe: P
 
 def test_parameters_and_path_parts_reach_the_service_unharmed(client: PipelineClient) -> None:
     part = '"T 1"#%ä'
-    path = client_module.path_of("x", part).replace("/v0/x", "/echo")
+    path = wire.path_of("x", part).replace("/v0/x", "/echo")
     answer = client.get(path, params={"yes": True, "no": False, "none": None, "sql": "a+b & c=ü"})
     assert answer["part"] == part
     assert answer["query"] == {"yes": "true", "no": "false", "sql": "a+b & c=ü"}
@@ -235,7 +236,7 @@ def test_no_service_at_the_url_is_said_at_once() -> None:
 
 
 def test_a_service_that_restarts_is_waited_for(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "RETRY_WAITS_S", (0.2, 0.4, 2.0))
+    monkeypatch.setattr(wire, "RETRY_WAITS_S", (0.2, 0.4, 2.0))
     with serving(probe.app) as url:
         client = PipelineClient(url)
         client.get("/json")

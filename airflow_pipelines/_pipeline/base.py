@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from airflow_pipelines._pipeline.waiting import wait_until
-from airflow_pipelines.client import PipelineClient, path_of
+from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.enums import PipelineFieldSelector, PipelineStatus, ProgramStatus
 from airflow_pipelines.errors import (
     PipelineAPIError,
@@ -14,6 +14,7 @@ from airflow_pipelines.errors import (
     ProgramCompilationError,
     describe_program_error,
 )
+from airflow_pipelines.wire import path_of
 
 STATUS_POLL_S = 0.5
 

@@ -11,7 +11,8 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
-from airflow_pipelines.client import AsyncPipelineClient, PipelineClient, path_of
+from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
+from airflow_pipelines.wire import path_of
 from airflow_pipelines.enums import BootstrapPolicy, PipelineStatus
 from airflow_pipelines.errors import (
     PipelineAPIError,

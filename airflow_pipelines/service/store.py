@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import tenacity
 from sqlalchemy import (
     JSON,
     DateTime,
@@ -159,14 +160,15 @@ class Store:
 
     def create_tables(self) -> None:
         """Create what is missing; several processes may do so at once. Raises a Problem when the database cannot be used."""
+        # Of processes that create the same table at once the slower ones find it there at their next look. Each look that is lost
+        # this way means one table more that somebody has made.
+        look = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(_lost_a_race),
+            stop=tenacity.stop_after_attempt(2 * len(Base.metadata.tables)),
+            reraise=True,
+        )
         try:
-            Base.metadata.create_all(self._engine)
-        except (OperationalError, ProgrammingError, IntegrityError):
-            # Two processes that create the same table at once: the slower one finds it there at its second look.
-            try:
-                Base.metadata.create_all(self._engine)
-            except SQLAlchemyError as error:
-                raise errors.store_unusable(error, self._engine.url) from error
+            look(Base.metadata.create_all, self._engine)
         except SQLAlchemyError as error:
             raise errors.store_unusable(error, self._engine.url) from error
 
@@ -286,3 +288,10 @@ def _row_values(record: PipelineRecord) -> dict[str, Any]:
 def _event_values(record: PipelineRecord) -> dict[str, Any]:
     values = {field: getattr(record, field) for field in _EVENT_FIELDS if field not in {"event_id", "recorded_at"}}
     return values | {"event_id": uuid7(), "recorded_at": datetime.now(UTC), "pipeline_id": record.id}
+
+
+def _lost_a_race(error: BaseException) -> bool:
+    """Whether a table could not be created because another process has just created it."""
+    if isinstance(error, IntegrityError):
+        return True
+    return isinstance(error, OperationalError | ProgrammingError) and "already exists" in str(error.orig)

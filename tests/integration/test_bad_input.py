@@ -31,9 +31,9 @@ from airflow_pipelines import (
     RuntimeConfig,
     Storage,
 )
-from airflow_pipelines.client import path_of
 from airflow_pipelines.service.control import Control
 from airflow_pipelines.settings import Settings
+from airflow_pipelines.wire import path_of
 from tests.fixtures.sdk import eventually
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
@@ -445,10 +445,23 @@ def test_waits_that_time_out(spoilt: Spoilt) -> None:
     name = "pipeline 'bad-input'"
     with pytest.raises(TimeoutError, match=f"0.1 s waiting for {name} to become PAUSED; last seen: status Running"):
         pipeline.wait_for_status(PipelineStatus.PAUSED, timeout=0.1)
-    with pytest.raises(
-        TimeoutError, match=f"waiting for {name} to be idle for 0.2 s; last seen: .* records received, .* processed"
-    ):
-        pipeline.wait_for_idle(0.2, 0.2, 0.1)
+    fed_enough = threading.Event()
+
+    def feed() -> None:
+        while not fed_enough.is_set():
+            spoilt.push("t", "79,1,a\n", format="csv")
+
+    feeder = threading.Thread(target=feed, daemon=True)
+    feeder.start()
+    try:
+        with pytest.raises(
+            TimeoutError, match=f"waiting for {name} to be idle for 2 s; last seen: .* records received, .* processed"
+        ):
+            pipeline.wait_for_idle(2, 2.5, 0.1)
+    finally:
+        fed_enough.set()
+        feeder.join(20)
+    pipeline.execute("delete from t where id = 79")
     pipeline.pause(timeout_s=30)
     # With the connector switched off, what is forced in waits for nobody; without force it waits for the pipeline.
     blocked = threading.Thread(target=lambda: spoilt.push("t", "80,1,a\n", format="csv"), daemon=True)
