@@ -92,7 +92,10 @@ def _inserts(table: str, rows: pa.Table) -> TableChanges:
 def _recompute(
     spark: SparkSession, sessions: SparkSessions, circuit: Circuit, compiled: CompiledProgram, folder: Path, repeats: int = 3
 ) -> float:
-    """What a user would do instead: the tables as Parquet, the views' queries run over them by Spark's defaults."""
+    """What a user would do instead: the tables as Parquet, the views' queries run over them by Spark's defaults.
+
+    Caching ``spend`` for the view that reads it was tried and made this slower, so each view is computed by itself.
+    """
     session = sessions.large.newSession()
     for setting in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive"):
         session.conf.set(setting, spark.conf.get(setting))
