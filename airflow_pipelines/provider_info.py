@@ -21,13 +21,6 @@ def get_provider_info() -> dict[str, Any]:
         "package-name": "airflow-pipelines",
         "name": INTEGRATION,
         "description": "Long-lived, stateful Spark pipelines as first-class things in Airflow.",
-        "integrations": [
-            {
-                "integration-name": INTEGRATION,
-                "external-doc-url": "https://pypi.org/project/airflow-pipelines/",
-                "tags": ["software"],
-            }
-        ],
         "hooks": _modules("hooks", "pipeline"),
         "operators": _modules("operators", "lifecycle", "change", "approval", "checkpoint", "data"),
         "sensors": _modules("sensors", "pipeline"),
