@@ -43,11 +43,6 @@ class Parsed:
     consumed: int
     next_index: int
 
-    def error_message(self) -> str:
-        """All kept errors as one text, in the form the REST contract fixes."""
-        listed = "\n".join(error.message for error in self.errors)
-        return f"Errors parsing input data ({self.num_errors} errors):\n{listed}"
-
 
 class Parser(Protocol):
     """Turns bytes of one stream into changes of one table; keeps what must be remembered between calls, such as a CSV header."""

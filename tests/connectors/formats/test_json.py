@@ -54,7 +54,7 @@ def test_a_bad_record_has_its_number_and_reason_and_costs_nobody_else() -> None:
     assert "record 1: column 'student_id': \"x\" is not an integer (BIGINT)" in parsed.errors[0].message
     assert "malformed JSON" in parsed.errors[1].message
     assert "nonsense" in parsed.errors[2].message
-    assert parsed.error_message().startswith("Errors parsing input data (3 errors):\n")
+    assert parsed.num_errors == 3
 
 
 def test_a_broken_record_over_lines_is_one_error() -> None:
