@@ -82,8 +82,9 @@ class Printer:
         items = "".join(f"{item.text} AS {quote(item.name)}, " for item in node.items)
         hint = f"/*+ BROADCAST({quote(delta.alias)}) */ " if self.broadcast and delta is not None else ""
         sources = " CROSS JOIN ".join(f"({table}) AS {alias}" for table, alias in zip(found, aliases, strict=True))
+        laterals = "".join(f" {lateral}" for lateral in node.laterals)
         where = f" WHERE {node.where}" if node.where else ""
-        return f"SELECT {hint}{items}{weight} AS {WEIGHT} FROM {sources}{where}"
+        return f"SELECT {hint}{items}{weight} AS {WEIGHT} FROM {sources}{laterals}{where}"
 
     def _union(self, node: UnionAll, queries: list[str | None]) -> str | None:
         # Every part is brought to the union's types by itself, because a step may print only some of the parts.

@@ -47,11 +47,15 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """Filter, project and inner or cross join in one block. A row's weight is the product of its sources' weights."""
+    """Filter, project, inner or cross join and unnesting in one block. A row's weight is the product of its sources' weights.
+
+    ``laterals``: ``LATERAL VIEW`` clauses after the sources, in order; each may read the sources and the clauses before it.
+    """
 
     sources: tuple[Source, ...]
     items: tuple[Item, ...]
     where: str | None = None
+    laterals: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -127,6 +131,46 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyedSource:
+    """One relation that the query of a :class:`Keyed` node reads.
+
+    ``alias``: the name by which the query reads it. ``keys``: texts over the node's columns (by their bare names) that give a row's
+    key; none when a row may matter to every key.
+    """
+
+    alias: str
+    node: Linear
+    keys: tuple[str, ...]
+
+
+class Shape(Enum):
+    """What a :class:`Keyed` node is for."""
+
+    JOIN = "join"
+    SUBQUERY = "subquery"
+    WINDOW = "window"
+    TOP = "top"
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """Any query whose answer falls apart by key: what it gives for a key depends only on the rows that have that key.
+
+    The touched keys are those of the rows in the keyed sources' deltas, compared with ``<=>``. A change of a source without keys
+    touches all keys. With no ``key_types`` at all there is one key, so that every change recomputes the whole answer.
+
+    ``query``: Spark SQL over the sources by their aliases, each a relation of plain rows without weights. Its columns are
+    ``columns``, taken by position.
+    """
+
+    sources: tuple[KeyedSource, ...]
+    query: str
+    columns: tuple[str, ...]
+    key_types: tuple[str, ...]
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
 class Full:
     """A query that is recomputed over its relations' contents; the stored output is subtracted. ``reason``: why it is so."""
 
@@ -135,7 +179,7 @@ class Full:
     reason: str
 
 
-Node = Select | UnionAll | Aggregate | Full
+Node = Select | UnionAll | Aggregate | Keyed | Full
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +198,8 @@ class Stage:
                 return "full"
             case Aggregate():
                 return "accumulators" if self.node.is_linear else "touched groups"
+            case Keyed():
+                return f"{self.node.shape.value} by {'touched keys' if self.node.key_types else 'recomputing'}"
             case UnionAll():
                 return "union"
             case _:
@@ -172,7 +218,9 @@ class Stage:
     @property
     def starts_with_rows(self) -> bool:
         """Whether the result may have rows while all inputs are empty."""
-        return isinstance(self.node, Full) or (isinstance(self.node, Aggregate) and not self.node.keys)
+        if isinstance(self.node, Full) or (isinstance(self.node, Keyed) and not self.node.key_types):
+            return True
+        return isinstance(self.node, Aggregate) and not self.node.keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +249,8 @@ def reads(node: Node | Linear) -> frozenset[str]:
             return frozenset().union(*(reads(part) for part in node.parts))
         case Aggregate():
             return reads(node.input)
+        case Keyed():
+            return frozenset().union(*(reads(source.node) for source in node.sources))
         case Full():
             return frozenset(node.reads)
 
@@ -216,5 +266,7 @@ def rereads(node: Node | Linear) -> frozenset[str]:
             return frozenset().union(*(rereads(part) for part in node.parts))
         case Aggregate():
             return rereads(node.input) if node.is_linear else reads(node)
+        case Keyed():
+            return reads(node)
         case Full():
             return frozenset(node.reads)

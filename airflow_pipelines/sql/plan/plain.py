@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_pipelines.sql.identifiers import quote
-from airflow_pipelines.sql.plan.nodes import Aggregate, Linear, Scan, Select, UnionAll
+from airflow_pipelines.sql.plan.nodes import Aggregate, Keyed, Linear, Scan, Select, UnionAll
 
 
 def plain_linear(node: Linear) -> str:
@@ -17,7 +17,8 @@ def plain_linear(node: Linear) -> str:
         case Select():
             items = ", ".join(f"{item.text} AS {quote(item.name)}" for item in node.items) or "1 AS `__one`"
             sources = " CROSS JOIN ".join(f"({plain_linear(source.node)}) AS {quote(source.alias)}" for source in node.sources)
-            return f"SELECT {items} FROM {sources}" + (f" WHERE {node.where}" if node.where else "")
+            laterals = "".join(f" {lateral}" for lateral in node.laterals)
+            return f"SELECT {items} FROM {sources}{laterals}" + (f" WHERE {node.where}" if node.where else "")
 
 
 def plain_aggregate(node: Aggregate) -> str:
@@ -25,6 +26,12 @@ def plain_aggregate(node: Aggregate) -> str:
     items = ", ".join(f"{item.text} AS {quote(item.name)}" for item in node.items)
     having = f" WHERE {node.having}" if node.having else ""
     return f"SELECT {items} FROM ({grouped(node, plain_linear(node.input))}){having}"
+
+
+def plain_keyed(node: Keyed) -> str:
+    """The node's query over the relations themselves."""
+    sources = ", ".join(f"{quote(source.alias)} AS ({plain_linear(source.node)})" for source in node.sources)
+    return f"WITH {sources} SELECT * FROM ({node.query}) AS q({', '.join(map(quote, node.columns))})"
 
 
 def grouped(node: Aggregate, rows: str) -> str:
