@@ -1,0 +1,125 @@
+"""ASOF joins as lateral subqueries: of the rows that match, the one that stands nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.asof_syntax import AsofPlaces, asof_places
+from airflow_pipelines.sql.dialect import DIALECT, SyntaxFailure, parse_query
+from airflow_pipelines.sql.edits import Edit, Edited
+from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
+
+_AT = "__asof"
+_NEAREST = {exp.GTE: "DESC", exp.GT: "DESC", exp.LTE: "ASC", exp.LT: "ASC"}
+"""Which way the right side is sorted when it stands to the right of the comparison."""
+_OPPOSITE = {"DESC": "ASC", "ASC": "DESC"}
+
+
+def asof_joins(query: Edited, analyzer: Analyzer) -> Edited:
+    """The query with every ASOF join as a join with a lateral subquery.
+
+    ``LEFT ASOF JOIN t MATCH_CONDITION (a.ts >= t.ts) ON a.k = t.k`` gives for each row on the left the row of ``t`` with the latest
+    ``ts`` that is not after its own, among those with its key, or NULLs. Of several such rows the one is taken whose columns are
+    the greatest (the least when the next row is looked for), so that the answer follows from the data alone.
+
+    :param query: Spark SQL with folded names
+    :param analyzer: knows the relations that the query reads
+    :raises SyntaxFailure: when a join's conditions are not of that form; offsets are those of the query as first written
+    """
+    while True:
+        joins = list(_innermost(parse_query(query.text)))
+        if not joins:
+            return query
+        query = query.edit([edit for join, places in joins for edit in _edits(query, join, places, analyzer)])
+
+
+def _innermost(tree: exp.Expr) -> Iterator[tuple[exp.Join, AsofPlaces]]:
+    for join in tree.find_all(exp.Join):
+        places = asof_places(join)
+        if places is not None and not any(asof_places(other) for other in join.find_all(exp.Join) if other is not join):
+            yield join, places
+
+
+def _edits(query: Edited, join: exp.Join, places: AsofPlaces, analyzer: Analyzer) -> list[Edit]:
+    alias = join.this.alias_or_name
+    if not alias or not isinstance(join.this, exp.Table | exp.Subquery):
+        raise _failure(query, places.table, "The right side of an ASOF JOIN must be a relation, or a subquery with a name")
+    side, direction = _order(query, join, places, alias)
+    _check_equalities(query, join, places, alias)
+    outer = "LEFT" if join.args.get("side") else "INNER"
+    table = query.text[places.table[0] : places.table[1]]
+    tie = _ties(table, alias, direction, analyzer)
+    start = f"{outer} JOIN LATERAL (SELECT * EXCEPT ({_AT}) FROM (SELECT {side} AS {_AT}, {quote(alias)}.* FROM "
+    return [
+        Edit(places.join[0], places.table[0], start),
+        Edit(places.table[1], places.match[0], " WHERE ("),
+        Edit(places.match[1], places.on[0], ") AND ("),
+        Edit(places.on[1], places.on[1], f") ORDER BY {tie} LIMIT 1)) AS {quote(alias)} ON TRUE"),
+    ]
+
+
+def _order(query: Edited, join: exp.Join, places: AsofPlaces, alias: str) -> tuple[str, str]:
+    """The text of the right side's place in time, and which way it is sorted to have the nearest first."""
+    match = join.args["match_condition"].unnest()
+    direction = _NEAREST.get(type(match))
+    sides = [match.left, match.right] if isinstance(match, exp.Binary) and direction is not None else []
+    owners = [_owners(query, side, places.match) for side in sides]
+    if direction is not None and owners[0] and owners[1] == {alias} and alias not in owners[0]:
+        return sides[1].sql(dialect=DIALECT), direction
+    if direction is not None and owners[1] and owners[0] == {alias} and alias not in owners[1]:
+        return sides[0].sql(dialect=DIALECT), _OPPOSITE[direction]
+    wanted = f"MATCH_CONDITION must compare an expression of the left side with one of {alias} by >=, >, <= or <"
+    raise _failure(query, places.match, wanted)
+
+
+def _check_equalities(query: Edited, join: exp.Join, places: AsofPlaces, alias: str) -> None:
+    for part in _conjuncts(join.args["on"]):
+        sides = [part.left, part.right] if isinstance(part, exp.EQ | exp.NullSafeEQ) else []
+        owners = [_owners(query, side, places.on) for side in sides]
+        if {alias} not in owners or not any(other and alias not in other for other in owners):
+            raise _failure(query, places.on, f"ON of an ASOF JOIN must be equalities of the left side with {alias}, joined by AND")
+
+
+def _conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
+    inner = tree.unnest()
+    if isinstance(inner, exp.And):
+        yield from _conjuncts(inner.left)
+        yield from _conjuncts(inner.right)
+    else:
+        yield inner
+
+
+def _owners(query: Edited, tree: exp.Expr, place: tuple[int, int]) -> set[str]:
+    """The names before the first point of all columns in an expression."""
+    if tree.find(exp.Query, exp.Subquery):
+        raise _failure(query, place, "A condition of an ASOF JOIN cannot hold a subquery")
+    found = set()
+    for column in tree.find_all(exp.Column):
+        if not column.table:
+            raise _failure(
+                query, place, f"In an ASOF JOIN's conditions, say which table {column.name} belongs to: <table>.{column.name}"
+            )
+        found.add(column.parts[0].name)
+    return found
+
+
+def _ties(table: str, alias: str, direction: str, analyzer: Analyzer) -> str:
+    """What the matching rows are sorted by: their place in time, then all their columns."""
+    try:
+        columns = analyzer.columns(f"SELECT {quote(alias)}.* FROM {table}")
+    except AnalysisFailed:
+        # It reads a common table expression, which is not known here; Spark sorts by all columns where it can.
+        return f"ALL {direction}"
+    sortable = all("map<" not in kind and "variant" not in kind for _, kind in columns)
+    if sortable:
+        return f"ALL {direction}"
+    names = [f"TO_JSON({quote(name)})" if "map<" in kind or "variant" in kind else quote(name) for name, kind in columns]
+    return ", ".join(f"{name} {direction}" for name in [_AT, *names])
+
+
+def _failure(query: Edited, place: tuple[int, int], message: str) -> SyntaxFailure:
+    start, end = query.origin(*place)
+    return SyntaxFailure(start, end, message)
