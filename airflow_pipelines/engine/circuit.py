@@ -22,6 +22,7 @@ from airflow_pipelines.engine.normalise import Normaliser, Rejected
 from airflow_pipelines.engine.operators.accumulate import accumulator_state, evaluate_accumulators
 from airflow_pipelines.engine.operators.context import SMALL_INPUT, Context, Mode, RelationVersions
 from airflow_pipelines.engine.operators.full import evaluate_full
+from airflow_pipelines.engine.operators.keyed import evaluate_keyed
 from airflow_pipelines.engine.operators.linear import evaluate_linear
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.operators.touched import evaluate_touched, touched_state
@@ -30,7 +31,7 @@ from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.storage import BatchStore
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.sql.plan.nodes import Aggregate, Full, Stage, ViewPlan
+from airflow_pipelines.sql.plan.nodes import Aggregate, Full, Keyed, Stage, ViewPlan
 from airflow_pipelines.sql.program import Program, ViewKind
 
 STRATEGIES = ("auto", "incremental", "full")
@@ -258,8 +259,9 @@ class Circuit:
         started = time.monotonic()
         state = None if fresh_state else round_.states.get(stage.relation)
         try:
-            outcome = _evaluated(stage, round_.context, state, before.before)
-            delta = self._netted(outcome.delta)
+            stored = before.before if stage.relation in self.kept else None
+            outcome = _evaluated(stage, round_.context, state, stored)
+            delta = outcome.delta if outcome.netted else self._netted(outcome.delta)
         except StepError:
             raise
         except Exception as error:
@@ -385,7 +387,7 @@ def _kept(program: Program, stages: Iterable[Stage]) -> frozenset[str]:
     kept = set(program.tables) | {name for name, view in program.views.items() if view.kind is ViewKind.MATERIALIZED}
     for stage in stages:
         kept |= stage.rereads
-        if isinstance(stage.node, Full):
+        if isinstance(stage.node, Full) or (isinstance(stage.node, Keyed) and not stage.node.key_types):
             kept.add(stage.relation)
     return frozenset(kept)
 
@@ -394,10 +396,13 @@ def _empty_state(stage: Stage, node: Aggregate) -> Trace:
     return accumulator_state(node) if node.is_linear else touched_state(stage, node)
 
 
-def _evaluated(stage: Stage, context: Context, state: Trace | None, before: Trace) -> Outcome:
+def _evaluated(stage: Stage, context: Context, state: Trace | None, stored: Trace | None) -> Outcome:
+    """The outcome of one stage; ``stored`` are its contents before the step where they are kept."""
     match stage.node:
         case Full():
-            return evaluate_full(stage, stage.node, context, before)
+            return evaluate_full(stage, stage.node, context, stored or Trace(weighted(stage_schema(stage))))
+        case Keyed():
+            return evaluate_keyed(stage, stage.node, context, stored)
         case Aggregate():
             if stage.node.is_linear:
                 return evaluate_accumulators(stage, stage.node, context, state)

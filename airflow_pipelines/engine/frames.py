@@ -6,6 +6,8 @@ import threading
 import weakref
 from collections import deque
 
+from pyspark.sql.types import StructType
+
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.trace import Trace
@@ -68,15 +70,26 @@ class Frames:
         columns = ", ".join(names)
         rows = self.rows(trace.batches, single_partition)
         if rows is None:
-            empty = ", ".join(
-                f"CAST(NULL AS {field.dataType.simpleString()}) AS {quote(field.name)}"
-                for field in trace.schema.fields
-                if field.name != WEIGHT
-            )
-            return f"SELECT {empty} WHERE FALSE"
-        if trace.insert_only:
-            return f"SELECT {columns} FROM {rows}"
-        return f"SELECT {columns} FROM ({summed(trace, rows, '> 0')}) LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT({WEIGHT}))) AS `__n`"
+            return f"SELECT {columns} FROM ({empty_rows(trace.schema)})"
+        return expanded(trace, rows, insert_only=trace.insert_only)
+
+
+def empty_rows(schema: StructType) -> str:
+    """A query without rows that has the columns of a schema."""
+    columns = ", ".join(f"CAST(NULL AS {field.dataType.simpleString()}) AS {quote(field.name)}" for field in schema.fields)
+    return f"SELECT {columns} WHERE FALSE"
+
+
+def expanded(trace: Trace, rows: str, *, insert_only: bool) -> str:
+    """A query for plain rows, each as often as its weight says.
+
+    :param rows: table expression of the columns of ``trace``, whose own batches do not matter here
+    :param insert_only: whether every weight is 1
+    """
+    columns = ", ".join(quote(name) for name in trace.keys)
+    if insert_only:
+        return f"SELECT {columns} FROM {rows}"
+    return f"SELECT {columns} FROM ({summed(trace, rows, '> 0')}) LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT({WEIGHT}))) AS `__n`"
 
 
 def summed(trace: Trace, rows: str, keep: str | None = None) -> str:

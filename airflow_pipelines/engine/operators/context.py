@@ -13,17 +13,23 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.batch import SMALL_ROWS, WEIGHT, Batch
-from airflow_pipelines.engine.frames import Frames
+from airflow_pipelines.engine.frames import Frames, empty_rows
+from airflow_pipelines.engine.operators.result import struct_of
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.storage import BatchStore
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.derivation import Printer
-from airflow_pipelines.sql.plan.nodes import Version
+from airflow_pipelines.sql.plan.nodes import Linear, Scan, Select, UnionAll, Version, reads
 
 SMALL_INPUT = 2 * SMALL_ROWS
 """An operator whose inputs together have at most this many rows, all in memory, runs in one task and answers to the driver."""
 FAN_OUT = 4 * SMALL_ROWS
 """... unless its result has more rows than this: then it is run again and writes files."""
+
+
+_REMEMBERED = 1024
+_select_schemas: dict[tuple[Select, tuple[tuple[str, str], ...]], StructType] = {}
+"""Schemas of nodes by what they read: to ask Spark takes some milliseconds."""
 
 
 class Mode(Enum):
@@ -81,14 +87,37 @@ class Context:
         """The relations that this step changes, as far as evaluated."""
         return frozenset(name for name, versions in self.relations.items() if versions.changed)
 
-    def printer(self, mode: Mode) -> Printer:
-        """Prints nodes over this step's relations."""
+    def printer(self, mode: Mode, *, empties: bool = False) -> Printer:
+        """Prints nodes over this step's relations.
+
+        ``empties``: relations without rows are printed as such, so that every text is there.
+        """
         small = mode is Mode.SMALL
 
         def read(relation: str, version: Version) -> str | None:
-            return self.frames.rows(self.relations[relation].batches(version), single_partition=small)
+            rows = self.frames.rows(self.relations[relation].batches(version), single_partition=small)
+            return f"({empty_rows(self.relations[relation].before.schema)})" if rows is None and empties else rows
 
         return Printer(read, single_partition=small, broadcast=mode is Mode.NARROW)
+
+    def schema(self, node: Linear) -> StructType:
+        """The columns of a node's result, without the weight."""
+        match node:
+            case Scan():
+                columns = self.relations[node.relation].before.schema
+                return StructType([columns[name] for name in node.columns])
+            case UnionAll():
+                return struct_of(node.types)
+            case Select():
+                relations = tuple((name, self.relations[name].before.schema.json()) for name in sorted(reads(node)))
+                known = _select_schemas.get((node, relations))
+                if known is None:
+                    empty = Printer(lambda name, _: f"({empty_rows(self.relations[name].before.schema)})")
+                    with_weight = self.sessions.small.sql(str(empty.contents(node, Version.BEFORE))).schema
+                    known = _select_schemas[node, relations] = StructType(with_weight.fields[:-1])
+                    while len(_select_schemas) > _REMEMBERED:
+                        _select_schemas.pop(next(iter(_select_schemas)), None)
+                return known
 
     def mode(self, deltas: frozenset[str], contents: frozenset[str], *states: Trace) -> Mode:
         """How an operator that reads these deltas, contents and states runs."""

@@ -13,17 +13,23 @@ from airflow_pipelines.sql.plan.nodes import Full, Stage
 
 def evaluate_full(stage: Stage, node: Full, context: Context, before: Trace) -> Outcome:
     """The delta between the view's stored contents and what its query gives now."""
-    schema = weighted(stage_schema(stage))
     mode = context.mode(frozenset(), stage.reads, before)
+    return subtracted(stage, with_contents(node, context, mode is Mode.SMALL), context, mode, before)
+
+
+def subtracted(stage: Stage, answer: str, context: Context, mode: Mode, stored: Trace) -> Outcome:
+    """The delta between a stage's stored contents and its answer now, a query for plain rows."""
+    schema = weighted(stage_schema(stage))
+    if not stored.batches:
+        query = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({answer})"
+        return Outcome(context.run(query, schema, mode, may_grow=True), netted=True)
     small = mode is Mode.SMALL
     names = ", ".join(quote(name) for name, _ in stage.columns)
-    query = f"SELECT *, CAST(1 AS BIGINT) FROM ({with_contents(node, context, small)})"
-    rows = f"({query}) AS q({names}, {WEIGHT})"
-    stored = context.frames.rows(before.batches, single_partition=small)
-    if stored is not None:
-        hint = "/*+ COALESCE(1) */ " if small else ""
-        rows = f"(SELECT {hint}* FROM (SELECT * FROM {rows} UNION ALL SELECT {names}, -{WEIGHT} FROM {stored}))"
-    return Outcome(context.run(summed(Trace(schema), rows), schema, mode, may_grow=True))
+    rows = context.frames.rows(stored.batches, single_partition=small)
+    hint = "/*+ COALESCE(1) */ " if small else ""
+    now = f"SELECT * FROM (SELECT *, CAST(1 AS BIGINT) FROM ({answer})) AS q({names}, {WEIGHT})"
+    both = f"(SELECT {hint}* FROM ({now} UNION ALL SELECT {names}, -{WEIGHT} FROM {rows}))"
+    return Outcome(context.run(summed(Trace(schema), both), schema, mode, may_grow=True), netted=True)
 
 
 def with_contents(node: Full, context: Context, small: bool) -> str:

@@ -15,10 +15,14 @@ from airflow_pipelines.sql.plan.nodes import ColumnTypes, Stage
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A stage's ``delta``, and what its state (if it keeps one) gains."""
+    """A stage's ``delta``, and what its state (if it keeps one) gains.
+
+    ``netted``: it is known that no two rows of the delta are equal but for their weights.
+    """
 
     delta: Batch
     state: Batch | None = None
+    netted: bool = False
 
 
 @lru_cache(maxsize=1024)

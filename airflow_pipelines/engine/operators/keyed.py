@@ -1,0 +1,223 @@
+"""Queries whose answer falls apart by key: the touched keys' answers are computed before and after, and the difference is emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql.types import StructType
+
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.frames import empty_rows, expanded, summed
+from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.full import subtracted
+from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.sql.plan.nodes import Keyed, KeyedSource, Stage, Version, reads, rereads
+
+_KEY = "__touched"
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    """The rows that a source has for the touched keys, in the driver's memory; ``delta`` is None when the step leaves it alone."""
+
+    before: Batch
+    delta: Batch | None
+
+
+def evaluate_keyed(stage: Stage, node: Keyed, context: Context, stored: Trace | None) -> Outcome:
+    """The delta of a keyed stage.
+
+    :param stored: the stage's own contents before the step, where they are kept
+    """
+    if not node.key_types:
+        return _recomputed(stage, node, context, stored if stored is not None else Trace(weighted(stage_schema(stage))))
+    changed = context.changed()
+    mode = context.mode(stage.reads & changed, stage.reads)
+    if all(not context.relations[name].before.batches for name in stage.reads):
+        return _first(stage, node, context, mode)
+    if any(not source.keys and reads(source.node) & changed for source in node.sources):
+        return _every_key(stage, node, context, mode, stored)
+    if mode is Mode.NARROW:
+        outcome = _fetching(stage, node, context)
+        if outcome is not None:
+            return outcome
+        mode = Mode.LARGE
+    return _touched_keys(stage, node, context, mode)
+
+
+def _recomputed(stage: Stage, node: Keyed, context: Context, stored: Trace) -> Outcome:
+    """One key only: the answer now less the stored one."""
+    mode = context.mode(frozenset(), stage.reads, stored)
+    return subtracted(stage, _answer(node, _contents(node, context, mode, Version.AFTER)), context, mode, stored)
+
+
+def _first(stage: Stage, node: Keyed, context: Context, mode: Mode) -> Outcome:
+    """Nothing was there before, so that the delta is the answer."""
+    mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
+    query = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({_answer(node, _contents(node, context, mode, Version.AFTER))})"
+    return Outcome(context.run(query, weighted(stage_schema(stage)), mode, may_grow=True), netted=True)
+
+
+def _every_key(stage: Stage, node: Keyed, context: Context, mode: Mode, stored: Trace | None) -> Outcome:
+    """A source that matters to all keys has changed."""
+    if stored is not None:
+        return _recomputed(stage, node, context, stored)
+    mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
+    versions = {version: _contents(node, context, mode, version) for version in (Version.AFTER, Version.BEFORE)}
+    return _difference(stage, node, context, mode, versions)
+
+
+def _touched_keys(stage: Stage, node: Keyed, context: Context, mode: Mode) -> Outcome:
+    """Read the sources' rows of the touched keys wherever they are."""
+    printer, changed = context.printer(mode), context.changed()
+    deltas = {source.alias: printer.delta(source.node, changed) for source in node.sources if source.keys}
+    touched = _touched(node, {alias: delta for alias, delta in deltas.items() if delta is not None}, context, mode)
+    if touched is None:
+        return Outcome(Batch.empty(weighted(stage_schema(stage))), netted=True)
+    keys = None
+    if mode is Mode.LARGE:
+        # Written once, because every source is compared with them twice. The batch lives until the query has run.
+        distinct = f"SELECT DISTINCT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})"
+        keys = context.run(distinct, _key_schema(node), Mode.LARGE)
+        touched = f"SELECT * FROM {context.frames.table(keys)}"
+    versions = {
+        version: _contents(node, context, mode, version, touched=touched) for version in (Version.AFTER, Version.BEFORE)
+    }
+    return _difference(stage, node, context, mode, versions)
+
+
+def _fetching(stage: Stage, node: Keyed, context: Context) -> Outcome | None:
+    """Fetch what large sources have for the touched keys, one scan each, and compute both versions in memory.
+
+    None when it turns out to be too much for memory.
+    """
+    printer, changed = context.printer(Mode.SMALL), context.changed()
+    large = [source for source in node.sources if context.mode(frozenset(), reads(source.node)) is not Mode.SMALL]
+    if any(not source.keys for source in large):
+        return None
+    schemas = {source.alias: weighted(context.schema(source.node)) for source in node.sources}
+    deltas: dict[str, str] = {}
+    # Batches live until the query over them has run.
+    collected: dict[str, Batch] = {}
+    for source in node.sources:
+        if not reads(source.node) & changed:
+            continue
+        mode = context.mode(reads(source.node) & changed, rereads(source.node))
+        delta = context.printer(mode).delta(source.node, changed)
+        if delta is not None and mode is not Mode.SMALL:
+            table = None if mode is Mode.LARGE else context.collect_bounded(delta, mode)
+            if table is None:
+                return None
+            collected[source.alias] = Batch.in_memory(schemas[source.alias], table)
+            delta = f"SELECT * FROM {context.frames.table(collected[source.alias])}"
+        if delta is not None:
+            deltas[source.alias] = delta
+    touched = _touched(node, deltas, context, Mode.SMALL)
+    if touched is None:
+        return Outcome(Batch.empty(weighted(stage_schema(stage))), netted=True)
+    found = context.collect_bounded(f"SELECT DISTINCT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})", Mode.SMALL)
+    if found is None:
+        return None
+    keys = Batch.in_memory(_key_schema(node), found)
+    touched = f"SELECT * FROM {context.frames.table(keys)}"
+    fetched = {}
+    for source in large:
+        batch = _fetch(node, source, touched, schemas[source.alias], context)
+        if batch is None:
+            return None
+        fetched[source.alias] = batch
+    versions = {}
+    for version in (Version.AFTER, Version.BEFORE):
+        others = [source for source in node.sources if source.alias not in fetched]
+        rows = _contents(node, context, Mode.SMALL, version, touched=touched, sources=others)
+        for alias, batch in fetched.items():
+            parts = [f"SELECT * FROM {context.frames.table(batch)}"] if batch.rows else []
+            parts += [deltas[alias]] if version is Version.AFTER and alias in deltas else []
+            weights = printer.union(parts) or empty_rows(schemas[alias])
+            insert_only = len(parts) == 0 or (len(parts) == 1 and batch.rows > 0 and batch.insert_only)
+            rows[alias] = expanded(Trace(schemas[alias]), f"({weights})", insert_only=insert_only)
+        versions[version] = {source.alias: rows[source.alias] for source in node.sources}
+    return _difference(stage, node, context, Mode.SMALL, versions)
+
+
+def _fetch(node: Keyed, source: KeyedSource, touched: str, schema: StructType, context: Context) -> Batch | None:
+    """The rows that a source had before for the touched keys; None when they are too many for memory."""
+    contents = context.printer(Mode.NARROW).contents(source.node, Version.BEFORE)
+    if contents is None:
+        return Batch.empty(schema)
+    rows = _restricted(node, source, contents, touched, broadcast=True)
+    if not all(context.relations[name].before.insert_only for name in reads(source.node)):
+        rows = summed(Trace(schema), f"({rows})")
+    table = context.collect_bounded(rows, Mode.NARROW)
+    return None if table is None else Batch.in_memory(schema, table)
+
+
+def _key_schema(node: Keyed) -> StructType:
+    return weighted(struct_of(tuple((f"{_KEY}{at}", kind) for at, kind in enumerate(node.key_types))))
+
+
+def _touched(node: Keyed, deltas: Mapping[str, str], context: Context, mode: Mode) -> str | None:
+    """The keys of the rows in the sources' deltas, each at least once."""
+    parts = []
+    for source in node.sources:
+        if source.alias in deltas and source.keys:
+            keys = _keys(node, source)
+            columns = ", ".join(f"{key} AS {_KEY}{at}" for at, key in enumerate(keys))
+            parts.append(f"SELECT {columns} FROM ({deltas[source.alias]})")
+    return context.printer(mode).union(parts)
+
+
+def _keys(node: Keyed, source: KeyedSource) -> list[str]:
+    return [f"CAST({key} AS {kind})" for key, kind in zip(source.keys, node.key_types, strict=True)]
+
+
+def _restricted(node: Keyed, source: KeyedSource, rows: str, touched: str, *, broadcast: bool) -> str:
+    """The rows whose key is touched."""
+    hint = "/*+ BROADCAST(t) */ " if broadcast else ""
+    match = " AND ".join(f"{key} <=> t.{_KEY}{at}" for at, key in enumerate(_keys(node, source)))
+    return f"SELECT {hint}s.* FROM ({rows}) AS s LEFT SEMI JOIN ({touched}) AS t ON {match}"
+
+
+def _contents(
+    node: Keyed,
+    context: Context,
+    mode: Mode,
+    version: Version,
+    touched: str | None = None,
+    sources: list[KeyedSource] | None = None,
+) -> dict[str, str]:
+    """Plain rows of the sources in one version, by alias; only those of touched keys when these are given."""
+    printer = context.printer(mode, empties=True)
+    found = {}
+    for source in node.sources if sources is None else sources:
+        rows = str(printer.contents(source.node, version))
+        if touched is not None and source.keys:
+            rows = _restricted(node, source, rows, touched, broadcast=False)
+        batches = [batch for name in reads(source.node) for batch in context.relations[name].batches(version)]
+        insert_only = all(batch.insert_only for batch in batches)
+        found[source.alias] = expanded(Trace(weighted(context.schema(source.node))), f"({rows})", insert_only=insert_only)
+    return found
+
+
+def _answer(node: Keyed, rows: Mapping[str, str]) -> str:
+    """The query's answer over the sources' plain rows."""
+    sources = ", ".join(f"{quote(alias)} AS ({text})" for alias, text in rows.items())
+    return f"WITH {sources} SELECT * FROM ({node.query}) AS q({', '.join(map(quote, node.columns))})"
+
+
+def _difference(
+    stage: Stage, node: Keyed, context: Context, mode: Mode, versions: Mapping[Version, Mapping[str, str]]
+) -> Outcome:
+    """The answer after less the answer before."""
+    schema = weighted(stage_schema(stage))
+    parts = [
+        f"SELECT *, CAST({sign} AS BIGINT) AS {WEIGHT} FROM ({_answer(node, versions[version])})"
+        for version, sign in ((Version.AFTER, 1), (Version.BEFORE, -1))
+    ]
+    query = str(context.printer(mode).union(parts))
+    if mode is Mode.LARGE:
+        return Outcome(context.run(summed(Trace(schema), f"({query})"), schema, mode), netted=True)
+    return Outcome(context.run(query, schema, mode, may_grow=True))
