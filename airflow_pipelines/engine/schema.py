@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
 from airflow_pipelines.sql.program import Column
-from airflow_pipelines.sql.types import SPARK_NAMES, ColumnType, from_spark_json
+from airflow_pipelines.sql.types import SPARK_NAMES, UNSIGNED_MAXIMA, ColumnType, from_spark_json
 
 TYPE_HINT = "airflow_pipelines.type"
 """Key of a Spark field's metadata that keeps what Spark's own type cannot say, e.g. that a STRING holds UUIDs."""
@@ -40,6 +40,10 @@ _ARROW: dict[str, pa.DataType] = {
     # NULL of this type: it asks Arrow to cast to fields that are not nullable.)
     "VARIANT": pa.struct([pa.field("value", pa.binary()), pa.field("metadata", pa.binary(), metadata={"variant": "true"})]),
     "NULL": pa.null(),
+    "UTINYINT": pa.int16(),
+    "USMALLINT": pa.int32(),
+    "UINTEGER": pa.int64(),
+    "UBIGINT": pa.decimal128(20, 0),
 }
 
 
@@ -118,7 +122,7 @@ class RelationSchema:
 
 
 def _hint(kind: ColumnType) -> dict[str, Any]:
-    if kind.name in {"UUID", "CHAR", "BINARY"} or (kind.precision is not None and kind.name != "DECIMAL"):
+    if kind.name in {"UUID", "CHAR", "BINARY", *UNSIGNED_MAXIMA} or (kind.precision is not None and kind.name != "DECIMAL"):
         return {TYPE_HINT: kind.name if kind.precision is None else f"{kind.name}({kind.precision})"}
     return {}
 
@@ -142,6 +146,6 @@ def column_from_spark_json(field: Mapping[str, Any]) -> Column:
     kind = from_spark_json(field["type"], field["nullable"])
     hint = _HINT.match(field.get("metadata", {}).get(TYPE_HINT, ""))
     # A hint travels with a column through a query; where an expression changed the type it says nothing any more.
-    if hint and SPARK_NAMES.get(hint["name"]) == SPARK_NAMES.get(kind.name):
+    if hint and SPARK_NAMES.get(hint["name"]) == kind.spark_ddl():
         kind = ColumnType(hint["name"], kind.nullable, precision=int(hint["size"]) if hint["size"] else None)
     return Column(name, kind, case_sensitive=name != name.lower())

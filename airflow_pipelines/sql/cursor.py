@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import Token, TokenType
@@ -11,6 +11,7 @@ from airflow_pipelines.sql.errors import SYNTAX_ERROR, ProgramMessage
 from airflow_pipelines.sql.identifiers import fold
 from airflow_pipelines.sql.program import Span
 from airflow_pipelines.sql.tokens import LITERALS, FoldedText
+from airflow_pipelines.sql.types import ColumnType
 
 _MAX_DIGITS = 18
 _OPENING = frozenset({"(", "[", "{"})
@@ -37,10 +38,12 @@ class Name:
 class Cursor:
     """Walks the tokens of one statement. Words compare in lower case, since the text is folded."""
 
-    def __init__(self, folded: FoldedText, tokens: Sequence[Token]) -> None:
+    def __init__(self, folded: FoldedText, tokens: Sequence[Token], types: Mapping[str, ColumnType] | None = None) -> None:
+        """:param types: the program's own types by name, for the places where a type is read."""
         self.folded = folded
         self.source = folded.source
         self.tokens = tokens
+        self.types: Mapping[str, ColumnType] = types or {}
         self.index = 0
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_pipelines.sql.cursor import Cursor
-from airflow_pipelines.sql.errors import COMPILATION_ERROR, NOT_SUPPORTED
+from airflow_pipelines.sql.errors import COMPILATION_ERROR
 from airflow_pipelines.sql.program import Span
 from airflow_pipelines.sql.types import MAX_DECIMAL_PRECISION, ColumnType, decimal
 
@@ -53,7 +53,9 @@ _SIZED: Mapping[str, str] = {
 _LONG_NAMES = frozenset(name for name in [*_SIMPLE, *_SIZED] if " " in name)
 _DECIMAL = frozenset({"decimal", "dec", "numeric", "number"})
 _NESTED = frozenset({"array", "map", "row", "struct"})
-_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
+_UNSIGNED: Mapping[str, str] = {"TINYINT": "UTINYINT", "SMALLINT": "USMALLINT", "INTEGER": "UINTEGER", "BIGINT": "UBIGINT"}
+RESERVED_TYPES = frozenset({*_SIMPLE, *_SIZED, *_DECIMAL, *_NESTED, "float", "interval", "unsigned"})
+"""Words that mean a type of SQL when they are not quoted, so that no type of a program can have one as its name."""
 MAX_NESTING = 64
 """How deep types may nest: deeper ones are a mistake and would exhaust Spark's own parser."""
 
@@ -84,6 +86,9 @@ def _parse_prefix(cursor: Cursor, depth: int) -> ColumnType:
         return _parse_known(cursor, cursor.peek(), cursor.span(cursor.tokens[start].start, cursor.advance().end + 1), start, depth)
     name = cursor.name("a type")
     word = name.text
+    own = cursor.types.get(word)
+    if own is not None and (name.quoted or word not in RESERVED_TYPES):
+        return own
     if name.quoted:
         raise cursor.failure_at(name.span, f"Unknown type {word!r}. Known types: {KNOWN_TYPES}", COMPILATION_ERROR)
     return _parse_known(cursor, word, name.span, start, depth)
@@ -114,9 +119,8 @@ def _parse_simple(cursor: Cursor, word: str) -> ColumnType:
     if kind.name == "TIME" and cursor.take("("):
         cursor.integer("the number of digits of a second's fraction")
         cursor.expect(")")
-    if kind.name in _INTEGERS and cursor.at("unsigned"):
-        hint = {"TINYINT": "SMALLINT", "SMALLINT": "INTEGER", "INTEGER": "BIGINT", "BIGINT": "DECIMAL(20,0)"}[kind.name]
-        raise cursor.failure(f"Unsigned types are not supported yet: {hint} holds every {kind.name} UNSIGNED", NOT_SUPPORTED)
+    if kind.name in _UNSIGNED and cursor.take("unsigned"):
+        return ColumnType(_UNSIGNED[kind.name])
     return kind
 
 

@@ -29,9 +29,28 @@ SPARK_NAMES: Mapping[str, str] = {
     "UUID": "STRING",
     "VARIANT": "VARIANT",
     "NULL": "VOID",
+    # Spark has no unsigned integers: the next wider type holds their values, which are checked wherever they come in.
+    "UTINYINT": "SMALLINT",
+    "USMALLINT": "INT",
+    "UINTEGER": "BIGINT",
+    "UBIGINT": "DECIMAL(20,0)",
 }
 """Wire names of the types without parameters in Spark, with Spark's own names for them."""
 
+UNSIGNED_MAXIMA: Mapping[str, int] = {
+    "UTINYINT": 2**8 - 1,
+    "USMALLINT": 2**16 - 1,
+    "UINTEGER": 2**32 - 1,
+    "UBIGINT": 2**64 - 1,
+}
+"""The largest value of each unsigned integer type."""
+
+_UNSIGNED_NAMES: Mapping[str, str] = {
+    "UTINYINT": "TINYINT UNSIGNED",
+    "USMALLINT": "SMALLINT UNSIGNED",
+    "UINTEGER": "INTEGER UNSIGNED",
+    "UBIGINT": "BIGINT UNSIGNED",
+}
 _WIRE_NAMES: Mapping[str, str] = {
     "boolean": "BOOLEAN",
     "byte": "TINYINT",
@@ -55,6 +74,10 @@ _SPARK_JSON_NAMES: Mapping[str, str] = {
     "UUID": "string",
     "BINARY": "binary",
     "TIME": "time(6)",
+    "UTINYINT": "short",
+    "USMALLINT": "integer",
+    "UINTEGER": "long",
+    "UBIGINT": "decimal(20,0)",
 }
 _PARAMETERS = re.compile(r"^(?P<name>decimal|char|varchar|time)\((?P<first>\d+)(?:,\s*(?P<second>-?\d+))?\)$")
 
@@ -64,7 +87,8 @@ class ColumnType:
     """A SQL type with its nullability.
 
     ``name`` is the wire name (BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL, VARCHAR, CHAR, BINARY, VARBINARY,
-    DATE, TIME, TIMESTAMP, TIMESTAMP_TZ, INTERVAL_DAY ..., UUID, VARIANT, ARRAY, MAP, STRUCT, ROW is written STRUCT).
+    DATE, TIME, TIMESTAMP, TIMESTAMP_TZ, INTERVAL_DAY ..., UUID, VARIANT, ARRAY, MAP, STRUCT, ROW is written STRUCT; an unsigned
+    integer is written UTINYINT, USMALLINT, UINTEGER or UBIGINT).
     """
 
     name: str
@@ -149,7 +173,7 @@ class ColumnType:
             return "ROW(" + ", ".join(f"{name} {kind}" for name, kind in self.fields or ()) + ")"
         if self.precision is not None and self.name in {"CHAR", "VARCHAR", "BINARY", "VARBINARY"}:
             return f"{self.name}({self.precision})"
-        return self.name.replace("_", " ") if self.is_interval else self.name
+        return self.name.replace("_", " ") if self.is_interval else _UNSIGNED_NAMES.get(self.name, self.name)
 
 
 def decimal(precision: int = MAX_DECIMAL_PRECISION, scale: int = 0, nullable: bool = True) -> ColumnType:

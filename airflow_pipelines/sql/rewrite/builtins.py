@@ -1,0 +1,204 @@
+"""Functions and constructs that Spark has under another name, or as a combination of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from sqlglot.tokenizer_core import TokenType
+
+from airflow_pipelines.sql.edits import Edit
+from airflow_pipelines.sql.rewrite.scan import Call, Scan
+
+_NTZ = "CAST({} AS TIMESTAMP_NTZ)"
+_UNITS = frozenset(
+    {
+        "century", "day", "decade", "hour", "isoweek", "microsecond", "millennium", "millisecond", "minute", "month", "quarter",
+        "second", "week", "year",
+    }
+)  # fmt: skip
+
+TEMPLATES: Mapping[tuple[str, int], str] = {
+    # Aggregates. A NULL key is the smallest of all and may be chosen, where MAX_BY passes over it: a row that holds it does not.
+    ("arg_max", 2): "MAX_BY({0}, STRUCT({1}))",
+    ("arg_min", 2): "MIN_BY({0}, STRUCT({1}))",
+    ("countif", 1): "COUNT_IF({0})",
+    ("logical_and", 1): "BOOL_AND({0})",
+    ("logical_or", 1): "BOOL_OR({0})",
+    # Arrays and maps.
+    ("array_exists", 2): "EXISTS({0}, {1})",
+    ("array_length", 1): "ARRAY_SIZE({0})",
+    # Numbers. Spark's own GREATEST passes over NULLs already.
+    ("greatest_ignore_nulls", 2): "GREATEST({0}, {1})",
+    ("least_ignore_nulls", 2): "LEAST({0}, {1})",
+    ("is_nan", 1): "ISNAN({0})",
+    ("is_inf", 1): "(ABS({0}) = DOUBLE('Infinity'))",
+    ("truncate", 1): "(CASE WHEN {0} < 0 THEN CEIL({0}) ELSE FLOOR({0}) END)",
+    ("truncate", 2): "(CASE WHEN {0} < 0 THEN CEIL({0}, {1}) ELSE FLOOR({0}, {1}) END)",
+    # Texts and bytes.
+    ("bin2utf8", 1): "DECODE({0}, 'UTF-8')",
+    ("strpos", 2): "INSTR({0}, {1})",
+    ("to_hex", 1): "LOWER(HEX({0}))",
+    # JSON.
+    ("variantnull", 0): "PARSE_JSON('null')",
+}
+"""Spark SQL for a call, by the function's name and its number of arguments; ``{n}`` is an argument."""
+_ANY_NUMBER: Mapping[str, str] = {"greatest_ignore_nulls": "GREATEST", "least_ignore_nulls": "LEAST", "row": "STRUCT"}
+"""Functions with any number of arguments that only have another name."""
+_EXTRACTED: Mapping[str, str] = {
+    "century": "CAST(CEIL(YEAR({0}) / 100) AS BIGINT)",
+    "decade": "CAST(FLOOR(YEAR({0}) / 10) AS BIGINT)",
+    "epoch": "UNIX_SECONDS(CAST({0} AS TIMESTAMP_LTZ))",
+    "isodow": "EXTRACT(DAYOFWEEK_ISO FROM {0})",
+    "isoyear": "EXTRACT(YEAROFWEEK FROM {0})",
+    "microsecond": "CAST(EXTRACT(SECOND FROM {0}) * 1000000 AS BIGINT)",
+    "millennium": "CAST(CEIL(YEAR({0}) / 1000) AS BIGINT)",
+    "millisecond": "CAST(FLOOR(EXTRACT(SECOND FROM {0}) * 1000) AS BIGINT)",
+}
+"""Fields of a date or time that Spark's EXTRACT does not know."""
+_PATTERNS: Mapping[str, str] = {
+    "%Y": "yyyy", "%m": "MM", "%d": "dd", "%H": "HH", "%M": "mm", "%S": "ss", "%y": "yy", "%j": "DDD", "%B": "MMMM", "%b": "MMM",
+    "%h": "MMM", "%A": "EEEE", "%a": "EEE", "%I": "hh", "%p": "a", "%F": "yyyy-MM-dd", "%T": "HH:mm:ss", "%R": "HH:mm",
+    "%D": "MM/dd/yy", "%6f": "SSSSSS", "%3f": "SSS", "%%": "%",
+}  # fmt: skip
+"""Specifiers of a format text and Spark's pattern letters for them."""
+_SPECIFIER = re.compile(r"%(?:\d?[A-Za-z]|%)")
+_FORMATTED: Mapping[str, str] = {
+    "format_date": "DATE_FORMAT({1}, '{0}')",
+    "format_timestamp": "DATE_FORMAT({1}, '{0}')",
+    "format_time": "DATE_FORMAT(CAST(CONCAT('1970-01-01 ', CAST({1} AS STRING)) AS TIMESTAMP_NTZ), '{0}')",
+    "parse_date": "TRY_TO_DATE({1}, '{0}')",
+    "parse_timestamp": "CAST(TRY_TO_TIMESTAMP({1}, '{0}') AS TIMESTAMP_NTZ)",
+    "parse_time": "CAST(DATE_FORMAT(TRY_TO_TIMESTAMP({1}, '{0}'), 'HH:mm:ss.SSSSSS') AS TIME)",
+}
+"""Functions of a literal format and a value."""
+
+
+def builtin_edits(scan: Scan) -> Iterator[Edit]:
+    """The calls and constructs that have another form in Spark. An edit may hold another one; the inner ones are to be made first."""
+    for call in scan.calls():
+        arguments = [scan.piece(*argument) for argument in call.arguments]
+        text = _translated(scan, call, arguments)
+        if text is not None:
+            yield Edit(call.start, call.end, text)
+    yield from _brackets(scan)
+    yield from _timestamps(scan)
+
+
+def _translated(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
+    template = TEMPLATES.get((call.name, len(arguments)))
+    if template is not None:
+        return None if "distinct" in arguments[:1] else template.format(*arguments)
+    if call.name in _ANY_NUMBER and arguments and not scan.follows_value(call.at):
+        return f"{_ANY_NUMBER[call.name]}({', '.join(arguments)})"
+    special = _SPECIAL.get(call.name)
+    return special(scan, call, arguments) if special is not None else None
+
+
+def _extract(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
+    field = scan.word(call.at + 2)
+    if len(arguments) != 1 or scan.word(call.at + 3) != "from" or field not in _EXTRACTED or call.close < call.at + 5:
+        return None
+    return _EXTRACTED[field].format(scan.piece(scan.start(call.at + 4), scan.end(call.close - 1)))
+
+
+def _date_part(_scan: Scan, _call: Call, arguments: Sequence[str]) -> str | None:
+    field = arguments[0].strip("'").lower() if len(arguments) == 2 else ""
+    return _EXTRACTED[field].format(arguments[1]) if field in _EXTRACTED else None
+
+
+def _timestamp_trunc(_scan: Scan, _call: Call, arguments: Sequence[str]) -> str | None:
+    if len(arguments) != 2 or arguments[1].lower() not in _UNITS:
+        return None
+    return _NTZ.format(f"DATE_TRUNC('{arguments[1].upper()}', {arguments[0]})")
+
+
+def _date_trunc(_scan: Scan, _call: Call, arguments: Sequence[str]) -> str | None:
+    # With the unit first, and quoted, it is Spark's own function.
+    if len(arguments) != 2 or arguments[1].lower() not in _UNITS:
+        return None
+    return f"CAST(DATE_TRUNC('{arguments[1].upper()}', {arguments[0]}) AS DATE)"
+
+
+def _time_trunc(_scan: Scan, _call: Call, arguments: Sequence[str]) -> str | None:
+    if len(arguments) != 2 or arguments[1].lower() not in _UNITS:
+        return None
+    return f"TIME_TRUNC('{arguments[1].upper()}', {arguments[0]})"
+
+
+def _rounded(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
+    """FLOOR and CEIL of a time to a unit."""
+    unit = scan.word(call.close - 1)
+    if len(arguments) != 1 or scan.word(call.close - 2) != "to" or unit not in _UNITS or call.close < call.at + 5:
+        return None
+    value = scan.piece(scan.start(call.at + 2), scan.end(call.close - 3))
+    floor = f"DATE_TRUNC('{unit.upper()}', {value})"
+    if call.name == "floor":
+        return _NTZ.format(floor)
+    above = f"TIMESTAMPADD({unit.upper()}, 1, {floor})"
+    return _NTZ.format(f"CASE WHEN {floor} = {value} THEN {floor} ELSE {above} END")
+
+
+def _formatted(_scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
+    if len(arguments) != 2 or not arguments[0].startswith("'"):
+        return None
+    pattern = _pattern(arguments[0][1:-1])
+    return None if pattern is None else _FORMATTED[call.name].format(pattern, arguments[1])
+
+
+def _pattern(text: str) -> str | None:
+    """Spark's pattern for a format text; None when a specifier has no letters there."""
+    parts, at = [], 0
+    for found in _SPECIFIER.finditer(text):
+        if found[0] not in _PATTERNS:
+            return None
+        parts += [_verbatim(text[at : found.start()]), _PATTERNS[found[0]]]
+        at = found.end()
+    return "".join([*parts, _verbatim(text[at:])])
+
+
+def _verbatim(text: str) -> str:
+    # Letters between quotes stand for themselves; the quotes are doubled because the pattern is a SQL string.
+    return re.sub(r"[A-Za-z]+", lambda found: f"''{found[0]}''", text)
+
+
+def _brackets(scan: Scan) -> Iterator[Edit]:
+    """``ARRAY[...]``, ``MAP[...]`` and ``a[SAFE_OFFSET(i)]``."""
+    for at in range(1, len(scan.tokens)):
+        if scan.word(at) != "[":
+            continue
+        close = scan.closing(at)
+        if close is None:
+            continue
+        name = scan.name(at - 1)
+        if name in {"array", "map"} and scan.word(at - 2) != "." and scan.word(at - 1):
+            inner = scan.piece(scan.end(at), scan.start(close))
+            yield Edit(scan.start(at - 1), scan.end(close), f"{name.upper()}({inner})")
+        elif scan.name(at + 1) == "safe_offset" and scan.word(at + 2) == "(" and scan.closing(at + 2) == close - 1:
+            first = scan.operand(at - 1)
+            if first is not None:
+                value = scan.piece(scan.start(first), scan.end(at - 1))
+                index = scan.piece(scan.end(at + 2), scan.start(close - 1))
+                yield Edit(scan.start(first), scan.end(close), f"GET({value}, {index})")
+
+
+def _timestamps(scan: Scan) -> Iterator[Edit]:
+    """``TIMESTAMP '...'`` has no time zone, as a column of that type."""
+    for at in range(len(scan.tokens) - 1):
+        token = scan.tokens[at]
+        if scan.text[token.start : token.end + 1] == "timestamp" and scan.tokens[at + 1].token_type is TokenType.STRING:
+            yield Edit(token.start, token.end + 1, "TIMESTAMP_NTZ")
+
+
+_Special = Callable[[Scan, Call, Sequence[str]], str | None]
+_SPECIAL: Mapping[str, _Special] = {
+    "ceil": _rounded,
+    "ceiling": _rounded,
+    "date_part": _date_part,
+    "date_trunc": _date_trunc,
+    "extract": _extract,
+    "floor": _rounded,
+    "time_trunc": _time_trunc,
+    "timestamp_trunc": _timestamp_trunc,
+    **dict.fromkeys(_FORMATTED, _formatted),
+}

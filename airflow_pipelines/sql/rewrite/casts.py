@@ -1,0 +1,118 @@
+"""Casts to types that Spark writes in another way or does not check: named types, unsigned ones, texts of a length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from airflow_pipelines.sql.cursor import Cursor, StatementError
+from airflow_pipelines.sql.edits import Edit
+from airflow_pipelines.sql.rewrite.scan import Scan
+from airflow_pipelines.sql.source import Source
+from airflow_pipelines.sql.tokens import FoldedText
+from airflow_pipelines.sql.type_syntax import parse_type
+from airflow_pipelines.sql.types import UNSIGNED_MAXIMA, ColumnType
+
+_CASTS: Mapping[str, bool] = {"cast": False, "try_cast": True, "safe_cast": True}
+_SPELLINGS: Mapping[str, str] = {"integer": "int", "dec": "decimal", "numeric": "decimal"}
+"""Names that Spark knows for a type besides the one that it prints."""
+_UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+
+
+def cast_text(value: str, kind: ColumnType, attempt: bool = False) -> str:
+    """Spark SQL for ``CAST(value AS kind)``, with the checks that the type asks for.
+
+    :param value: Spark SQL of one expression; it is read several times when values have to be checked
+    :param kind: the type to cast to
+    :param attempt: whether a value that does not fit becomes NULL instead of an error
+    """
+    plain = f"{'TRY_CAST' if attempt else 'CAST'}({value} AS {spark_type(kind)})"
+    if kind.name in UNSIGNED_MAXIMA:
+        most = UNSIGNED_MAXIMA[kind.name]
+        failure = "NULL" if attempt else f"RAISE_ERROR(CONCAT({plain}, ' does not fit into {kind}'))"
+        return f"CASE WHEN {plain} NOT BETWEEN 0 AND {most} THEN {failure} ELSE {plain} END"
+    if kind.name == "VARCHAR" and kind.precision is not None:
+        return f"LEFT({plain}, {kind.precision})"
+    if kind.name == "CHAR":
+        return f"RPAD({plain}, {kind.precision or 1}, ' ')"
+    if kind.name == "BINARY" and kind.precision is not None:
+        return f"RPAD({plain}, {kind.precision}, X'00')"
+    if kind.name == "VARBINARY" and kind.precision is not None:
+        return f"SUBSTRING({plain}, 1, {kind.precision})"
+    if kind.name == "UUID":
+        failure = "NULL" if attempt else f"RAISE_ERROR(CONCAT({plain}, ' is no UUID'))"
+        return f"CASE WHEN {plain} NOT RLIKE '{_UUID}' THEN {failure} ELSE LOWER({plain}) END"
+    return plain
+
+
+def spark_type(kind: ColumnType) -> str:
+    """The type as a cast names it: with NULL allowed everywhere inside, since Spark refuses to lose NULLs in a cast."""
+    return _relaxed(kind).spark_ddl()
+
+
+def _relaxed(kind: ColumnType) -> ColumnType:
+    return replace(
+        kind,
+        nullable=True,
+        component=_relaxed(kind.component) if kind.component else None,
+        fields=tuple((name, _relaxed(inner)) for name, inner in kind.fields) if kind.fields is not None else None,
+        value=_relaxed(kind.value) if kind.value else None,
+    )
+
+
+def cast_edits(scan: Scan, types: Mapping[str, ColumnType]) -> Iterator[Edit]:
+    """The casts that need other words. An edit may hold another one; the inner ones are to be made first.
+
+    :param scan: the query
+    :param types: the program's own types
+    """
+    for call in scan.calls():
+        if call.name not in _CASTS or len(call.arguments) != 1:
+            continue
+        split = _as(scan, call.at + 2, call.close)
+        if split is None or split == call.at + 2:
+            continue
+        found = _type(scan, split + 1, types)
+        if found is not None and found[1] == call.close:
+            attempt = _CASTS[call.name]
+            if call.name == "safe_cast" or _differs(scan, split + 1, call.close, found[0]):
+                value = scan.piece(scan.start(call.at + 2), scan.end(split - 1))
+                yield Edit(call.start, call.end, cast_text(value, found[0], attempt))
+        elif call.name == "safe_cast":
+            yield Edit(scan.start(call.at), scan.end(call.at), "TRY_CAST")
+    for at in range(1, len(scan.tokens)):
+        if scan.word(at) != "::":
+            continue
+        first, found = scan.operand(at - 1), _type(scan, at + 1, types)
+        if first is not None and found is not None and _differs(scan, at + 1, found[1], found[0]):
+            value = scan.piece(scan.start(first), scan.end(at - 1))
+            yield Edit(scan.start(first), scan.end(found[1] - 1), cast_text(value, found[0]))
+
+
+def _differs(scan: Scan, first: int, stop: int, kind: ColumnType) -> bool:
+    """Whether Spark would not read the type as it is written, or would not check it."""
+    written = "".join(scan.word(at) or scan.piece(scan.start(at), scan.end(at)) for at in range(first, stop))
+    for spelling, plain in _SPELLINGS.items():
+        if written == spelling or written.startswith(f"{spelling}("):
+            written = plain + written.removeprefix(spelling)
+    return cast_text("v", kind) != f"CAST(v AS {spark_type(kind)})" or written != spark_type(kind).lower()
+
+
+def _as(scan: Scan, first: int, close: int) -> int | None:
+    """The token AS between the value and the type."""
+    depth = 0
+    for at in range(first, close):
+        word = scan.word(at)
+        if word == "as" and depth == 0:
+            return at
+        depth += (word in {"(", "["}) - (word in {")", "]"})
+    return None
+
+
+def _type(scan: Scan, first: int, types: Mapping[str, ColumnType]) -> tuple[ColumnType, int] | None:
+    """The type that starts at token ``first`` and the token behind it; None for what only Spark can read, such as intervals."""
+    cursor = Cursor(FoldedText(Source(scan.text), scan.text, tuple(scan.tokens)), scan.tokens[first:], types)
+    try:
+        return parse_type(cursor), first + cursor.index
+    except StatementError:
+        return None

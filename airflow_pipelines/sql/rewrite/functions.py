@@ -1,0 +1,80 @@
+"""Calls of a program's own functions: SQL functions give way to their expressions, Python functions to their names in Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.definitions import FunctionDefinition, FunctionKind
+from airflow_pipelines.sql.dialect import parse_tokens, tokenise
+from airflow_pipelines.sql.edits import Edit, Edited
+from airflow_pipelines.sql.rewrite.casts import cast_text, spark_type
+from airflow_pipelines.sql.rewrite.scan import Scan
+from airflow_pipelines.sql.types import ColumnType
+
+_FROM_JSON = frozenset({"ARRAY", "MAP", "STRUCT"})
+
+
+class CallRefused(Exception):
+    """A function of the program is called in a wrong way. Offsets are those of the text, ``end`` exclusive."""
+
+    def __init__(self, start: int, end: int, message: str) -> None:
+        super().__init__(message)
+        self.start = start
+        self.end = end
+        self.message = message
+
+
+def function_edits(scan: Scan, functions: Mapping[str, FunctionDefinition]) -> Iterator[Edit]:
+    """The calls of ``functions``. An edit may hold another one; the inner ones are to be made first.
+
+    :raises CallRefused: when a call has the wrong number of arguments
+    """
+    for call in scan.calls():
+        function = functions.get(call.name)
+        # In WITH f(a) AS (...) and FROM t AS f(a) it is a relation that has the function's name.
+        if function is None or scan.follows_value(call.at) or (scan.word(call.close + 1) == "as" and scan.word(call.close + 2) == "("):
+            continue
+        wanted, given = len(function.parameters), len(call.arguments)
+        if wanted != given:
+            noun = "argument" if wanted == 1 else "arguments"
+            raise CallRefused(call.start, call.end, f"Function {function.name} takes {wanted} {noun}, and this call gives {given}")
+        yield Edit(call.start, call.end, expanded(function, [scan.piece(*argument) for argument in call.arguments]))
+
+
+def expanded(function: FunctionDefinition, arguments: list[str]) -> str:
+    """Spark SQL for one call of a function.
+
+    :param arguments: Spark SQL of the arguments, as many as there are parameters
+    """
+    values = [cast_text(text, parameter.type) for text, parameter in zip(arguments, function.parameters, strict=True)]
+    match function.kind:
+        case FunctionKind.PYTHON:
+            return f"{function.spark_name}({', '.join(values)})"
+        case FunctionKind.JSON:
+            return _json_text(values[0], function.returns)
+        case FunctionKind.SQL:
+            given = {parameter.name: f"({value})" for parameter, value in zip(function.parameters, values, strict=True)}
+            return cast_text(f"({_substituted(function.body, given)})", function.returns)
+
+
+def _json_text(text: str, kind: ColumnType) -> str:
+    """JSON text read into a type; NULL when it is no JSON, or a value that does not fit."""
+    if kind.name in _FROM_JSON:
+        # Spark's function makes a row of NULLs of a text that is no JSON at all.
+        schema = spark_type(kind).replace("\\", "\\\\").replace("'", "\\'")
+        return f"CASE WHEN TRY_PARSE_JSON({text}) IS NOT NULL THEN FROM_JSON({text}, '{schema}') END"
+    if kind.name == "VARIANT":
+        return f"TRY_PARSE_JSON({text})"
+    return cast_text(f"TRY_VARIANT_GET(TRY_PARSE_JSON({text}), '$', '{spark_type(kind)}')", kind, attempt=True)
+
+
+def _substituted(body: str, values: Mapping[str, str]) -> str:
+    """The body with its parameters' names replaced."""
+    edits = []
+    for column in parse_tokens(tokenise(body), body).find_all(exp.Column):
+        first = column.parts[0]
+        if first.name in values and "start" in first.meta:
+            edits.append(Edit(first.meta["start"], first.meta["end"] + 1, values[first.name]))
+    return Edited(body).edit(edits).text

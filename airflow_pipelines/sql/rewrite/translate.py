@@ -1,0 +1,52 @@
+"""The translations of one text, in their order: the program's functions, then casts, then functions under other names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from airflow_pipelines.sql.definitions import Definitions
+from airflow_pipelines.sql.edits import Edit, Edited
+from airflow_pipelines.sql.rewrite.builtins import builtin_edits
+from airflow_pipelines.sql.rewrite.casts import cast_edits
+from airflow_pipelines.sql.rewrite.functions import CallRefused, function_edits
+from airflow_pipelines.sql.rewrite.scan import Scan
+
+MAX_LENGTH = 1_000_000
+"""How long a text may become, in characters: functions that call functions can grow beyond all bounds."""
+
+
+def translate(text: str, definitions: Definitions) -> Edited:
+    """A query or expression as Spark is to read it, which knows where its pieces came from.
+
+    :param text: Spark SQL with folded names
+    :param definitions: the program's own types and functions
+    :raises CallRefused: when a function of the program is called in a wrong way; its place is that of ``text``
+    """
+    edited = Edited(text)
+    if definitions.functions:
+        edited = inlined(edited, definitions)
+    edited = _rounds(edited, lambda scan: cast_edits(scan, definitions.types))
+    return _rounds(edited, builtin_edits)
+
+
+def inlined(edited: Edited, definitions: Definitions) -> Edited:
+    """A text without calls of the program's SQL functions. Raises CallRefused."""
+    return _rounds(edited, lambda scan: function_edits(scan, definitions.functions))
+
+
+def _rounds(edited: Edited, rule: Callable[[Scan], Iterable[Edit]]) -> Edited:
+    while True:
+        try:
+            edits = list(rule(Scan(edited.text)))
+        except CallRefused as refused:
+            raise CallRefused(*edited.origin(refused.start, refused.end), refused.message) from refused
+        innermost = [edit for edit in edits if not any(_holds(edit, other) for other in edits)]
+        if not innermost:
+            return edited
+        edited = edited.edit(innermost)
+        if len(edited.text) > MAX_LENGTH:
+            raise CallRefused(0, 0, f"With its functions written out this text has more than {MAX_LENGTH} characters")
+
+
+def _holds(outer: Edit, inner: Edit) -> bool:
+    return outer is not inner and outer.start <= inner.start and inner.end <= outer.end
