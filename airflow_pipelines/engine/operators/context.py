@@ -14,12 +14,13 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.batch import SMALL_ROWS, WEIGHT, Batch
 from airflow_pipelines.engine.frames import Frames, empty_rows
+from airflow_pipelines.engine.operators.crossing import passed
 from airflow_pipelines.engine.operators.result import struct_of
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.storage import BatchStore
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.derivation import Printer
-from airflow_pipelines.sql.plan.nodes import Linear, Scan, Select, UnionAll, Version, reads
+from airflow_pipelines.sql.plan.nodes import Crossing, Linear, Scan, Select, UnionAll, Version, reads
 
 SMALL_INPUT = 2 * SMALL_ROWS
 """An operator whose inputs together have at most this many rows, all in memory, runs in one task and answers to the driver."""
@@ -98,7 +99,10 @@ class Context:
             rows = self.frames.rows(self.relations[relation].batches(version), single_partition=small)
             return f"({empty_rows(self.relations[relation].before.schema)})" if rows is None and empties else rows
 
-        return Printer(read, single_partition=small, broadcast=mode is Mode.NARROW)
+        def crosses(crossing: Crossing, marker: str) -> str | None:
+            return passed(crossing, marker, self.relations)
+
+        return Printer(read, single_partition=small, broadcast=mode is Mode.NARROW, crosses=crosses)
 
     def schema(self, node: Linear) -> StructType:
         """The columns of a node's result, without the weight."""

@@ -6,13 +6,16 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass
 
 from airflow_pipelines.sql.identifiers import quote
-from airflow_pipelines.sql.plan.nodes import Linear, Scan, Select, Source, UnionAll, Version, reads
+from airflow_pipelines.sql.plan.nodes import Crossing, Linear, Scan, Select, Source, UnionAll, Version, reads
 
 WEIGHT = "__weight"
 """The weight's column name; the engine's batches use the same."""
 
 Reader = Callable[[str, Version], str | None]
 """Gives the text of a table expression for a relation's version (its columns and the weight), or None when it has no rows."""
+
+Crosses = Callable[[Crossing, str], str | None]
+"""Gives the condition for rows that a marker (the relation's name) passes by in this step, or None when there is surely none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +24,13 @@ class Printer:
 
     ``single_partition``: unions are asked to stay in one partition, which saves exchanges when everything is small.
     ``broadcast``: the delta of a join term is broadcast, so that the other sides are streamed once.
+    ``crosses``: narrows the terms of markers that move down to the rows that they pass by.
     """
 
     read: Reader
     single_partition: bool = False
     broadcast: bool = False
+    crosses: Crosses | None = None
 
     def contents(self, node: Linear, version: Version) -> str | None:
         """A query for a node's weighted contents, or None when there are none."""
@@ -63,6 +68,9 @@ class Printer:
         return f"SELECT {hint}* FROM ({' UNION ALL '.join(f'({query})' for query in queries)})"
 
     def _term(self, node: Select, at: int, changed: Set[str]) -> str | None:
+        passed = self._passed(node, at)
+        if passed is None:
+            return None
         tables: list[str | None] = []
         for position, source in enumerate(node.sources):
             if position == at:
@@ -71,9 +79,18 @@ class Printer:
                 tables.append(self.contents(source.node, Version.BEFORE))
             else:
                 tables.append(self.contents(source.node, Version.AFTER))
-        return self._select(node, tables, node.sources[at] if len(node.sources) > 1 else None)
+        return self._select(node, tables, node.sources[at] if len(node.sources) > 1 else None, passed)
 
-    def _select(self, node: Select, tables: list[str | None], delta: Source | None) -> str | None:
+    def _passed(self, node: Select, at: int) -> str | None:
+        """The condition for the rows that the source ``at`` passes by when it moves (empty: any), or None for none."""
+        marker = node.sources[at].node
+        crossings = [crossing for crossing in node.crossings if crossing.source == at]
+        if self.crosses is None or not crossings or not isinstance(marker, Scan):
+            return ""
+        found = [self.crosses(crossing, marker.relation) for crossing in crossings]
+        return " OR ".join(f"({condition})" for condition in found if condition is not None) or None
+
+    def _select(self, node: Select, tables: list[str | None], delta: Source | None, passed: str = "") -> str | None:
         found = [table for table in tables if table is not None]
         if len(found) < len(tables):
             return None
@@ -83,7 +100,8 @@ class Printer:
         hint = f"/*+ BROADCAST({quote(delta.alias)}) */ " if self.broadcast and delta is not None else ""
         sources = " CROSS JOIN ".join(f"({table}) AS {alias}" for table, alias in zip(found, aliases, strict=True))
         laterals = "".join(f" {lateral}" for lateral in node.laterals)
-        where = f" WHERE {node.where}" if node.where else ""
+        condition = f"({node.where}) AND ({passed})" if node.where and passed else node.where or passed
+        where = f" WHERE {condition}" if condition else ""
         return f"SELECT {hint}{items}{weight} AS {WEIGHT} FROM {sources}{laterals}{where}"
 
     def _union(self, node: UnionAll, queries: list[str | None]) -> str | None:

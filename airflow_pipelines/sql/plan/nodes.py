@@ -6,8 +6,11 @@ before it. Expressions are kept as Spark SQL text; nodes know nothing of batches
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
+
+from airflow_pipelines.sql.identifiers import quote
 
 ColumnTypes = tuple[tuple[str, str], ...]
 """Names and Spark DDL types of columns, in order."""
@@ -46,16 +49,31 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
+class Crossing:
+    """A comparison in a WHERE that is all a block has to do with one of its sources, a marker.
+
+    When the marker moves, only rows whose ``text`` (over the other sources) lies between its old and its new value gain or lose.
+    ``column``: the relation and column that ``text`` is, or None when it is an expression.
+    """
+
+    source: int
+    text: str
+    column: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """Filter, project, inner or cross join and unnesting in one block. A row's weight is the product of its sources' weights.
 
     ``laterals``: ``LATERAL VIEW`` clauses after the sources, in order; each may read the sources and the clauses before it.
+    ``crossings``: for sources that are markers, what their moves can touch.
     """
 
     sources: tuple[Source, ...]
     items: tuple[Item, ...]
     where: str | None = None
     laterals: tuple[str, ...] = ()
+    crossings: tuple[Crossing, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -236,6 +254,22 @@ class ViewPlan:
     stages: tuple[Stage, ...]
     full: Stage
     reason: str | None = None
+
+
+def renamed(node: Node | Scan, names: Sequence[str]) -> Node:
+    """The same node with other column names."""
+    match node:
+        case Scan():
+            columns = zip(names, node.columns, strict=True)
+            return Select((Source("s", node),), tuple(Item(name, f"`s`.{quote(column)}") for name, column in columns))
+        case UnionAll():
+            return replace(node, types=tuple((name, kind) for name, (_, kind) in zip(names, node.types, strict=True)))
+        case Select() | Aggregate():
+            return replace(node, items=tuple(Item(name, item.text) for name, item in zip(names, node.items, strict=True)))
+        case Keyed():
+            return replace(node, columns=tuple(names))
+        case Full():
+            return node
 
 
 def reads(node: Node | Linear) -> frozenset[str]:
