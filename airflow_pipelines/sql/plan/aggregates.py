@@ -39,12 +39,30 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 def aggregate_calls(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """The outermost aggregate calls in ``tree``, each with the FILTER and similar clauses around it."""
+    """The outermost aggregate calls in ``tree``, each with the FILTER and similar clauses around it.
+
+    A function with OVER is none, but what it is applied to may hold some.
+    """
+    if isinstance(tree, exp.Window):
+        for part in _window_parts(tree):
+            yield from aggregate_calls(part)
+        return
     if is_aggregate(tree) or (isinstance(tree, _WRAPPERS) and is_aggregate(_unwrapped(tree))):
         yield tree
         return
     for child in tree.iter_expressions():
         yield from aggregate_calls(child)
+
+
+def _window_parts(window: exp.Window) -> Iterator[exp.Expr]:
+    """Arguments, FILTER condition and definition of a function with OVER."""
+    function = window.this
+    while isinstance(function, _WRAPPERS):
+        if function.args.get("expression") is not None:
+            yield function.expression
+        function = function.this
+    yield from function.iter_expressions()
+    yield from (part for part in window.iter_expressions() if part is not window.this)
 
 
 def _unwrapped(node: exp.Expr) -> exp.Expr:

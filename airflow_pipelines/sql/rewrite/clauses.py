@@ -1,0 +1,87 @@
+"""Where the clauses of each SELECT stand in a text: what rewriting needs to change a clause and leave the rest as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from airflow_pipelines.sql.rewrite.scan import Scan
+
+_SET_OPERATORS = frozenset({"union", "intersect", "except", "minus"})
+_CLAUSES = frozenset(
+    {
+        "from", "where", "group by", "having", "qualify", "window", "order by", "sort by", "cluster by", "distribute by", "limit",
+        "offset",
+    }
+)  # fmt: skip
+
+Tokens = tuple[int, int]
+"""Some tokens in a row: the first one's number and the one's behind the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectText:
+    """One SELECT. ``clauses``: the tokens of each clause without its keyword; those between SELECT and FROM are ``list``."""
+
+    start: int
+    end: int
+    clauses: Mapping[str, Tokens]
+
+
+def selects(scan: Scan) -> list[SelectText]:
+    """Every SELECT, in the order of the text; one that comes before its own FROM clause is not seen as that."""
+    return [_select(scan, at) for at in range(len(scan.tokens)) if scan.word(at) == "select"]
+
+
+def around(found: list[SelectText], at: int) -> SelectText | None:
+    """The innermost of the SELECTs that token ``at`` belongs to."""
+    return max((select for select in found if select.start <= at < select.end), key=lambda select: select.start, default=None)
+
+
+def text(scan: Scan, tokens: Tokens) -> str:
+    """The text of some tokens."""
+    return scan.piece(scan.start(tokens[0]), scan.end(tokens[1] - 1)) if tokens[0] < tokens[1] else ""
+
+
+def level(scan: Scan, tokens: Tokens) -> Iterator[int]:
+    """The tokens that are in no further parentheses, the opening ones included."""
+    at = tokens[0]
+    while at < tokens[1]:
+        yield at
+        close = scan.closing(at) if scan.word(at) == "(" else at
+        at = tokens[1] if close is None else close + 1
+
+
+def split(scan: Scan, tokens: Tokens) -> list[Tokens]:
+    """The pieces between the commas of a list."""
+    pieces, first = [], tokens[0]
+    for at in level(scan, tokens):
+        if scan.word(at) == ",":
+            pieces.append((first, at))
+            first = at + 1
+    return [*pieces, (first, tokens[1])] if tokens[0] < tokens[1] else []
+
+
+def _select(scan: Scan, start: int) -> SelectText:
+    places = [("list", start)]
+    end = len(scan.tokens)
+    for at in level(scan, (start + 1, end)):
+        word = scan.word(at)
+        if word == ")" or (word in _SET_OPERATORS and scan.word(at - 1) != "*"):
+            end = at
+            break
+        if word in _CLAUSES and _begins(scan, at, word):
+            places.append((word, at))
+    ends = [at for _, at in places[1:]] + [end]
+    clauses: dict[str, Tokens] = {}
+    for (name, at), last in zip(places, ends, strict=True):
+        clauses.setdefault(name, (at + 1, last))
+    return SelectText(start, end, clauses)
+
+
+def _begins(scan: Scan, at: int, word: str) -> bool:
+    if scan.word(at - 1) == ".":
+        return False
+    if word == "from":
+        return scan.word(at - 1) != "distinct"
+    return word != "window" or (scan.word(at + 2) == "as" and scan.word(at + 3) == "(")

@@ -1,0 +1,127 @@
+"""Questions to Spark about pieces of a query: the columns that a SELECT reads, and the types of expressions in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.dialect import DIALECT
+from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
+from airflow_pipelines.sql.plan.nodes import ColumnTypes
+
+_SOURCES = ("from_", "joins", "laterals")
+_INVISIBLE = frozenset({"SEMI", "ANTI"})
+
+
+@dataclass(frozen=True, slots=True)
+class InputColumn:
+    """A column that a SELECT's FROM clause gives, and its Spark type."""
+
+    source: str
+    name: str
+    type: str
+
+    @property
+    def text(self) -> str:
+        """The column as the SELECT may read it."""
+        return f"{quote(self.source)}.{quote(self.name)}"
+
+    @property
+    def sortable(self) -> str:
+        """An expression that sorts rows by the column; values that Spark cannot sort are sorted by their JSON text."""
+        return sortable(self.text, self.type)
+
+
+def sortable(text: str, kind: str) -> str:
+    """An expression that sorts by ``text``, of Spark type ``kind``, in some order that tells different values apart."""
+    if any(part in kind for part in ("map<", "variant", "interval")):
+        return f"TO_JSON(NAMED_STRUCT('v', {text}))"
+    return text
+
+
+def input_columns(select: exp.Select, analyzer: Analyzer) -> tuple[InputColumn, ...] | None:
+    """What the FROM clause of a SELECT gives, source by source; None when Spark cannot say, as in a correlated subquery."""
+    found: list[InputColumn] = []
+    for alias in _aliases(select):
+        try:
+            columns = analyzer.columns(_query(select, [f"{quote(alias)}.*"]))
+        except AnalysisFailed:
+            return None
+        found += [InputColumn(alias, name, kind) for name, kind in columns]
+    return tuple(found)
+
+
+def types_in(select: exp.Select, expressions: Sequence[str], analyzer: Analyzer) -> tuple[str, ...] | None:
+    """Types of expressions over what a SELECT's FROM clause gives; None when Spark cannot say."""
+    try:
+        columns = analyzer.columns(_query(select, [f"{text} AS p{at}" for at, text in enumerate(expressions)]))
+    except AnalysisFailed:
+        return None
+    return tuple(kind for _, kind in columns)
+
+
+def output_columns(query: exp.Expr, analyzer: Analyzer) -> ColumnTypes | None:
+    """Names and types of what a query within a larger one gives; None when Spark cannot say."""
+    copy = query.copy()
+    copy.set("with_", None)
+    try:
+        return analyzer.columns(_with(query) + copy.sql(dialect=DIALECT))
+    except AnalysisFailed:
+        return None
+
+
+def _aliases(select: exp.Select) -> list[str]:
+    clause = select.args.get("from_")
+    sources = [clause.this] if clause is not None else []
+    sources += [join.this for join in select.args.get("joins") or [] if (join.args.get("kind") or "").upper() not in _INVISIBLE]
+    sources += select.args.get("laterals") or []
+    return [source.alias_or_name for source in sources if source.alias_or_name]
+
+
+def _query(select: exp.Select, items: Sequence[str]) -> str:
+    parts = exp.Select()
+    for part in _SOURCES:
+        value = select.args.get(part)
+        if value:
+            parts.set(part, [item.copy() for item in value] if isinstance(value, list) else value.copy())
+    return f"{_with(select)}SELECT {', '.join(items)} {parts.sql(dialect=DIALECT).removeprefix('SELECT').strip()}"
+
+
+def _with(tree: exp.Expr) -> str:
+    """The WITH clause of all common table expressions that a query may read."""
+    clauses: list[exp.Expr] = []
+    recursive = False
+    above: exp.Expr | None = tree
+    while above is not None:
+        clause = above.args.get("with_")
+        if clause is not None:
+            clauses = [*_before(clause.expressions, _inside(tree, clause)), *clauses]
+            recursive = recursive or bool(clause.args.get("recursive"))
+        above = above.parent
+    if not clauses:
+        return ""
+    texts = ", ".join(clause.sql(dialect=DIALECT) for clause in clauses)
+    return f"WITH {'RECURSIVE ' if recursive else ''}{texts} "
+
+
+def _inside(tree: exp.Expr, clause: exp.Expr) -> exp.Expr | None:
+    """The common table expression of ``clause`` that holds ``tree``."""
+    at: exp.Expr | None = tree
+    while at is not None:
+        if at.parent is clause:
+            return at
+        at = at.parent
+    return None
+
+
+def _before(clauses: list[exp.Expr], own: exp.Expr | None) -> list[exp.Expr]:
+    """The common table expressions that one may read: those before it."""
+    found = []
+    for clause in clauses:
+        if clause is own:
+            break
+        found.append(clause)
+    return found
