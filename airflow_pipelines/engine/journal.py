@@ -42,7 +42,7 @@ class JournalRecord:
 
     ``tables`` maps each changed table to the manifest of its normalised delta's batch, ``inline`` to the delta's Arrow stream in
     base 64 when it is too small to be worth a file. ``connectors`` holds the state (position, metrics ...) of the connectors that
-    took part, as in a checkpoint.
+    took part, as in a checkpoint. ``clock`` and ``waterlines`` are those after the step, as in a snapshot.
     """
 
     step: int
@@ -50,6 +50,8 @@ class JournalRecord:
     inline: dict[str, str] = field(default_factory=dict)
     connectors: dict[str, dict[str, Any]] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters)
+    clock: int | None = None
+    waterlines: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,15 @@ class Journal:
 
 def _record(document: dict[str, Any]) -> JournalRecord:
     counters = Counters(**document["counters"])
-    return JournalRecord(document["step"], document["tables"], document["inline"], document["connectors"], counters)
+    return JournalRecord(
+        document["step"],
+        document["tables"],
+        document["inline"],
+        document["connectors"],
+        counters,
+        document.get("clock"),
+        document.get("waterlines", {}),
+    )
 
 
 def _encode(document: dict[str, Any]) -> bytes:

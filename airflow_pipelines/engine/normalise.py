@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from airflow_pipelines.engine.arrow import can_group, netted, row_keys
 from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
+from airflow_pipelines.engine.lateness import late_rows
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.sql.program import Table
 
@@ -45,6 +46,10 @@ class Normaliser:
     schema: RelationSchema
     lookup: Lookup
     rejected: list[Rejected] = field(default_factory=list)
+    waterlines: Mapping[str, str] = field(default_factory=dict)
+    """By column, as text; rows below one are too late."""
+    late: list[Any] = field(default_factory=list)
+    """The rows that were too late, as pyarrow Tables of the table's columns."""
 
     def delta(self, changes: Sequence[TableChanges]) -> Any:
         """The delta as a pyarrow Table with weights; ``changes`` are in arrival order.
@@ -55,6 +60,8 @@ class Normaliser:
         if self.table.append_only:
             rows = self._reject(rows, pc.equal(rows[OP], int(Op.DELETE)), "the table is append-only")
         rows = self._reject(rows, self._missing(rows), "a NOT NULL column is NULL")
+        if self.waterlines:
+            rows = self._on_time(rows)
         if self.table.primary_key is not None:
             return self._keyed(rows, list(self.table.primary_key))
         if pc.any(pc.equal(rows[OP], int(Op.UPDATE))).as_py():
@@ -109,12 +116,44 @@ class Normaliser:
         self.rejected.append(Rejected(self.table.name, reason, out.num_rows if count is None else count, sample))
         return rows.filter(pc.invert(bad))
 
+    def _on_time(self, rows: Any) -> Any:
+        """The rows that are not too late. A DELETE by key need not have the other columns: what it deletes decides, later."""
+        late = late_rows(rows, self.waterlines)
+        if self.table.primary_key is not None:
+            late = pc.and_(late, pc.not_equal(rows[OP], int(Op.DELETE)))
+        return self._without_late(rows, late)
+
+    def _without_late(self, rows: Any, late: Any) -> Any:
+        if not pc.any(late).as_py():
+            return rows
+        self.late.append(rows.filter(late).select(self._names))
+        return rows.filter(pc.invert(late))
+
+    def _without_late_keys(self, rows: Any, keys: list[str], versions: Any) -> Any:
+        """The rows whose key has no late version among ``versions``: one makes all that is done to the key late."""
+        gone = late_rows(versions, self.waterlines)
+        if not pc.any(gone).as_py():
+            return rows
+        late_keys = set(row_keys(versions.filter(gone).select(keys)))
+        late = pa.array([key in late_keys for key in row_keys(rows.select(keys))], pa.bool_())
+        return self._without_late(rows, late)
+
     def _keyed(self, rows: Any, keys: list[str]) -> Any:
         """The last operation per key wins; UPDATEs are folded into the row they find."""
         if rows.num_rows == 0:
             return self._weighted(rows, 1)
         touched = _distinct(rows.select(keys))
         old = self.lookup(touched, keys).select([*self._names, WEIGHT])
+        if self.waterlines:
+            kept = self._without_late_keys(rows, keys, old)
+            if pc.any(pc.equal(kept[OP], int(Op.UPDATE))).as_py():
+                kept = self._without_late_keys(kept, keys, self._folded(kept, keys, old))
+            if kept.num_rows < rows.num_rows:
+                rows = kept
+                if rows.num_rows == 0:
+                    return self._weighted(rows, 1)
+                alive = set(row_keys(rows.select(keys)))
+                old = old.filter(pa.array([key in alive for key in row_keys(old.select(keys))], pa.bool_()))
         if pc.any(pc.equal(rows[OP], int(Op.UPDATE))).as_py():
             new = self._folded(rows, keys, old)
         else:

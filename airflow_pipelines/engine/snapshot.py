@@ -6,6 +6,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from airflow_pipelines.engine.lateness import Waterlines
 from airflow_pipelines.engine.storage import BatchStore
 from airflow_pipelines.engine.trace import Trace
 
@@ -15,7 +16,9 @@ INTERNAL = "$"
 
 def owner(name: str, relations: Set[str]) -> str:
     """The relation that ``name`` belongs to: itself, or the view whose plan made it."""
-    return name if name in relations else name.rpartition(INTERNAL)[0]
+    while name not in relations and INTERNAL in name:
+        name = name.rpartition(INTERNAL)[0]
+    return name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,11 +27,15 @@ class Snapshot:
 
     ``traces``: of every relation whose contents are kept. ``states``: of every operator that keeps accumulators, by the relation it
     computes. Relations that a view's plan made for itself are called ``view$1``, ``view$2`` ...
+    ``clock``: the time of the newest tick in microseconds since the epoch, None before the first. ``waterlines``: by relation and
+    column, as text.
     """
 
     step: int = 0
     traces: Mapping[str, Trace] = field(default_factory=dict)
     states: Mapping[str, Trace] = field(default_factory=dict)
+    clock: int | None = None
+    waterlines: Waterlines = field(default_factory=dict)
 
     def flush(self, store: BatchStore) -> Snapshot:
         """The same contents with every row in files of ``store``."""
@@ -56,6 +63,8 @@ class Snapshot:
             "step": self.step,
             "traces": {name: trace.to_manifest() for name, trace in sorted(self.traces.items())},
             "states": {name: trace.to_manifest() for name, trace in sorted(self.states.items())},
+            "clock": self.clock,
+            "waterlines": {name: dict(columns) for name, columns in sorted(self.waterlines.items())},
         }
 
     @classmethod
@@ -65,4 +74,6 @@ class Snapshot:
             int(manifest["step"]),
             {name: Trace.from_manifest(part, store) for name, part in manifest["traces"].items()},
             {name: Trace.from_manifest(part, store) for name, part in manifest["states"].items()},
+            manifest.get("clock"),
+            manifest.get("waterlines", {}),
         )
