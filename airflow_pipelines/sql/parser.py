@@ -5,34 +5,46 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from airflow_pipelines.sql.definition_statements import is_definition, read_definitions
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, ProgramErrors, ProgramMessage
 from airflow_pipelines.sql.identifiers import display
 from airflow_pipelines.sql.program import Program, Span, Table, View
+from airflow_pipelines.sql.recursion import ordered, recursion_errors, with_declarations
 from airflow_pipelines.sql.references import references
 from airflow_pipelines.sql.source import Source, twice
 from airflow_pipelines.sql.statements import ParsedView, Statements, parse_statement
 from airflow_pipelines.sql.tokens import fold_text, split_statements
 
 
-def parse_program(text: str) -> Program:
+def parse_program(text: str, udf_python: str = "") -> Program:
     """Read a program.
 
-    Views may be written in any order; in the result each comes after those it reads.
+    Views may be written in any order; in the result each comes after those it reads, as far as they do not read each other.
+
+    Types and functions are defined in the order written and known to all tables and views.
 
     :param text: the program's SQL
+    :param udf_python: the text of the Python module with the functions that have no body; it is not looked at here
     :returns: the program with all names of relations resolved; columns and types inside queries are not looked at here
     :raises ProgramErrors: with all errors found, each with its place
     """
     folded = fold_text(text)
-    statements = Statements()
-    for tokens in split_statements(folded.tokens):
-        parse_statement(folded, tokens, statements)
+    parts = split_statements(folded.tokens)
+    defining = [tokens for tokens in parts if is_definition(tokens, folded)]
+    defined = read_definitions(folded, defining, udf_python)
+    statements = Statements(messages=defined.messages, definitions=defined.definitions)
+    for tokens in parts:
+        if tokens not in defining:
+            parse_statement(folded, tokens, statements)
     tables, views = _declare(statements, folded.source)
+    _add_lateness(statements, tables, views, folded.source)
     resolved = {name: _resolve(view, tables, views, statements, folded.source) for name, view in views.items()}
-    resolved = _order(resolved, statements.messages, folded.source)
+    resolved = ordered(with_declarations(resolved, tables, statements, folded.source), statements.messages, folded.source)
+    trees = {name: parsed.tree for name, parsed in views.items()}
+    statements.messages += recursion_errors(resolved, trees, folded.source)
     if statements.messages:
         raise ProgramErrors(statements.messages)
-    return Program(text, tables, resolved)
+    return Program(text, tables, resolved, statements.definitions, defined.bodies)
 
 
 def _declare(statements: Statements, source: Source) -> tuple[dict[str, Table], dict[str, ParsedView]]:
@@ -59,6 +71,22 @@ def _declare(statements: Statements, source: Source) -> tuple[dict[str, Table], 
     return tables, views
 
 
+def _add_lateness(statements: Statements, tables: Mapping[str, Table], views: dict[str, ParsedView], source: Source) -> None:
+    """Give each view the LATENESS statements about it."""
+    for name, lateness in statements.lateness:
+        parsed = views.get(name.text)
+        if parsed is not None:
+            view = replace(parsed.view, lateness=(*parsed.view.lateness, lateness))
+            views[name.text] = replace(parsed, view=view)
+        elif name.text in tables:
+            message = f"{display(name.text)} is a table: write LATENESS after the type of its column, in CREATE TABLE"
+            statements.messages.append(source.message(name.span, COMPILATION_ERROR, message))
+        elif name.text not in statements.names:
+            start = source.offset(name.span.start_line, name.span.start_column)
+            end = source.offset(name.span.end_line, name.span.end_column) + 1
+            statements.messages.append(object_not_found(source, name.text, start, end))
+
+
 def _resolve(
     parsed: ParsedView, tables: Mapping[str, Table], views: Mapping[str, ParsedView], statements: Statements, source: Source
 ) -> View:
@@ -68,7 +96,8 @@ def _resolve(
         if known and reference.name not in reads:
             reads.append(reference.name)
         elif not known and (reference.qualified or reference.name not in statements.names):
-            statements.messages.append(object_not_found(source, reference.name, reference.start, reference.end))
+            place = parsed.view.place(reference.start, reference.end)
+            statements.messages.append(object_not_found(source, reference.name, *place))
     return replace(parsed.view, reads=tuple(reads))
 
 
@@ -77,35 +106,3 @@ def object_not_found(source: Source, name: str, start: int, end: int) -> Program
     span = source.span(start, end)
     place = f"From line {span.start_line}, column {span.start_column} to line {span.end_line}, column {span.end_column}"
     return source.message(span, COMPILATION_ERROR, f"{place}: Object '{name}' not found")
-
-
-def _order(views: dict[str, View], messages: list[ProgramMessage], source: Source) -> dict[str, View]:
-    """The views with each after those it reads, else in the order written. A cycle is an error."""
-    ordered: dict[str, View] = {}
-    for name in views:
-        _visit(name, views, ordered, messages, source)
-    return ordered
-
-
-def _visit(start: str, views: dict[str, View], ordered: dict[str, View], messages: list[ProgramMessage], source: Source) -> None:
-    # A stack of its own: programs may chain more views than Python's recursion allows.
-    path: list[str] = [start]
-    on_path = {start}
-    while path:
-        name = path[-1]
-        waiting = [read for read in views[name].reads if read in views and read not in ordered]
-        cyclic = next((read for read in waiting if read in on_path), None)
-        if cyclic is not None:
-            cycle = [*path[path.index(cyclic) :], cyclic]
-            span = views[cyclic].span
-            message = f"Views read each other in a cycle: {' -> '.join(display(view) for view in cycle)}"
-            messages.append(source.message(span or Span(1, 1, 1, 1), COMPILATION_ERROR, message))
-            # Take the whole path as seen, so that the same cycle is not reported from each of its views.
-            ordered.update({seen: views[seen] for seen in path})
-            return
-        if name not in ordered and waiting:
-            path.append(waiting[0])
-            on_path.add(waiting[0])
-            continue
-        ordered.setdefault(name, views[name])
-        on_path.discard(path.pop())

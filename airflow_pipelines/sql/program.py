@@ -8,6 +8,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from airflow_pipelines.sql.definitions import Definitions
+    from airflow_pipelines.sql.edits import Edited
     from airflow_pipelines.sql.types import ColumnType
 
 
@@ -109,12 +111,25 @@ class ViewKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Lateness:
+    """``LATENESS view.column bound``: rows more than ``bound`` (Spark SQL text) behind the greatest value seen are too late."""
+
+    column: str
+    bound: str
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """A view declaration.
 
-    ``query`` is Spark SQL with every unquoted name folded to lower case and every quoted one in back quotes; folding keeps
-    lengths, and quotes are replaced one for one, so an offset in ``query`` is ``query_offset`` less than in the program text.
+    ``query`` is Spark SQL with every unquoted name folded to lower case and every quoted one in back quotes, and with what Spark
+    writes in another way translated. ``query_offset`` is where the query starts in the program; folding keeps lengths, and
+    ``edits`` knows what translating changed, so that :meth:`place` leads back.
     ``column_names`` is the optional ``name(cols)`` list. ``reads`` are the relations the query names, canonical.
+    ``declared`` are the columns of ``DECLARE RECURSIVE VIEW``, or None when the view was not declared so. ``cycle`` are the views
+    that it reads in a circle with, itself included, in the order written; empty when there is no circle.
+    ``lateness`` are the LATENESS statements about its columns.
     """
 
     name: str
@@ -127,15 +142,43 @@ class View:
     properties: Mapping[str, PropertyText] = field(default_factory=dict)
     connectors: tuple[Connector, ...] = ()
     span: Span | None = None
+    declared: tuple[Column, ...] | None = None
+    cycle: tuple[str, ...] = ()
+    lateness: tuple[Lateness, ...] = ()
+    edits: Edited | None = None
+
+    def place(self, start: int, end: int) -> tuple[int, int]:
+        """The place in the program's text of characters ``start`` to ``end`` (exclusive) of the query."""
+        first, last = (start, end) if self.edits is None else self.edits.origin(start, end)
+        return self.query_offset + first, self.query_offset + last
+
+    @property
+    def emit_final(self) -> PropertyText | None:
+        """The property that lets only final rows out: the name or number (from 0) of the column whose waterline decides."""
+        return self.properties.get("emit_final")
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program whose names resolve: tables in the order written, views ordered so that each comes after what it reads."""
+    """A program whose names resolve: tables in the order written, views ordered so that each comes after what it reads.
+
+    Of views that read each other in a circle those declared recursive come first, then the others, each after what it reads of the
+    others.
+
+    ``definitions``: its own types and functions. ``bodies``: where each SQL function's body stands in the text, ends exclusive.
+    """
 
     text: str
     tables: Mapping[str, Table]
     views: Mapping[str, View]
+    definitions: Definitions
+    bodies: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def has_lateness(self) -> bool:
+        """Whether rows of a table or view may come too late."""
+        columns = (column for table in self.tables.values() for column in table.columns)
+        return any(column.lateness is not None for column in columns) or any(view.lateness for view in self.views.values())
 
     def connectors(self) -> tuple[Connector, ...]:
         """All declared connectors, of tables first."""

@@ -1,8 +1,8 @@
-"""The statements of a program: CREATE TABLE and CREATE VIEW are read here, everything else is refused with its place."""
+"""The statements of a program: tables, views and declarations of views; everything else is refused with its place."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -10,44 +10,45 @@ from sqlglot.tokenizer_core import Token
 
 from airflow_pipelines.sql.connector_text import PropertyString, parse_connectors
 from airflow_pipelines.sql.cursor import Cursor, Name, StatementError
-from airflow_pipelines.sql.dialect import QUERY_STARTS, SyntaxFailure, parse_tokens
+from airflow_pipelines.sql.definitions import Definitions
+from airflow_pipelines.sql.dialect import QUERY_STARTS, SyntaxFailure, parse_tokens, tokenise
+from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, NOT_SUPPORTED, SYNTAX_ERROR, ProgramMessage
 from airflow_pipelines.sql.identifiers import INTERNAL_PREFIX, RESERVED_PREFIX, SYSTEM_VIEW, display
-from airflow_pipelines.sql.program import Column, Connector, ConnectorDirection, PropertyText, Span, Table, View, ViewKind
+from airflow_pipelines.sql.program import Column, Connector, ConnectorDirection, Lateness, PropertyText, Span, Table, View, ViewKind
+from airflow_pipelines.sql.refusals import REFUSALS
+from airflow_pipelines.sql.rewrite.functions import CallRefused
+from airflow_pipelines.sql.rewrite.translate import translate
 from airflow_pipelines.sql.source import twice
 from airflow_pipelines.sql.tokens import FoldedText
 from airflow_pipelines.sql.type_syntax import parse_type
 
 TABLE_PROPERTIES = frozenset({"append_only", "connectors", "expected_size", "materialized", "skip_unused_columns"})
 """Properties a table may have."""
-VIEW_PROPERTIES = frozenset({"connectors", "expected_size"})
+VIEW_PROPERTIES = frozenset({"connectors", "emit_final", "expected_size"})
 """Properties a view may have."""
 _BOOLEAN_PROPERTIES = frozenset({"append_only", "materialized", "skip_unused_columns"})
-_LATER_PROPERTIES: Mapping[str, str] = {"emit_final": "emitting only final rows of a view"}
 _COLUMN_STOPS = frozenset(
     {"default", "lateness", "watermark", "primary key", "foreign key", "references", "unique", "check", "constraint"}
 )
 _UNKEYABLE = frozenset({"MAP", "VARIANT"})
 
-_LATER: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("declare", "recursive", "view"), "DECLARE RECURSIVE VIEW"),
-    (("create", "recursive", "view"), "CREATE RECURSIVE VIEW"),
-    (("create", "type"), "CREATE TYPE"),
-    (("create", "function"), "CREATE FUNCTION"),
-    (("create", "linear", "aggregate"), "CREATE AGGREGATE"),
-    (("create", "aggregate"), "CREATE AGGREGATE"),
-    (("create", "index"), "CREATE INDEX"),
-    (("lateness",), "LATENESS for a view"),
-    (("set",), "SET"),
-)
-
 
 @dataclass(slots=True)
 class ParsedView:
-    """A view and the tree of its query; names in the tree carry their offsets in the program's text."""
+    """A view and the tree of its query; names in the tree carry their offsets in :attr:`View.query`."""
 
     view: View
     tree: exp.Query
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """``DECLARE RECURSIVE VIEW``: the canonical name, the columns, and the place of the name."""
+
+    name: str
+    columns: tuple[Column, ...]
+    span: Span
 
 
 @dataclass(slots=True)
@@ -56,14 +57,21 @@ class Statements:
 
     tables: list[Table] = field(default_factory=list)
     views: list[ParsedView] = field(default_factory=list)
+    declarations: list[Declaration] = field(default_factory=list)
+    attempted: set[str] = field(default_factory=set)
+    """The names of all CREATE VIEW statements, also of those that could not be read."""
+    lateness: list[tuple[Name, Lateness]] = field(default_factory=list)
+    """LATENESS statements: the view's name and what they say about its column."""
     messages: list[ProgramMessage] = field(default_factory=list)
+    definitions: Definitions = field(default_factory=Definitions)
+    """The program's own types and functions, all of which are read before any other statement."""
     names: set[str] = field(default_factory=set)
     """Every declared name, also of statements that could not be read, so that their readers are not blamed."""
 
 
 def parse_statement(folded: FoldedText, tokens: list[Token], into: Statements) -> None:
     """Read one statement and add what it declares, or its errors, to ``into``."""
-    cursor = Cursor(folded, tokens)
+    cursor = Cursor(folded, tokens, into.definitions.types)
     try:
         _StatementReader(cursor, into).read()
     except StatementError as failure:
@@ -79,9 +87,20 @@ class _StatementReader:
 
     def read(self) -> None:
         cursor = self._cursor
-        for words, title in _LATER:
+        for words, message in REFUSALS:
             if cursor.at(*words):
-                raise cursor.failure_at(self._head_span(len(words)), f"{title} is not supported yet", NOT_SUPPORTED)
+                raise cursor.failure_at(self._head_span(len(words)), message, NOT_SUPPORTED)
+        if cursor.at("create", "recursive", "view"):
+            raise cursor.failure_at(
+                self._head_span(3),
+                "A recursive view is declared first, DECLARE RECURSIVE VIEW name(columns), then created: CREATE VIEW",
+            )
+        if cursor.take("declare", "recursive", "view"):
+            self._into.declarations.append(self._read_declaration())
+            return
+        if cursor.take("lateness"):
+            self._into.lateness.append(self._read_lateness())
+            return
         if cursor.take("create", "table"):
             self._into.tables.append(self._read_table())
             return
@@ -94,8 +113,18 @@ class _StatementReader:
                 self._into.views.append(self._read_view(kind))
                 return
         if cursor.take("create"):
-            raise cursor.failure("Expected TABLE, VIEW, LOCAL VIEW or MATERIALIZED VIEW after CREATE")
-        raise cursor.failure("Expected CREATE TABLE or CREATE VIEW")
+            raise cursor.failure("Expected TABLE, VIEW, LOCAL VIEW, MATERIALIZED VIEW, TYPE or FUNCTION after CREATE")
+        raise cursor.failure("Expected CREATE TABLE, VIEW, TYPE or FUNCTION")
+
+    def _read_lateness(self) -> tuple[Name, Lateness]:
+        cursor = self._cursor
+        view = cursor.name("a view's name")
+        cursor.expect(".")
+        column = cursor.name("a column's name")
+        bound = self._read_expression("LATENESS")
+        if cursor.current is not None:
+            raise cursor.failure("Expected the end of the statement")
+        return view, Lateness(column.text, bound, column.span)
 
     def _head_span(self, words: int) -> Span:
         tokens = self._cursor.tokens
@@ -152,7 +181,7 @@ class _StatementReader:
             if other.name == column.name and other.span is not None:
                 self._note(
                     span,
-                    f"Column {display(column.name)} of table {display(table.text)} is declared twice: {twice(other.span, span)}",
+                    f"Column {display(column.name)} of {display(table.text)} is declared twice: {twice(other.span, span)}",
                 )
                 return
         if column.name.startswith(INTERNAL_PREFIX):
@@ -230,11 +259,12 @@ class _StatementReader:
         tokens = cursor.tokens[cursor.index : end]
         if not tokens:
             raise cursor.failure(f"Expected an expression after {what}")
-        tree = self._parse(tokens)
+        edits = self._translated(tokens[0].start, tokens[-1].end + 1)
+        tree = self._parse(edits, tokens[0].start)
         if isinstance(tree, (exp.Query, exp.DDL, exp.Command)):
             raise cursor.failure(f"Expected an expression after {what}")
         cursor.index = end
-        return cursor.folded.text[tokens[0].start : tokens[-1].end + 1]
+        return edits.text
 
     def _resolve_key(self, columns: list[Column], keys: list[tuple[Span, list[Name]]], table: Name) -> tuple[str, ...] | None:
         if not keys:
@@ -264,9 +294,30 @@ class _StatementReader:
 
     # Views
 
+    def _read_declaration(self) -> Declaration:
+        cursor = self._cursor
+        name = self._relation_name()
+        cursor.expect("(")
+        columns: list[Column] = []
+        while True:
+            column, key = self._read_column()
+            if key is not None or column.default is not None or column.lateness is not None:
+                span = column.span or name.span
+                self._note(
+                    span, f"Column {display(column.name)} of view {display(name.text)} may have a type and NOT NULL, nothing else"
+                )
+            self._add_column(columns, column, name)
+            if not cursor.take(","):
+                break
+        cursor.expect(")")
+        if cursor.current is not None:
+            raise cursor.failure("Expected the end of the statement; the query follows in CREATE VIEW")
+        return Declaration(name.text, tuple(columns), name.span)
+
     def _read_view(self, kind: ViewKind) -> ParsedView:
         cursor = self._cursor
         name = self._relation_name()
+        self._into.attempted.add(name.text)
         column_names = self._read_column_names(name) if cursor.at("(") else None
         properties, connectors = self._read_properties(name, ConnectorDirection.OUTPUT)
         if kind is ViewKind.LOCAL and connectors and connectors[0].span is not None:
@@ -275,12 +326,14 @@ class _StatementReader:
         tokens = cursor.tokens[cursor.index :]
         if not tokens or cursor.peek() not in QUERY_STARTS:
             raise cursor.failure("Expected a query after AS")
-        tree = self._parse(tokens)
+        start, end = tokens[0].start, tokens[-1].end + 1
+        edits = self._translated(start, end)
+        tree = self._parse(edits, start)
         if not isinstance(tree, exp.Query):
             raise cursor.failure("Expected a query after AS")
-        start, end = tokens[0].start, tokens[-1].end + 1
-        query = cursor.folded.text[start:end]
-        view = View(name.text, kind, query, start, (), name.quoted, column_names, properties, tuple(connectors), name.span)
+        view = View(
+            name.text, kind, edits.text, start, (), name.quoted, column_names, properties, tuple(connectors), name.span, edits=edits
+        )
         return ParsedView(view, tree)
 
     def _read_column_names(self, view: Name) -> tuple[str, ...]:
@@ -296,15 +349,25 @@ class _StatementReader:
             seen[name.text] = name.span
         return tuple(seen)
 
-    def _parse(self, tokens: Sequence[Token]) -> exp.Expr:
+    def _translated(self, start: int, end: int) -> Edited:
+        """A query or expression of the program as Spark is to read it."""
+        cursor = self._cursor
         try:
-            return parse_tokens(tokens, self._cursor.folded.text)
+            return translate(cursor.folded.text[start:end], self._into.definitions)
+        except CallRefused as refused:
+            span = cursor.span(start + refused.start, start + refused.end)
+            raise cursor.failure_at(span, refused.message, COMPILATION_ERROR) from refused
+
+    def _parse(self, edits: Edited, offset: int) -> exp.Expr:
+        cursor = self._cursor
+        try:
+            return parse_tokens(tokenise(edits.text), edits.text)
         except SyntaxFailure as failure:
-            span = self._cursor.span(failure.start, failure.end)
-            raise self._cursor.failure_at(span, failure.message, SYNTAX_ERROR) from failure
+            start, end = edits.origin(failure.start, failure.end)
+            span = cursor.span(offset + start, offset + end)
+            raise cursor.failure_at(span, failure.message, SYNTAX_ERROR) from failure
         except RecursionError as failure:
-            span = self._cursor.span(tokens[0].start, tokens[0].end + 1)
-            raise self._cursor.failure_at(span, "This expression nests too deep", SYNTAX_ERROR) from failure
+            raise cursor.failure_at(cursor.span(offset, offset + 1), "This expression nests too deep", SYNTAX_ERROR) from failure
 
     # Properties
 
@@ -340,9 +403,7 @@ class _StatementReader:
 
     def _check_property(self, key: str, value: str, key_span: Span, value_span: Span, direction: ConnectorDirection) -> None:
         known = TABLE_PROPERTIES if direction is ConnectorDirection.INPUT else VIEW_PROPERTIES
-        if key in _LATER_PROPERTIES:
-            self._note(key_span, f"Property '{key}' ({_LATER_PROPERTIES[key]}) is not supported yet", NOT_SUPPORTED)
-        elif key not in known:
+        if key not in known:
             self._note(key_span, f"Unknown property '{key}'. Known properties: {', '.join(sorted(known))}")
         elif key in _BOOLEAN_PROPERTIES and value.strip().lower() not in {"true", "false"}:
             self._note(value_span, f"Property '{key}' must be 'true' or 'false', not '{value}'")

@@ -83,6 +83,7 @@ def builtin_edits(scan: Scan) -> Iterator[Edit]:
             yield Edit(call.start, call.end, text)
     yield from _brackets(scan)
     yield from _timestamps(scan)
+    yield from _bare_relations(scan)
 
 
 def _translated(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
@@ -190,6 +191,17 @@ def _timestamps(scan: Scan) -> Iterator[Edit]:
             yield Edit(token.start, token.end + 1, "TIMESTAMP_NTZ")
 
 
+def _bare_relations(scan: Scan) -> Iterator[Edit]:
+    """``VALUES (...)`` and ``TABLE t`` as whole queries, or as sides of a set operation."""
+    for at in range(len(scan.tokens)):
+        token = scan.tokens[at]
+        word = scan.text[token.start : token.end + 1]
+        if word not in {"values", "table"} or scan.word(at - 1) not in _BEFORE_QUERY:
+            continue
+        yield Edit(token.start, token.end + 1, "SELECT * FROM VALUES" if word == "values" else "SELECT * FROM")
+
+
+_BEFORE_QUERY = frozenset({"", "all", "distinct", "except", "intersect", "minus", "union"})
 _Special = Callable[[Scan, Call, Sequence[str]], str | None]
 _SPECIAL: Mapping[str, _Special] = {
     "ceil": _rounded,

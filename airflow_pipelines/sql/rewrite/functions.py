@@ -34,7 +34,11 @@ def function_edits(scan: Scan, functions: Mapping[str, FunctionDefinition]) -> I
     for call in scan.calls():
         function = functions.get(call.name)
         # In WITH f(a) AS (...) and FROM t AS f(a) it is a relation that has the function's name.
-        if function is None or scan.follows_value(call.at) or (scan.word(call.close + 1) == "as" and scan.word(call.close + 2) == "("):
+        if (
+            function is None
+            or scan.follows_value(call.at)
+            or (scan.word(call.close + 1) == "as" and scan.word(call.close + 2) == "(")
+        ):
             continue
         wanted, given = len(function.parameters), len(call.arguments)
         if wanted != given:
