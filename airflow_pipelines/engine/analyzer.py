@@ -27,7 +27,9 @@ class SparkAnalyzer:
     def __init__(self, spark: SparkSession) -> None:
         """Open a session beside ``spark``."""
         # Spark leaves columns out of the text of a long plan, and texts are what is compared.
-        self.session = sibling(spark, {**SMALL_CONF, "spark.sql.debug.maxToStringFields": "1000000"})
+        # Lateral column aliases are to leave no trace in a plan.
+        settings = {"spark.sql.debug.maxToStringFields": "1000000", "spark.sql.optimizer.collapseProjectAlwaysInline": "true"}
+        self.session = sibling(spark, {**SMALL_CONF, **settings})
 
     def declare(self, relations: Mapping[str, ColumnTypes]) -> None:
         """Let queries read these relations from now on."""
@@ -47,25 +49,31 @@ class SparkAnalyzer:
         return tuple((column.name, column.dataType.simpleString()) for column in schema.fields)
 
     def same(self, one: str, other: str) -> bool:
-        """Whether both queries give one optimised plan, but for the numbers that Spark gives to expressions."""
+        """Whether Spark optimises both queries to one plan, but for the names and numbers that it gives to expressions."""
         try:
-            return self._optimised(one) == self._optimised(other)
+            mine, yours = self._optimised(one), self._optimised(other)
+            return bool(mine.sameResult(yours)) or _renumbered(mine.toString()) == _renumbered(yours.toString())
         except (AnalysisException, ParseException):
             return False
 
-    def _optimised(self, query: str) -> str:
-        # The plan is not part of PySpark's interface; its text is all that is needed of it.
-        plan = self.session.sql(query)._jdf.queryExecution().optimizedPlan().toString()
-        plan = _COMMON.sub("_common_expr", plan)
-        # Some aliases keep the number, and a number stands for one column, so that the chains below end.
-        same = {new: old for _, old, new in _RENAMED.findall(plan) if int(old) < int(new)}
-        plan = _RENAMED.sub(r"\1#\2", plan)
-        numbers: dict[str, int] = {}
+    def _optimised(self, query: str) -> Any:
+        # The plan is not part of PySpark's interface; that two of them can be compared is all that is needed of it.
+        return self.session.sql(query)._jdf.queryExecution().optimizedPlan()
 
-        def number(found: re.Match[str]) -> str:
-            known = found[1]
-            while known in same:
-                known = same[known]
-            return f"#{numbers.setdefault(known, len(numbers))}"
 
-        return _EXPRESSION_ID.sub(number, plan)
+def _renumbered(plan: str) -> str:
+    """A plan's text with its expressions numbered in order of appearance."""
+    # A comma in FROM is a cross join to whoever spells it out, and an inner one to Spark.
+    plan = _COMMON.sub("_common_expr", plan).replace("Join Cross", "Join Inner")
+    # Some aliases keep the number, and a number stands for one column, so that the chains below end.
+    same = {new: old for _, old, new in _RENAMED.findall(plan) if int(old) < int(new)}
+    plan = _RENAMED.sub(r"\1#\2", plan)
+    numbers: dict[str, int] = {}
+
+    def number(found: re.Match[str]) -> str:
+        known = found[1]
+        while known in same:
+            known = same[known]
+        return f"#{numbers.setdefault(known, len(numbers))}"
+
+    return _EXPRESSION_ID.sub(number, plan)

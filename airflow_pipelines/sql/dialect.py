@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token
+
+from airflow_pipelines.sql.asof_syntax import AsofParser
 
 QUERY_STARTS = frozenset({"select", "with", "values", "from", "table", "map", "reduce", "("})
 """The words that a query may begin with. Anything else is best reported there: read on, it looks like a wrong expression."""
@@ -40,8 +42,42 @@ class SyntaxFailure(ParseError):
         self.message = message
 
 
-class _Parser(SparkParser):
-    """A parser that says at which token it stopped."""
+def _is_aggregate(build: Any) -> bool:
+    arguments = [exp.column(name) for name in "abc"]
+    for count in (1, 2, 3):
+        try:
+            return isinstance(build(arguments[:count]), exp.AggFunc)
+        except (TypeError, IndexError, ParseError):
+            # Not a function of so many arguments, or one that needs the dialect, which no aggregate does.
+            continue
+    return False
+
+
+_UNIT_FIRST = frozenset({"date_add", "date_diff", "dateadd", "datediff", "timestampadd", "timestampdiff"})
+"""Functions whose first argument is a unit when there are three."""
+
+
+class _Parser(AsofParser):
+    """A parser that keeps functions as they are written, and says at which token it stopped.
+
+    sqlglot gives functions that several dialects share a meaning of its own, and prints them in another form. Only aggregates are
+    looked into here; every other function is for Spark to understand.
+    """
+
+    FUNCTIONS: ClassVar = {name: build for name, build in SparkParser.FUNCTIONS.items() if _is_aggregate(build)}
+    FUNCTION_PARSERS: ClassVar = {
+        name: parse
+        for name, parse in SparkParser.FUNCTION_PARSERS.items()
+        if name not in {"CHAR", "CHR", "CONVERT", "DECODE", "INITCAP", "NORMALIZE", "TRY_CONVERT"}
+    }
+
+    def _parse_function(self, *args: Any, **kwargs: Any) -> Any:
+        found = super()._parse_function(*args, **kwargs)
+        if isinstance(found, exp.Anonymous) and found.name.lower() in _UNIT_FIRST and len(found.expressions) == 3:
+            unit = found.expressions[0]
+            if isinstance(unit, exp.Column) and not unit.table:
+                unit.replace(exp.Var(this=unit.name))
+        return found
 
     def raise_error(self, message: str, token: Any = None) -> None:
         where = token or self._curr or self._prev

@@ -197,7 +197,26 @@ class Full:
     reason: str
 
 
-Node = Select | UnionAll | Aggregate | Keyed | Full
+@dataclass(frozen=True, slots=True)
+class Recursive:
+    """The least contents of ``relation`` that are what ``query`` gives for them.
+
+    ``query``: Spark SQL over the other relations it reads (``inputs``) and ``relation`` itself, by their names. ``columns``: of
+    ``relation``. ``body``: the same as a linear node, which has a :class:`Scan` of ``relation``, or None when there is none.
+    ``distinct``: whether the contents are a set; else rows count as often as they are derived, each from a row of ``relation`` or
+    from none. ``result``: a query over ``relation`` for the stage's own rows, or None when the stage's relation is ``relation``.
+    """
+
+    relation: str
+    columns: ColumnTypes
+    query: str
+    inputs: tuple[str, ...]
+    body: Linear | None
+    distinct: bool = True
+    result: str | None = None
+
+
+Node = Select | UnionAll | Aggregate | Keyed | Full | Recursive
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +239,8 @@ class Stage:
                 return f"{self.node.shape.value} by {'touched keys' if self.node.key_types else 'recomputing'}"
             case UnionAll():
                 return "union"
+            case Recursive():
+                return "recursion" if self.node.body is not None else "recursion by recomputing"
             case _:
                 return "join" if len(self.node.sources) > 1 else "linear"
 
@@ -238,7 +259,21 @@ class Stage:
         """Whether the result may have rows while all inputs are empty."""
         if isinstance(self.node, Full) or (isinstance(self.node, Keyed) and not self.node.key_types):
             return True
+        if isinstance(self.node, Recursive):
+            return self.node.body is None
         return isinstance(self.node, Aggregate) and not self.node.keys
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether the stage keeps something of its own besides its relation's contents."""
+        if isinstance(self.node, Recursive):
+            return self.node.body is not None and self.node.distinct
+        return isinstance(self.node, Aggregate)
+
+    @property
+    def keeps_contents(self) -> bool:
+        """Whether the stage needs its relation's contents to find out how they change."""
+        return isinstance(self.node, Full | Recursive) or (isinstance(self.node, Keyed) and not self.node.key_types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +303,7 @@ def renamed(node: Node | Scan, names: Sequence[str]) -> Node:
             return replace(node, items=tuple(Item(name, item.text) for name, item in zip(names, node.items, strict=True)))
         case Keyed():
             return replace(node, columns=tuple(names))
-        case Full():
+        case Full() | Recursive():
             return node
 
 
@@ -287,6 +322,8 @@ def reads(node: Node | Linear) -> frozenset[str]:
             return frozenset().union(*(reads(source.node) for source in node.sources))
         case Full():
             return frozenset(node.reads)
+        case Recursive():
+            return frozenset(node.inputs)
 
 
 def rereads(node: Node | Linear) -> frozenset[str]:
@@ -304,3 +341,5 @@ def rereads(node: Node | Linear) -> frozenset[str]:
             return reads(node)
         case Full():
             return frozenset(node.reads)
+        case Recursive():
+            return frozenset(node.inputs)

@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from airflow_pipelines.sql.identifiers import quote
-from airflow_pipelines.sql.plan.nodes import Aggregate, Keyed, Linear, Scan, Select, UnionAll
+from airflow_pipelines.sql.plan.nodes import Aggregate, Full, Keyed, Linear, Node, Scan, Select, UnionAll
+
+
+def plain(node: Node | Linear) -> str:
+    """The node's query over the relations themselves."""
+    match node:
+        case Aggregate():
+            return plain_aggregate(node)
+        case Keyed():
+            return plain_keyed(node)
+        case Full():
+            return node.query
+        case _:
+            return plain_linear(node)
 
 
 def plain_linear(node: Linear) -> str:

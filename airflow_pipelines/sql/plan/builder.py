@@ -1,0 +1,74 @@
+"""What the parts of the planner share: the stages made so far, the analyzer, and names that are not taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
+from airflow_pipelines.sql.plan.expressions import NotIncremental
+from airflow_pipelines.sql.plan.nodes import ColumnTypes, Linear, Node, Scan, Select, Stage, UnionAll
+from airflow_pipelines.sql.plan.plain import plain
+
+
+@dataclass(slots=True)
+class Builder:
+    """The plan of ``view`` while it is made. ``relations``: columns of everything that the query may read."""
+
+    view: str
+    relations: Mapping[str, ColumnTypes]
+    analyzer: Analyzer
+    stages: list[Stage] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    """Why parts of the view are recomputed in full."""
+    _names: int = 0
+
+    def types(self, query: str) -> ColumnTypes:
+        """Names and types of a query's columns. Raises NotIncremental when Spark refuses it."""
+        try:
+            types = self.analyzer.columns(query)
+        except AnalysisFailed as error:
+            raise NotIncremental(f"Spark does not accept the plan's text: {str(error).splitlines()[0]}") from error
+        if any(" collate " in kind for _, kind in types):
+            raise NotIncremental("text with a collation has no incremental rule yet")
+        return types
+
+    def stage(self, node: Node) -> Scan:
+        """Make a node an internal relation; what it gives is read by the scan."""
+        columns = self.types(plain(node))
+        if len({name for name, _ in columns}) < len(columns):
+            raise NotIncremental("a derived table has two columns of one name")
+        relation = f"{self.view}${len(self.stages) + 1}"
+        self.analyzer.declare({relation: columns})
+        self.stages.append(Stage(relation, columns, node))
+        return Scan(relation, tuple(name for name, _ in columns))
+
+    def forget(self, made: int) -> None:
+        """Take back all but the first ``made`` stages."""
+        del self.stages[made:]
+
+    def linear(self, node: Node | Scan) -> Linear:
+        """A node as something that FROM can read: linear ones as they are, others as internal relations."""
+        return node if isinstance(node, Scan | Select | UnionAll) else self.stage(node)
+
+    def rereadable(self, node: Linear) -> Linear:
+        """A node whose contents are cheap to read again and again: one table or one filter and projection of it.
+
+        A join or union becomes an internal relation, so that its result is kept instead of being made anew each time.
+        """
+        return node if isinstance(node, Scan) or _is_cheap(node) else self.stage(node)
+
+    def name(self, prefix: str) -> str:
+        """A name that nothing else in the view's plan has."""
+        self._names += 1
+        return f"__{prefix}{self._names}"
+
+
+def _is_cheap(node: Linear) -> bool:
+    match node:
+        case Scan():
+            return True
+        case Select():
+            return len(node.sources) == 1 and not node.laterals and _is_cheap(node.sources[0].node)
+        case UnionAll():
+            return False

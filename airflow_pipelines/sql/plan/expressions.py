@@ -1,0 +1,104 @@
+"""Small questions about, and changes of, the trees of expressions that the planner takes queries apart with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.dialect import DIALECT
+from airflow_pipelines.sql.plan.aggregates import aggregate_calls
+
+_NOT_SCALAR = (exp.Query, exp.Subquery, exp.Exists, exp.Window, exp.Star, exp.Parameter, exp.Placeholder)
+# fmt: off
+_GENERATORS = frozenset({
+    "explode", "explode_outer", "inline", "inline_outer", "json_tuple", "posexplode", "posexplode_outer", "stack",
+})
+_UNSTEADY = frozenset({
+    "current_catalog", "current_database", "current_date", "current_schema", "current_time", "current_timestamp",
+    "current_timezone", "current_user", "input_file_name", "localtimestamp", "monotonically_increasing_id", "now", "rand",
+    "randn", "random", "randstr", "session_user", "shuffle", "spark_partition_id", "user", "uuid", "uniform",
+})
+# fmt: on
+
+
+class NotIncremental(Exception):
+    """The query has a construct that the planner has no incremental rule for; the text says which."""
+
+
+def kind(tree: exp.Expr) -> str:
+    """What a tree is, in the words of SQL where it is a keyword."""
+    return {"Union": "UNION", "Intersect": "INTERSECT", "Except": "EXCEPT"}.get(type(tree).__name__, type(tree).__name__)
+
+
+def only(tree: exp.Expr, known: Iterable[str]) -> None:
+    """Raise NotIncremental when a tree has parts other than the known ones."""
+    for name, value in tree.args.items():
+        if value and name not in known:
+            raise NotIncremental(f"{name.strip('_').upper()} in {kind(tree)} has no incremental rule yet")
+
+
+def function_name(node: exp.Expr) -> str | None:
+    """The name of a function call in lower case; None for what is no call."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower()
+    return node.sql_name().lower() if isinstance(node, exp.Func) else None
+
+
+def require_steady(tree: exp.Expr) -> None:
+    """Refuse functions that give another value at another time."""
+    for node in tree.walk():
+        name = function_name(node)
+        if name in _UNSTEADY or (name == "unix_timestamp" and not any(node.iter_expressions())):
+            raise NotIncremental(f"{name}() gives another value at another time")
+
+
+def require_scalar(tree: exp.Expr) -> None:
+    """Refuse what is more than an expression over one row."""
+    require_row_or_group(tree)
+    if any(True for _ in aggregate_calls(tree)):
+        raise NotIncremental("an aggregate call outside of SELECT and HAVING has no incremental rule")
+
+
+def require_row_or_group(tree: exp.Expr) -> None:
+    """Refuse what is more than an expression over one row or one group."""
+    require_steady(tree)
+    for node in tree.walk():
+        if isinstance(node, exp.Star) and isinstance(node.parent, exp.Count):
+            continue
+        if isinstance(node, _NOT_SCALAR):
+            raise NotIncremental(f"{type(node).__name__} in an expression has no incremental rule yet")
+
+
+def is_generator(tree: exp.Expr) -> bool:
+    """Whether an expression gives several rows."""
+    return any(function_name(node) in _GENERATORS for node in tree.walk())
+
+
+def conjuncts(tree: exp.Expr | None) -> Iterator[exp.Expr]:
+    """The parts of a condition that are joined by AND."""
+    if tree is None:
+        return
+    inner = tree.unnest()
+    if isinstance(inner, exp.And):
+        yield from conjuncts(inner.left)
+        yield from conjuncts(inner.right)
+    else:
+        yield tree
+
+
+def distinct(trees: Iterable[exp.Expr]) -> list[exp.Expr]:
+    """The trees without repetitions, in order."""
+    return list(dict.fromkeys(trees))
+
+
+def sql(tree: exp.Expr) -> str:
+    """A tree as Spark SQL."""
+    return tree.sql(dialect=DIALECT)
+
+
+def substituted(tree: exp.Expr, names: Mapping[exp.Expr, exp.Expr]) -> exp.Expr:
+    """A copy of ``tree`` with every (topmost) subtree that is in ``names`` replaced."""
+    if tree in names:
+        return names[tree].copy()
+    return tree.copy().transform(lambda node: names[node].copy() if node in names else node, copy=False)

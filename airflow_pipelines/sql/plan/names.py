@@ -1,0 +1,136 @@
+"""Qualifying a query's names: every column gets its source, every source a name that nothing else in the query has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.schema import MappingSchema
+
+from airflow_pipelines.sql.dialect import PipelineSpark, parse_query
+from airflow_pipelines.sql.plan.analyzer import Analyzer
+from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
+from airflow_pipelines.sql.plan.nodes import ColumnTypes
+
+
+def qualified(query: str, relations: Mapping[str, ColumnTypes], analyzer: Analyzer) -> exp.Expr:
+    """The query's tree with every column qualified, every star expanded, and names of sources that occur once.
+
+    :param query: Spark SQL that Spark accepts
+    :param relations: columns of everything the query may read
+    :param analyzer: says whether the tree still means what the text does
+    :raises NotIncremental: when names cannot be resolved, or the tree would mean something else
+    """
+    # Types do not matter for resolving names, and Spark writes some that sqlglot does not know.
+    known: dict[str, object] = {name: {column: "unknown" for column, _ in columns} for name, columns in relations.items()}
+    dialect = PipelineSpark(normalization_strategy="case_sensitive")
+    try:
+        tree = parse_query(query)
+        schema = MappingSchema(known, dialect=dialect, normalize=False)
+        tree = qualify(tree, schema=schema, dialect=dialect, validate_qualify_columns=True, quote_identifiers=True)
+    except Exception as error:
+        # Besides its own errors, sqlglot raises ValueError, KeyError and the like for what it does not expect. Spark has
+        # accepted the query, so that whatever sqlglot has against it only rules the symbolic way out.
+        first = next(iter(str(error).splitlines()), type(error).__name__)
+        raise NotIncremental(f"names could not be resolved symbolically: {first}") from error
+    _resolve_shared_columns(tree)
+    _Renamer().query(tree, {})
+    # sqlglot may print something else than it read; only a text that Spark optimises to the same plan may be taken apart.
+    if not analyzer.same(query, sql(tree)):
+        raise NotIncremental("the query could not be rewritten with qualified names and the same meaning")
+    return tree
+
+
+def _resolve_shared_columns(tree: exp.Expr) -> None:
+    """Take the column of USING and NATURAL joins from the side that Spark takes it from.
+
+    sqlglot reads it as COALESCE of all sides. The parser keeps functions as they are written, so that every ``Coalesce`` in the
+    tree is one of these.
+    """
+    for found in list(tree.find_all(exp.Coalesce)):
+        columns = [found.this, *found.expressions]
+        select = found.find_ancestor(exp.Select)
+        joins = select.args.get("joins") or [] if select is not None else []
+        by_name = {join.alias_or_name: (join.side or "").upper() for join in joins}
+        sides = {by_name.get(column.table, "") for column in columns}
+        if sides <= {"", "LEFT"}:
+            found.replace(columns[0])
+        elif len(columns) == 2 and sides <= {"", "RIGHT"}:
+            found.replace(columns[1])
+
+
+@dataclass(slots=True)
+class _Renamer:
+    """Renames sources whose name occurred before, and the columns that are read of them."""
+
+    taken: set[str] = field(default_factory=set)
+
+    def query(self, tree: exp.Expr, outer: Mapping[str, str]) -> None:
+        """Rename within a query; ``outer``: what the names of the sources around it have become."""
+        clause = tree.args.get("with_")
+        for common in clause.expressions if clause is not None else ():
+            self.query(common.this, outer)
+        if isinstance(tree, exp.Select):
+            self._select(tree, outer)
+            return
+        for name, child in tree.args.items():
+            if isinstance(child, exp.Expr) and name != "with_":
+                self.query(child, outer)
+
+    def _select(self, tree: exp.Select, outer: Mapping[str, str]) -> None:
+        names = dict(outer)
+        for source in _sources(tree):
+            alias = source.args.get("alias")
+            if alias is not None and alias.this is not None:
+                names[alias.name] = self._fresh(alias.name)
+                alias.set("this", exp.to_identifier(names[alias.name], quoted=True))
+        for name, value in tree.args.items():
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, exp.Expr) and name != "with_":
+                    self._expression(child, names)
+
+    def _expression(self, tree: exp.Expr, names: Mapping[str, str]) -> None:
+        if isinstance(tree, exp.Query) and not isinstance(tree, exp.Subquery):
+            self.query(tree, names)
+            return
+        if isinstance(tree, exp.Column) and tree.table in names:
+            tree.set("table", exp.to_identifier(names[tree.table], quoted=True))
+        for child in list(tree.iter_expressions()):
+            self._expression(child, names)
+
+    def _fresh(self, name: str) -> str:
+        fresh, number = name, 1
+        while fresh in self.taken:
+            number += 1
+            fresh = f"{name}_{number}"
+        self.taken.add(fresh)
+        return fresh
+
+
+def _sources(select: exp.Select) -> Iterator[exp.Expr]:
+    """The entries of a FROM clause, those in parentheses included."""
+    clause = select.args.get("from_")
+    if clause is not None:
+        yield from _entries(clause.this)
+    for join in select.args.get("joins") or []:
+        yield from _entries(join.this)
+    yield from select.args.get("laterals") or []
+
+
+def _entries(source: exp.Expr) -> Iterator[exp.Expr]:
+    if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table):
+        yield from _entries(source.this)
+    else:
+        yield source
+    for join in source.args.get("joins") or []:
+        yield from _entries(join.this)
+
+
+def free_sources(tree: exp.Expr) -> frozenset[str]:
+    """The sources that a query reads columns of without having them in a FROM clause of its own: it is correlated to them."""
+    inner = {
+        source.args["alias"].name for select in tree.find_all(exp.Select) for source in _sources(select) if source.args.get("alias")
+    }
+    return frozenset(column.table for column in tree.find_all(exp.Column) if column.table and column.table not in inner)

@@ -1,0 +1,110 @@
+"""Where a query stands: the common table expressions that it can name, and how to plan the queries inside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.builder import Builder
+from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
+from airflow_pipelines.sql.plan.names import free_sources
+from airflow_pipelines.sql.plan.nodes import Full, Linear, Node, Scan, reads
+
+
+@dataclass(slots=True)
+class Common:
+    """A common table expression: its tree, what it could name itself, and its node once planned."""
+
+    name: str
+    tree: exp.Expr
+    scope: Scope
+    node: Linear | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """``plan``: plans a query's tree to a node. ``commons``: the common table expressions in sight, by name."""
+
+    builder: Builder
+    plan: Callable[[exp.Expr, Scope], Node | Scan]
+    commons: Mapping[str, Common] = field(default_factory=dict)
+
+    def entered(self, tree: exp.Expr) -> Scope:
+        """The scope inside a query, with what its WITH clause defines."""
+        clause = tree.args.get("with_")
+        if clause is None:
+            return self
+        if clause.args.get("recursive"):
+            raise NotIncremental("WITH RECURSIVE has no incremental rule yet")
+        scope = self
+        for common in clause.expressions:
+            if common.args["alias"].columns:
+                raise NotIncremental("a CTE with a column list has no incremental rule yet")
+            scope = replace(scope, commons={**scope.commons, common.alias: Common(common.alias, common.this, scope)})
+        return scope
+
+    def linear(self, tree: exp.Expr) -> Linear:
+        """Plan a query as something that FROM can read.
+
+        Without an incremental rule for it, it alone is recomputed in full, if it can stand alone.
+        """
+        made = len(self.builder.stages)
+        try:
+            return self.builder.linear(self.plan(tree, self))
+        except NotIncremental as error:
+            if free_sources(tree):
+                raise
+            self.builder.forget(made)
+            self._forget()
+            text, relations = self.standalone(tree)
+            self.builder.reasons.append(str(error))
+            return self.builder.stage(Full(text, relations, str(error)))
+
+    def _forget(self) -> None:
+        """Forget the nodes of common table expressions whose stages are no more."""
+        known = {*self.builder.relations, *(stage.relation for stage in self.builder.stages)}
+        for common in self.commons.values():
+            if common.node is not None and not reads(common.node) <= known:
+                common.node = None
+            common.scope._forget()
+
+    def named(self, name: str) -> Linear:
+        """What a name in a FROM clause stands for."""
+        common = self.commons.get(name)
+        if common is not None:
+            if common.node is None:
+                common.node = common.scope.linear(common.tree)
+            return common.node
+        if name not in self.builder.relations:
+            raise NotIncremental(f"relation {name!r} could not be resolved symbolically")
+        return Scan(name, tuple(column for column, _ in self.builder.relations[name]))
+
+    def standalone(self, tree: exp.Expr) -> tuple[str, tuple[str, ...]]:
+        """A query as a text that needs nothing around it, and the relations that it reads."""
+        needed: dict[str, Common] = {}
+        relations: dict[str, None] = {}
+        self._collect(tree, needed, relations)
+        copy = tree.copy()
+        if needed:
+            own = copy.args.get("with_")
+            commons = [
+                exp.CTE(this=common.tree.copy(), alias=exp.TableAlias(this=exp.to_identifier(common.name, quoted=True)))
+                for common in needed.values()
+            ]
+            copy.set("with_", exp.With(expressions=[*commons, *(own.expressions if own is not None else [])]))
+        return sql(copy), tuple(relations)
+
+    def _collect(self, tree: exp.Expr, needed: dict[str, Common], relations: dict[str, None]) -> None:
+        clause = tree.args.get("with_")
+        own = {common.alias for common in clause.expressions} if clause is not None else set()
+        for table in tree.find_all(exp.Table):
+            if table.name in own:
+                continue
+            common = self.commons.get(table.name)
+            if common is None:
+                relations[table.name] = None
+            elif table.name not in needed:
+                common.scope._collect(common.tree, needed, relations)
+                needed[table.name] = common
