@@ -24,14 +24,15 @@ from airflow_pipelines.engine.operators.context import SMALL_INPUT, Context, Mod
 from airflow_pipelines.engine.operators.full import evaluate_full
 from airflow_pipelines.engine.operators.keyed import evaluate_keyed
 from airflow_pipelines.engine.operators.linear import evaluate_linear
+from airflow_pipelines.engine.operators.recursive import evaluate_recursive
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.operators.touched import evaluate_touched, touched_state
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.sessions import SparkSessions
-from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.snapshot import Snapshot, owner
 from airflow_pipelines.engine.storage import BatchStore
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.sql.plan.nodes import Aggregate, Full, Keyed, Stage, ViewPlan
+from airflow_pipelines.sql.plan.nodes import Aggregate, Full, Keyed, Recursive, Stage, ViewPlan
 from airflow_pipelines.sql.program import Program, ViewKind
 
 STRATEGIES = ("auto", "incremental", "full")
@@ -148,7 +149,7 @@ class Circuit:
     def restore(self, snapshot: Snapshot) -> None:
         """Make ``snapshot`` current. Relations and states that it lacks are empty until :meth:`bootstrap` fills them."""
         known = set(self.kept)
-        states = {stage.relation for stage in self.stages if isinstance(stage.node, Aggregate)}
+        states = {stage.relation for stage in self.stages if stage.keeps_state}
         with self._lock:
             self._snapshot = replace(
                 snapshot,
@@ -241,8 +242,8 @@ class Circuit:
                 self._evaluate(stage, round_, RelationVersions(before), fresh_state=False)
             else:
                 round_.relations[stage.relation] = RelationVersions(before)
-                if isinstance(stage.node, Aggregate) and stage.node.keys:
-                    round_.states.setdefault(stage.relation, _empty_state(stage, stage.node))
+                if stage.keeps_state and not stage.starts_with_rows:
+                    round_.states.setdefault(stage.relation, _empty_state(stage))
         number = base.step + 1
         snapshot = Snapshot(number, {name: round_.relations[name].after for name in self.kept}, round_.states)
         view_deltas = {}
@@ -267,8 +268,8 @@ class Circuit:
         except Exception as error:
             raise step_error(stage.relation.partition("$")[0] or stage.relation, error) from error
         round_.relations[stage.relation] = replace(before, delta=(delta,) if delta.rows else ())
-        if outcome.state is not None and isinstance(stage.node, Aggregate):
-            known = state if state is not None else _empty_state(stage, stage.node)
+        if outcome.state is not None:
+            known = state if state is not None else _empty_state(stage)
             round_.states[stage.relation] = known.append(outcome.state)
         rows_in = sum(batch.rows for name in stage.reads for batch in round_.relations[name].delta)
         view = self._owners()[stage.relation]
@@ -325,14 +326,11 @@ class Circuit:
     def _owners(self) -> Mapping[str, str]:
         """The view that each stage belongs to."""
         views = self.compiled.program.views
-        return {
-            stage.relation: stage.relation if stage.relation in views else stage.relation.rpartition("$")[0]
-            for stage in self.stages
-        }
+        return {stage.relation: owner(stage.relation, views.keys()) for stage in self.stages}
 
     def _lacks(self, stage: Stage, snapshot: Snapshot) -> bool:
         """Whether something that the stage keeps is not in the snapshot."""
-        if isinstance(stage.node, Aggregate) and stage.relation not in snapshot.states:
+        if stage.keeps_state and stage.relation not in snapshot.states:
             return True
         return stage.relation in self.kept and stage.relation not in snapshot.traces
 
@@ -387,13 +385,16 @@ def _kept(program: Program, stages: Iterable[Stage]) -> frozenset[str]:
     kept = set(program.tables) | {name for name, view in program.views.items() if view.kind is ViewKind.MATERIALIZED}
     for stage in stages:
         kept |= stage.rereads
-        if isinstance(stage.node, Full) or (isinstance(stage.node, Keyed) and not stage.node.key_types):
+        if stage.keeps_contents:
             kept.add(stage.relation)
     return frozenset(kept)
 
 
-def _empty_state(stage: Stage, node: Aggregate) -> Trace:
-    return accumulator_state(node) if node.is_linear else touched_state(stage, node)
+def _empty_state(stage: Stage) -> Trace:
+    node = stage.node
+    if isinstance(node, Aggregate):
+        return accumulator_state(node) if node.is_linear else touched_state(stage, node)
+    return Trace(weighted(stage_schema(stage)))
 
 
 def _evaluated(stage: Stage, context: Context, state: Trace | None, stored: Trace | None) -> Outcome:
@@ -407,6 +408,8 @@ def _evaluated(stage: Stage, context: Context, state: Trace | None, stored: Trac
             if stage.node.is_linear:
                 return evaluate_accumulators(stage, stage.node, context, state)
             return evaluate_touched(stage, stage.node, context, state)
+        case Recursive():
+            return evaluate_recursive(stage, stage.node, context, state, stored or Trace(weighted(stage_schema(stage))))
         case _:
             return evaluate_linear(stage, stage.node, context)
 

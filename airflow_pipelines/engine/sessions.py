@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+RECURSION_LEVELS = "spark.sql.cteRecursionLevelLimit"
+"""The setting that says after how many rounds a recursion without an end is given up; -1 for never."""
+
 SESSION_CONF: Mapping[str, str] = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.doubleQuotedIdentifiers": "true",
@@ -20,6 +23,9 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.sql.runSQLOnFiles": "false",
     # Spark's default, INT96, is read back as nanoseconds, which do not reach all the years that a timestamp may have.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Spark's own limits, 100 levels and a million rows, are less than some hierarchies have; they are there to end endless ones.
+    RECURSION_LEVELS: "1000",
+    "spark.sql.cteRecursionRowLimit": "100000000",
     # Spark 4.2 still hides the TIME type behind this switch.
     "spark.sql.timeType.enabled": "true",
 }
@@ -94,6 +100,9 @@ def sibling(spark: SparkSession, conf: Mapping[str, str]) -> SparkSession:
     session = spark.newSession()
     for key, value in conf.items():
         session.conf.set(key, value)
+    started_with = spark.sparkContext.getConf().get(RECURSION_LEVELS)
+    if started_with is not None:
+        session.conf.set(RECURSION_LEVELS, started_with)
     return session
 
 

@@ -1,0 +1,347 @@
+"""Recursive views: fixed points that are brought forward by the rows a step adds and takes away.
+
+The state of a set counts how often each row is derived. Rows that are added are followed round by round, each round joining only
+the newest ones with the rest. Rows that lose a derivation are taken out with all that depends on them, since they may have been
+holding each other up in a circle; what still has a derivation afterwards comes back. Where that would take out most of the
+contents, the fixed point is computed anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType
+
+from airflow_pipelines.engine.arrow import can_group, netted, row_keys
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.errors import StepError
+from airflow_pipelines.engine.frames import summed
+from airflow_pipelines.engine.lookup import matching_rows
+from airflow_pipelines.engine.operators.context import Context, Mode, RelationVersions
+from airflow_pipelines.engine.operators.full import subtracted, with_contents
+from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.sessions import RECURSION_LEVELS
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.sql.plan.nodes import Full, Linear, Recursive, Stage, rereads
+
+MAX_SECONDS = 3600.0
+"""A fixed point that takes longer than this fails its step."""
+FEW_ROWS = 1000
+"""Taking out up to so many rows is never worse than starting anew."""
+_PARTS = 4
+_AT = "__at"
+
+
+def evaluate_recursive(stage: Stage, node: Recursive, context: Context, state: Trace | None, stored: Trace) -> Outcome:
+    """The delta of a recursive relation, and of the numbers of derivations of its rows when it is a set.
+
+    :param state: the rows derived from the contents, as often as they are derived; None before the first evaluation
+    :param stored: the contents before the step
+    :raises StepError: when the recursion does not come to an end
+    """
+    rounds = _Rounds(stage.relation, context)
+    if node.body is None:
+        return _recomputed(stage, node, context, stored, rounds)
+    fixpoint = _Fixpoint(node, node.body, context, rounds, weighted(stage_schema(stage)))
+    if not node.distinct:
+        return Outcome(fixpoint.follow(stored), netted=True)
+    if state is not None:
+        found = fixpoint.maintain(stored, state)
+        if found is not None:
+            return found
+    return fixpoint.anew(stored, state)
+
+
+@dataclass(slots=True)
+class _Rounds:
+    """Counts the rounds of one evaluation and ends those that have no end."""
+
+    relation: str
+    context: Context
+    count: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+    def next(self) -> None:
+        """Begin another round. Raises StepError when there were too many."""
+        limit = int(self.context.sessions.small.conf.get(RECURSION_LEVELS) or -1)
+        view = self.relation.partition("$")[0]
+        reason = None
+        if 0 <= limit < self.count:
+            reason = f"{limit} rounds, the limit that {RECURSION_LEVELS} sets"
+        elif time.monotonic() - self.started > MAX_SECONDS:
+            reason = f"{MAX_SECONDS:.0f} seconds and {self.count} rounds"
+        if reason is not None:
+            message = f"The recursion has not come to an end after {reason}; a condition that bounds it may be missing"
+            raise StepError(view, "RECURSION_LEVEL_LIMIT_EXCEEDED", message)
+        self.count += 1
+
+
+@dataclass(slots=True)
+class _Sum:
+    """A trace and what is added to it during an evaluation."""
+
+    base: Trace
+    context: Context
+    parts: list[Batch] = field(default_factory=list)
+
+    def add(self, batch: Batch) -> None:
+        """Add a batch; small ones are put together, since every one of them costs each query a little."""
+        if batch.rows:
+            self.parts.append(batch)
+        small = [part for part in self.parts if part.table is not None]
+        if len(small) > _PARTS:
+            one = _total(self.base.schema, self.context, small, [])
+            self.parts = [part for part in self.parts if part.table is None] + ([one] if one.rows else [])
+
+    @property
+    def now(self) -> Trace:
+        """The trace with all that was added."""
+        return replace(self.base, batches=(*self.base.batches, *self.parts))
+
+    @property
+    def total(self) -> Batch:
+        """All that was added, as one batch without rows that cancel out."""
+        return _total(self.base.schema, self.context, self.parts, [])
+
+
+@dataclass(frozen=True, slots=True)
+class _Phase:
+    """One kind of change of the inputs: ``changing`` has it as their deltas, ``settled`` is when it is done."""
+
+    changing: Mapping[str, RelationVersions]
+    settled: Mapping[str, RelationVersions]
+
+    @property
+    def empty(self) -> bool:
+        return not any(versions.changed for versions in self.changing.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Fixpoint:
+    node: Recursive
+    body: Linear
+    context: Context
+    rounds: _Rounds
+    schema: StructType
+
+    def follow(self, stored: Trace) -> Batch:
+        """The delta of a multiset: every row is derived from one other, so that deltas add up over the rounds."""
+        contents = _Sum(stored, self.context)
+        # What is lost goes first: the other way around, rows that are about to go could be followed along new circles for ever.
+        for phase in self._phases():
+            front = Batch.empty(self.schema) if phase.empty else self._derived(phase.changing, contents, None)
+            while front.rows:
+                self.rounds.next()
+                derived = self._derived(phase.settled, contents, front)
+                contents.add(front)
+                front = derived
+        return contents.total
+
+    def maintain(self, stored: Trace, state: Trace) -> Outcome | None:
+        """The delta of a set and of its state; None when starting anew is cheaper."""
+        contents, derivations = _Sum(stored, self.context), _Sum(state, self.context)
+        losing, gaining = self._phases()
+        taken: list[Batch] = []
+        if not losing.empty:
+            derived = self._derived(losing.changing, contents, None)
+            while derived.rows:
+                derivations.add(derived)
+                front = self._losers(derived, contents)
+                if front is None or sum(batch.rows for batch in (front, *taken)) > max(FEW_ROWS, stored.rows // 2):
+                    return None
+                if not front.rows:
+                    break
+                taken.append(front)
+                self.rounds.next()
+                derived = self._derived(losing.settled, contents, front)
+                contents.add(front)
+        gained = Batch.empty(self.schema) if gaining.empty else self._derived(gaining.changing, contents, None)
+        derivations.add(gained)
+        self._grow(gaining.settled, contents, derivations, self._back(taken, derivations, gained, contents))
+        return Outcome(contents.total, derivations.total, netted=True)
+
+    def anew(self, stored: Trace, state: Trace | None) -> Outcome:
+        """The same as :meth:`maintain`, by computing the fixed point from nothing and subtracting what was."""
+        nothing = replace(stored, batches=())
+        contents, derivations = _Sum(nothing, self.context), _Sum(nothing, self.context)
+        inputs = {name: self.context.relations[name].after for name in self.node.inputs}
+        all_new = {name: RelationVersions(replace(trace, batches=()), trace.batches) for name, trace in inputs.items()}
+        gained = self._derived(all_new, contents, None)
+        derivations.add(gained)
+        settled = {name: RelationVersions(trace) for name, trace in inputs.items()}
+        self._grow(settled, contents, derivations, self._newcomers(gained, contents))
+        old = state.batches if state is not None else ()
+        delta = _total(self.schema, self.context, contents.parts, stored.batches)
+        return Outcome(delta, _total(self.schema, self.context, derivations.parts, old), netted=True)
+
+    def _grow(self, inputs: Mapping[str, RelationVersions], contents: _Sum, derivations: _Sum, front: Batch) -> None:
+        """Add ``front`` and all that follows from it."""
+        while front.rows:
+            self.rounds.next()
+            derived = self._derived(inputs, contents, front)
+            contents.add(front)
+            derivations.add(derived)
+            front = self._newcomers(derived, contents)
+
+    def _derived(self, inputs: Mapping[str, RelationVersions], contents: _Sum, front: Batch | None) -> Batch:
+        """The derivations that are gained or lost when the inputs change, or when ``front`` is added to ``contents``."""
+        own = RelationVersions(contents.now, (front,) if front is not None else ())
+        context = replace(self.context, relations={**inputs, self.node.relation: own})
+        mode = context.mode(context.changed(), rereads(self.body))
+        query = context.printer(mode).delta(self.body, context.changed())
+        if query is None:
+            return Batch.empty(self.schema)
+        return context.run(summed(Trace(self.schema), f"({query})"), self.schema, mode, may_grow=True)
+
+    def _newcomers(self, derived: Batch, contents: _Sum) -> Batch:
+        """The rows with new derivations that the contents do not have yet, each with weight 1."""
+        if derived.table is None:
+            return self._newcomers_in_files(derived, contents)
+        gained = derived.table.filter(pc.greater(derived.table[WEIGHT], 0))
+        known = matching_rows(contents.now, self._plain(gained), self._names, self.context)
+        return self._batch(_without(self._plain(gained), self._plain(known)), 1)
+
+    def _newcomers_in_files(self, derived: Batch, contents: _Sum) -> Batch:
+        names = ", ".join(map(quote, self._names))
+        query = f"SELECT {names}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {self.context.frames.table(derived)} AS s"
+        rows = self.context.frames.rows(contents.now.batches)
+        if rows is not None:
+            match = " AND ".join(f"s.{quote(name)} <=> t.{quote(name)}" for name in self._names)
+            query += f" LEFT ANTI JOIN ({summed(contents.now, rows)}) AS t ON {match}"
+        return self.context.run(f"{query} WHERE s.{WEIGHT} > 0", self.schema, Mode.LARGE)
+
+    def _losers(self, derived: Batch, contents: _Sum) -> Batch | None:
+        """The rows of the contents that lost a derivation, each with weight -1; None when they are many."""
+        if derived.table is None:
+            return None
+        lost = derived.table.filter(pc.less(derived.table[WEIGHT], 0))
+        return self._batch(self._plain(matching_rows(contents.now, self._plain(lost), self._names, self.context)), -1)
+
+    def _back(self, taken: list[Batch], derivations: _Sum, gained: Batch, contents: _Sum) -> Batch:
+        """The rows to begin growing with: those taken out that are still derived, and what the inputs gained."""
+        new = self._newcomers(gained, contents)
+        if not taken:
+            return new
+        out = pa.concat_tables([self._plain(batch.table) for batch in taken])
+        derived = matching_rows(derivations.now, out, self._names, self.context)
+        still = self._batch(self._plain(derived.filter(pc.greater(derived[WEIGHT], 0))), 1)
+        if not still.rows or not new.rows:
+            return new if new.rows else still
+        if new.table is not None and still.table is not None:
+            both = _without(self._plain(new.table), self._plain(still.table))
+            return self.context.settle(self._batch(pa.concat_tables([both, self._plain(still.table)]), 1))
+        names = ", ".join(map(quote, self._names))
+        query = f"SELECT DISTINCT {names}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {self.context.frames.rows((new, still))}"
+        return self.context.run(query, self.schema, Mode.LARGE)
+
+    def _phases(self) -> tuple[_Phase, _Phase]:
+        """The step's change of the inputs as first losing and then gaining rows."""
+        before = {name: self.context.relations[name].before for name in self.node.inputs}
+        lost: dict[str, tuple[Batch, ...]] = {}
+        gained: dict[str, tuple[Batch, ...]] = {}
+        for name, trace in before.items():
+            lost[name], gained[name] = _by_sign(trace.schema, self.context.relations[name].delta, self.context)
+        middle = {name: replace(trace, batches=(*trace.batches, *lost[name])) for name, trace in before.items()}
+        after = {name: replace(trace, batches=(*trace.batches, *gained[name])) for name, trace in middle.items()}
+        losing = {name: RelationVersions(trace, lost[name]) for name, trace in before.items()}
+        gaining = {name: RelationVersions(trace, gained[name]) for name, trace in middle.items()}
+        return (
+            _Phase(losing, {name: RelationVersions(trace) for name, trace in middle.items()}),
+            _Phase(gaining, {name: RelationVersions(trace) for name, trace in after.items()}),
+        )
+
+    @property
+    def _names(self) -> list[str]:
+        return [field.name for field in self.schema.fields[:-1]]
+
+    def _plain(self, table: Any) -> Any:
+        return table.select(self._names)
+
+    def _batch(self, rows: Any, weight: int) -> Batch:
+        return Batch.in_memory(self.schema, rows.append_column(WEIGHT, pa.array([weight] * rows.num_rows, pa.int64())))
+
+
+def _recomputed(stage: Stage, node: Recursive, context: Context, stored: Trace, rounds: _Rounds) -> Outcome:
+    """The delta by asking the whole query again and again, each time over its last answer, until that grows no more."""
+    schema = weighted(struct_of(node.columns))
+    names = ", ".join(quote(name) for name, _ in node.columns)
+    reads = (*node.inputs, node.relation)
+    found = Batch.empty(schema)
+    while True:
+        rounds.next()
+        inner = _with_own(context, node, schema, found)
+        mode = inner.mode(frozenset(), frozenset(reads))
+        answer = with_contents(Full(node.query, reads, ""), inner, mode is Mode.SMALL)
+        query = f"SELECT DISTINCT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM (SELECT * FROM ({answer}) AS q({names}))"
+        grown = inner.run(query, schema, mode, may_grow=True)
+        if grown.rows == found.rows:
+            break
+        found = grown
+    inner = _with_own(context, node, schema, found)
+    result = node.result or f"SELECT {names} FROM {quote(node.relation)}"
+    mode = inner.mode(frozenset(), frozenset({node.relation}), stored)
+    return subtracted(stage, with_contents(Full(result, (node.relation,), ""), inner, mode is Mode.SMALL), inner, mode, stored)
+
+
+def _with_own(context: Context, node: Recursive, schema: StructType, contents: Batch) -> Context:
+    own = RelationVersions(Trace(schema, (contents,) if contents.rows else ()))
+    return replace(context, relations={**{name: context.relations[name] for name in node.inputs}, node.relation: own})
+
+
+def _by_sign(schema: StructType, delta: tuple[Batch, ...], context: Context) -> tuple[tuple[Batch, ...], tuple[Batch, ...]]:
+    """What a delta takes away and what it adds, each as batches without rows that cancel out."""
+    if all(batch.insert_only for batch in delta):
+        return (), delta
+    if all(batch.table is not None for batch in delta):
+        total = _total(schema, context, list(delta), []).to_arrow()
+        parts = [context.settle(Batch.in_memory(schema, total.filter(keep(total[WEIGHT], 0)))) for keep in (pc.less, pc.greater)]
+    else:
+        rows = str(context.frames.rows(delta))
+        parts = [context.run(summed(Trace(schema), rows, keep), schema, Mode.LARGE) for keep in ("< 0", "> 0")]
+    lost, gained = (((part,) if part.rows else ()) for part in parts)
+    return lost, gained
+
+
+def _total(schema: StructType, context: Context, plus: list[Batch], minus: tuple[Batch, ...] | list[Batch]) -> Batch:
+    """The sum of batches less the sum of others, as one batch without rows that cancel out."""
+    if not plus and not minus:
+        return Batch.empty(schema)
+    if len(plus) == 1 and not minus:
+        return plus[0]
+    if all(batch.table is not None for batch in (*plus, *minus)):
+        tables = [batch.table for batch in plus] + [_negated(batch.table) for batch in minus]
+        table = pa.concat_tables(tables)
+        alone = not minus and all(batch.insert_only for batch in plus) and not can_group(table.drop_columns([WEIGHT]).schema)
+        return context.settle(Batch.in_memory(schema, table if alone else netted(table)))
+    names = ", ".join(quote(field.name) for field in schema.fields[:-1])
+    parts = [f"SELECT {names}, {WEIGHT} FROM {context.frames.rows(tuple(plus))}"] if plus else []
+    parts += [f"SELECT {names}, -{WEIGHT} AS {WEIGHT} FROM {context.frames.rows(tuple(minus))}"] if minus else []
+    return context.run(summed(Trace(schema), f"({' UNION ALL '.join(parts)})"), schema, Mode.LARGE)
+
+
+def _negated(table: Any) -> Any:
+    return table.set_column(table.num_columns - 1, WEIGHT, pc.negate(table[WEIGHT]))
+
+
+def _without(rows: Any, others: Any) -> Any:
+    """The rows that are not among ``others``; both have distinct rows."""
+    if not others.num_rows or not rows.num_rows:
+        return rows
+    if can_group(rows.schema):
+        # Grouping, unlike pyarrow's joins, takes NULL for equal to NULL.
+        both = pa.concat_tables([_numbered(rows, 0), _numbered(others.cast(rows.schema), rows.num_rows)])
+        groups = both.group_by(rows.column_names, use_threads=False).aggregate([(_AT, "min"), (_AT, "count")])
+        alone = pc.and_(pc.equal(groups[f"{_AT}_count"], 1), pc.less(groups[f"{_AT}_min"], rows.num_rows))
+        return rows.take(groups.filter(alone)[f"{_AT}_min"])
+    known = set(row_keys(others))
+    return rows.filter(pa.array([key not in known for key in row_keys(rows)], pa.bool_()))
+
+
+def _numbered(rows: Any, start: int) -> Any:
+    return rows.append_column(_AT, pa.array(range(start, start + rows.num_rows), pa.int64()))
