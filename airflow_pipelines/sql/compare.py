@@ -100,7 +100,8 @@ def fingerprint(program: Program, view_columns: Mapping[str, Sequence[Column]]) 
     names |= {view: [column.name for column in columns] for view, columns in view_columns.items()}
     found = dict(tables)
     for view in program.views.values():
-        found[view.name] = _hash(_describe_view(view, view_columns[view.name], found, names))
+        if view.name not in found:
+            found |= _hash_views(_together(view, program), view_columns, found, names)
     connectors = [connector for connector in program.connectors() if connector.transport not in _TRANSIENT]
     return Fingerprints(
         tables=tables,
@@ -168,12 +169,33 @@ def _describe_column(column: Column) -> list[Any]:
     return [column.name, column.type.to_wire(), column.lateness]
 
 
+def _together(view: View, program: Program) -> list[View]:
+    """The views that can only be told apart from other programs' together: those of a circle, else the view alone."""
+    return [program.views[name] for name in view.cycle] if view.cycle else [view]
+
+
+def _hash_views(
+    views: Sequence[View],
+    view_columns: Mapping[str, Sequence[Column]],
+    found: Mapping[str, str],
+    names: Mapping[str, Sequence[str]],
+) -> dict[str, str]:
+    """The fingerprints of views that read each other; a change of one changes all of them."""
+    # Within the circle a read counts by its name alone: the texts of all members are in each fingerprint anyway.
+    known = {**{view.name: "in the same circle" for view in views if view.cycle}, **found}
+    described = {view.name: _describe_view(view, view_columns[view.name], known, names) for view in views}
+    if len(views) == 1:
+        return {name: _hash(one) for name, one in described.items()}
+    return {name: _hash({"view": name, "circle": described}) for name in described}
+
+
 def _describe_view(
     view: View, columns: Sequence[Column], found: Mapping[str, str], names: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
     readable = {name: names[name] for name in view.reads}
     return {
-        "kind": view.kind.value,
+        # Declared recursive, a view is a set of rows.
+        "kind": view.kind.value if view.declared is None else f"recursive {view.kind.value}",
         "columns": [[column.name, column.type.to_wire()] for column in columns],
         "query": normalise_query(view.query, readable),
         "reads": {name: found[name] for name in view.reads},
