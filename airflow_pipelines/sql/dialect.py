@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
-from airflow_pipelines.sql.asof_syntax import AsofParser
+from airflow_pipelines.sql.window_table_syntax import WindowTableParser
 
 QUERY_STARTS = frozenset({"select", "with", "values", "from", "table", "map", "reduce", "("})
 """The words that a query may begin with. Anything else is best reported there: read on, it looks like a wrong expression."""
@@ -57,7 +58,7 @@ _UNIT_FIRST = frozenset({"date_add", "date_diff", "dateadd", "datediff", "timest
 """Functions whose first argument is a unit when there are three."""
 
 
-class _Parser(AsofParser):
+class _Parser(WindowTableParser):
     """A parser that keeps functions as they are written, and says at which token it stopped.
 
     sqlglot gives functions that several dialects share a meaning of its own, and prints them in another form. Only aggregates are
@@ -97,12 +98,21 @@ class _Parser(AsofParser):
 DIALECT = PipelineSpark()
 
 
+_CALLED = frozenset({TokenType.SESSION, TokenType.WINDOW})
+"""Words that are names of functions before a parenthesis."""
+
+
 def tokenise(text: str) -> list[Token]:
     """The tokens of ``text`` with their offsets (``end`` included).
 
     :raises sqlglot.errors.TokenError: when a quote or comment is not closed
     """
-    return DIALECT.tokenize(text)
+    tokens = DIALECT.tokenize(text)
+    for token, following in pairwise(tokens):
+        # sqlglot would end GROUP BY at the word, as if the WINDOW clause began there.
+        if token.token_type in _CALLED and following.token_type is TokenType.L_PAREN:
+            token.token_type = TokenType.VAR
+    return tokens
 
 
 def parse_tokens(tokens: Sequence[Token], text: str) -> exp.Expr:

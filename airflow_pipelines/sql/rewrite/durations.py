@@ -1,0 +1,78 @@
+"""Lengths of time as SQL writes them, and as Spark's window functions want them."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+
+_UNITS = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 604_800_000_000,
+}
+_SHOWN = ("DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
+_RANGE = ("DAY", "HOUR", "MINUTE", "SECOND")
+_INTERVAL = re.compile(
+    r"(?:INTERVAL\s*)?(?P<sign>-\s*)?(?:'(?P<text>[^']*)'|(?P<number>\d+(?:\.\d+)?))\s*(?P<units>.*)", re.I | re.S
+)
+_PAIRS = re.compile(r"(?:INTERVAL\s+)?((?:[+-]?\d+(?:\.\d+)?\s*[a-z]+\s*)+)", re.I)
+_PAIR = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)", re.I)
+
+
+def microseconds(written: str) -> int:
+    """The length of an interval such as ``INTERVAL '1' MINUTE``, ``INTERVAL '1:30' MINUTE TO SECOND`` or ``'90 seconds'``.
+
+    :raises ValueError: when it is no constant, or has months or years, whose length differs
+    """
+    found = _INTERVAL.fullmatch(written.strip())
+    if found is None:
+        raise ValueError(f"{written} is not a constant length of time such as INTERVAL '1' MINUTE")
+    value, units = found["text"] if found["text"] is not None else found["number"], found["units"].upper().split()
+    sign = -1 if found["sign"] else 1
+    if not units:
+        return sign * _of_pairs(value, written)
+    if len(units) == 3 and units[1] == "TO":
+        return sign * _of_range(value, units[0], units[2], written)
+    if len(units) != 1:
+        raise ValueError(f"{written} is not a constant length of time such as INTERVAL '1' MINUTE")
+    return sign * _times(value, units[0], written)
+
+
+def duration(written: str) -> str:
+    """The text that Spark's ``window`` takes for an interval. Raises ValueError as :func:`microseconds` does."""
+    total = microseconds(written)
+    unit = next(unit for unit in _SHOWN if total % _UNITS[unit] == 0)
+    return f"{total // _UNITS[unit]} {unit.lower()}s"
+
+
+def _times(value: str, unit: str, written: str) -> int:
+    factor = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("S"))
+    if factor is None:
+        raise ValueError(f"{written} has no fixed length: windows are counted in days, hours, minutes, seconds and parts of them")
+    try:
+        return int(Decimal(value.strip()) * factor)
+    except InvalidOperation as error:
+        raise ValueError(f"{written} is not a constant length of time such as INTERVAL '1' MINUTE") from error
+
+
+def _of_pairs(value: str, written: str) -> int:
+    if _PAIRS.fullmatch(value.strip()) is None:
+        raise ValueError(f"{written} is not a constant length of time such as INTERVAL '1' MINUTE")
+    return sum(_times(number, unit.upper(), written) for number, unit in _PAIR.findall(value))
+
+
+def _of_range(value: str, first: str, last: str, written: str) -> int:
+    """``D H:M:S.f`` from one unit to another."""
+    text = value.strip()
+    sign = -1 if text.startswith("-") else 1
+    parts = re.split(r"[ :]", text.lstrip("+-"))
+    if first not in _RANGE or last not in _RANGE:
+        raise ValueError(f"{written} has no fixed length: windows are counted in days, hours, minutes, seconds and parts of them")
+    units = _RANGE[_RANGE.index(first) : _RANGE.index(last) + 1]
+    if len(parts) != len(units):
+        raise ValueError(f"{written} does not have a number for each of {', '.join(units)}")
+    return sign * sum(_times(part, unit, written) for part, unit in zip(parts, units, strict=True))
