@@ -1,21 +1,17 @@
-"""Random programs, random changes, and tables by the simplest possible rules, for the oracle test."""
+"""Random programs for the oracle test."""
 
 from __future__ import annotations
 
 import datetime
 import decimal
 import itertools
-from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import strategies as st
 
-from airflow_pipelines.engine.changes import Op, TableChanges
-from tests.engine.programs import Running
+from tests.engine import random_features
 
-EXACT = decimal.Context(prec=60)
 TYPES = {
     "i": ("int", st.one_of(st.none(), st.integers(-3, 3))),
     "b": ("bigint", st.one_of(st.none(), st.integers(-3, 3), st.sampled_from([2**40, -(2**40)]))),
@@ -96,6 +92,8 @@ class Programs:
 
     draw: Any
     readable: list[str] = field(default_factory=lambda: list(TABLES))
+    depth: int = 0
+    """How many features the present text is inside of."""
     joined: set[str] = field(default_factory=set)
     """Views with joins, which are not joined again: rows would multiply beyond reason."""
 
@@ -103,11 +101,16 @@ class Programs:
         return self.draw(st.sampled_from([name for name in self.readable if again or name not in self.joined]))
 
     def source(self, again: bool = True) -> str:
-        kind = self.draw(st.sampled_from(["plain", "plain", "plain", "nested", "grouped", "widened"]))
+        kind = self.draw(st.sampled_from(["plain", "plain", "plain", "nested", "grouped", "widened", "feature"]))
         if kind == "nested":
             return f"(select * from {self.relation(again)} as n where {self.draw(PREDICATES).format(a='n')})"
         if kind == "grouped":
             return f"({self.grouped()})"
+        if kind == "feature" and self.depth < 2:
+            self.depth += 1
+            text = self.feature()
+            self.depth -= 1
+            return f"({text})"
         if kind == "widened":
             return (
                 f"(select k, i, i as b, cast(i as decimal(3,1)) as d, s, t, cast(k as float) as f, o from {self.relation(again)}"
@@ -186,23 +189,14 @@ class Programs:
         one, other = self.grouped(), self.project()
         return f"with t0 as ({one}), c as ({other}) select {self.items(['a', 'b'])} from t0 as a join c as b on a.k = b.k"
 
-    def full(self) -> str:
-        relation = self.relation()
-        return self.draw(
-            st.sampled_from(
-                [
-                    self.join("left join"),
-                    f"select distinct {self.items(['a'])} from {relation} as a",
-                    "select k, i, b, d, s, t, f, row_number() over (partition by s order by k, i, b, d, t, f, o) > 1 as o"
-                    f" from {relation}",
-                    f"select {self.items(['a'])} from {relation} as a where a.k in (select k from {self.relation()})",
-                ]
-            )
-        )
+    def feature(self) -> str:
+        """One of the constructs that are not composed of others here."""
+        return self.draw(st.sampled_from(random_features.FEATURES))(self)
 
     def view(self) -> str:
-        linear, grouped = [self.project, self.join, self.join, self.union], [self.grouped, self.grouped, self.grouped_join]
-        return self.draw(st.sampled_from([*linear, *grouped, self.overall, self.common, self.full]))()
+        linear, grouped = [self.project, self.join, self.union], [self.grouped, self.grouped, self.grouped_join]
+        features = [self.feature] * 6
+        return self.draw(st.sampled_from([*linear, *grouped, self.overall, self.common, *features]))()
 
     def program(self, views: int) -> tuple[str, dict[str, str]]:
         queries = {}
@@ -221,80 +215,3 @@ class Programs:
 def programs(draw: Any, views: int) -> tuple[str, dict[str, str]]:
     """A program's text and its views' queries."""
     return Programs(draw).program(views)
-
-
-def _row(table: str) -> st.SearchStrategy[tuple[Any, ...]]:
-    key = TABLES[table] or ()
-    values = [st.integers(0, 3)]
-    for name, (_, strategy) in TYPES.items():
-        values.append(strategy.filter(lambda value: value is not None) if name in key else strategy)
-    return st.tuples(*values)
-
-
-@st.composite
-def change(draw: Any) -> tuple[str, str, list[tuple[Any, ...]], list[str]]:
-    table = draw(st.sampled_from(sorted(TABLES)))
-    operation = draw(st.sampled_from(["insert", "insert", "insert", "delete", "update"]))
-    rows = draw(st.lists(_row(table), min_size=1, max_size=6))
-    given_columns = draw(st.lists(st.sampled_from(["i", "b", "d", "f", "o"]), unique=True))
-    return table, operation, rows, given_columns
-
-
-def changes() -> st.SearchStrategy[list[tuple[str, str, list[tuple[Any, ...]], list[str]]]]:
-    """The changes of one step; a step without any is rare."""
-    some = st.lists(change(), min_size=1, max_size=4)
-    return st.one_of(some, some, some, some, st.just([]))
-
-
-class Tables:
-    """What the tables should hold, by the simplest possible rules."""
-
-    def __init__(self) -> None:
-        self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in TABLES}
-
-    def apply(self, table: str, operation: str, rows: list[tuple[Any, ...]], given_columns: list[str]) -> None:
-        current = self.rows[table]
-        at = [COLUMNS.index(name) for name in TABLES[table] or ()]
-        for row in rows:
-            same = [old for old in current if [old[i] for i in at] == [row[i] for i in at]] if at else []
-            if operation == "insert":
-                for old in same:
-                    current.remove(old)
-                current.append(row)
-            elif operation == "delete":
-                for old in same if at else [old for old in current if comparable(old) == comparable(row)][:1]:
-                    current.remove(old)
-            else:
-                for old in same:
-                    place = current.index(old)
-                    current[place] = tuple(row[i] if COLUMNS[i] in given_columns else old[i] for i in range(len(COLUMNS)))
-
-
-def comparable(row: Any) -> tuple[Any, ...]:
-    """Values that compare as SQL groups do."""
-    found: list[Any] = []
-    for value in row:
-        if isinstance(value, float):
-            found.append("nan" if value != value else value + 0.0)
-        elif isinstance(value, decimal.Decimal):
-            found.append(EXACT.normalize(value))
-        else:
-            found.append(value)
-    return tuple(found)
-
-
-def multiset(rows: Iterable[Sequence[Any]]) -> Counter[tuple[Any, ...]]:
-    return Counter(comparable(row) for row in rows)
-
-
-def real_changes(running: Running, part: Any, contents: Tables) -> list[TableChanges]:
-    table, operation, rows, given_columns = part
-    if operation == "update" and TABLES[table] is None:
-        operation = "delete"
-    if operation == "delete" and TABLES[table] is None:
-        # Random rows would rarely be there.
-        rows = [*contents.rows[table][: len(rows)], *rows[:1]]
-    contents.apply(table, operation, rows, given_columns)
-    if operation == "update":
-        return [running.changes(table, *rows, op=Op.UPDATE, given=given_columns)]
-    return [running.changes(table, *rows, op=Op.INSERT if operation == "insert" else Op.DELETE)]

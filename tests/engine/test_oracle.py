@@ -28,7 +28,8 @@ from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.averages import keep_decimal_scale
 from tests.engine.programs import Running
-from tests.engine.random_programs import Tables, changes, comparable, multiset, programs, real_changes
+from tests.engine.random_changes import Tables, changes, comparable, multiset, real_changes
+from tests.engine.random_programs import programs
 
 EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES", "12"))
 STEPS = int(os.environ.get("ORACLE_STEPS", "5"))

@@ -1,0 +1,93 @@
+"""Random changes, and tables by the simplest possible rules, for the oracle test."""
+
+from __future__ import annotations
+
+import decimal
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from airflow_pipelines.engine.changes import Op, TableChanges
+from tests.engine.programs import Running
+from tests.engine.random_programs import COLUMNS, TABLES, TYPES
+
+EXACT = decimal.Context(prec=60)
+
+
+def _row(table: str) -> st.SearchStrategy[tuple[Any, ...]]:
+    key = TABLES[table] or ()
+    values = [st.integers(0, 3)]
+    for name, (_, strategy) in TYPES.items():
+        values.append(strategy.filter(lambda value: value is not None) if name in key else strategy)
+    return st.tuples(*values)
+
+
+@st.composite
+def change(draw: Any) -> tuple[str, str, list[tuple[Any, ...]], list[str]]:
+    table = draw(st.sampled_from(sorted(TABLES)))
+    operation = draw(st.sampled_from(["insert", "insert", "insert", "delete", "update"]))
+    rows = draw(st.lists(_row(table), min_size=1, max_size=6))
+    given_columns = draw(st.lists(st.sampled_from(["i", "b", "d", "f", "o"]), unique=True))
+    return table, operation, rows, given_columns
+
+
+def changes() -> st.SearchStrategy[list[tuple[str, str, list[tuple[Any, ...]], list[str]]]]:
+    """The changes of one step; a step without any is rare."""
+    some = st.lists(change(), min_size=1, max_size=4)
+    return st.one_of(some, some, some, some, st.just([]))
+
+
+class Tables:
+    """What the tables should hold, by the simplest possible rules."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in TABLES}
+
+    def apply(self, table: str, operation: str, rows: list[tuple[Any, ...]], given_columns: list[str]) -> None:
+        current = self.rows[table]
+        at = [COLUMNS.index(name) for name in TABLES[table] or ()]
+        for row in rows:
+            same = [old for old in current if [old[i] for i in at] == [row[i] for i in at]] if at else []
+            if operation == "insert":
+                for old in same:
+                    current.remove(old)
+                current.append(row)
+            elif operation == "delete":
+                for old in same if at else [old for old in current if comparable(old) == comparable(row)][:1]:
+                    current.remove(old)
+            else:
+                for old in same:
+                    place = current.index(old)
+                    current[place] = tuple(row[i] if COLUMNS[i] in given_columns else old[i] for i in range(len(COLUMNS)))
+
+
+def comparable(row: Any) -> tuple[Any, ...]:
+    """Values that compare as SQL groups do."""
+    found: list[Any] = []
+    for value in row:
+        if isinstance(value, float):
+            found.append("nan" if value != value else value + 0.0)
+        elif isinstance(value, decimal.Decimal):
+            found.append(EXACT.normalize(value))
+        else:
+            found.append(value)
+    return tuple(found)
+
+
+def multiset(rows: Iterable[Sequence[Any]]) -> Counter[tuple[Any, ...]]:
+    return Counter(comparable(row) for row in rows)
+
+
+def real_changes(running: Running, part: Any, contents: Tables) -> list[TableChanges]:
+    table, operation, rows, given_columns = part
+    if operation == "update" and TABLES[table] is None:
+        operation = "delete"
+    if operation == "delete" and TABLES[table] is None:
+        # Random rows would rarely be there.
+        rows = [*contents.rows[table][: len(rows)], *rows[:1]]
+    contents.apply(table, operation, rows, given_columns)
+    if operation == "update":
+        return [running.changes(table, *rows, op=Op.UPDATE, given=given_columns)]
+    return [running.changes(table, *rows, op=Op.INSERT if operation == "insert" else Op.DELETE)]
