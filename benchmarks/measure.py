@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
+
+
+class Bound(Enum):
+    """Which side of a target is the good one."""
+
+    AT_MOST = "<="
+    AT_LEAST = ">="
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One figure. ``target`` is the upper bound that the project set itself, in the same unit, or None."""
+    """One figure.
+
+    ``name``: dots separate what a figure is of, as in ``tpch.1e6.q1.step_s``; names without dots are the figures of the summary.
+    ``unit``: ``s``, ``MiB`` ...; ``x`` for ratios. ``target``: what the project set itself, in the same unit, or None.
+    """
 
     name: str
     value: float
     unit: str
     target: float | None = None
+    bound: Bound = Bound.AT_MOST
 
     @property
     def met(self) -> bool | None:
         """Whether the target is met; None without a target."""
-        return None if self.target is None else self.value <= self.target
+        if self.target is None:
+            return None
+        return self.value <= self.target if self.bound is Bound.AT_MOST else self.value >= self.target
 
 
 class Stopwatch:
@@ -49,3 +65,11 @@ def median_seconds(action: Callable[[int], object], repeats: int) -> float:
             action(index)
         times.append(watch.seconds)
     return statistics.median(times)
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """The geometric mean of positive values, the right mean of ratios. Raises ValueError when there are none."""
+    logarithms = [math.log(value) for value in values]
+    if not logarithms:
+        raise ValueError("the mean of nothing")
+    return math.exp(statistics.fmean(logarithms))

@@ -65,13 +65,22 @@ class Generator:
         for start in range(0, self.scale.orders, ORDER_CHUNK):
             yield self.orders_with_lines(np.arange(start, min(start + ORDER_CHUNK, self.scale.orders)))
 
-    def orders_with_lines(self, numbers: Numbers) -> dict[str, Any]:
-        """The orders of these numbers and their lineitems. Numbers from ``scale.orders`` on are new orders."""
-        lines = Lines(self.scale, numbers)
+    def orders_with_lines(self, numbers: Numbers, version: int = 0) -> dict[str, Any]:
+        """The orders of these numbers and their lineitems.
+
+        :param numbers: distinct; those from ``scale.orders`` on are new orders
+        :param version: how many times the lineitems were corrected; the orders' totals follow
+        """
+        lines = Lines(self.scale, numbers, version)
         return {"orders": self._orders(numbers, lines), "lineitem": lines.table}
 
+    def parts_with_suppliers(self, numbers: Numbers) -> dict[str, Any]:
+        """The parts of these numbers and who sells them; numbers from ``scale.parts`` on are new parts."""
+        sold = (numbers[:, np.newaxis] * 4 + np.arange(4)).ravel()
+        return {"part": self._part(numbers), "partsupp": self.partsupp(sold)}
+
     def partsupp(self, numbers: Numbers, version: int = 0) -> Any:
-        """Rows of ``partsupp`` by number; another ``version`` has other quantities and costs."""
+        """Rows of ``partsupp`` by number, four for each part; another ``version`` has other quantities and costs."""
         draws = self.scale.draws("partsupp", numbers)
         return pa.table(
             {

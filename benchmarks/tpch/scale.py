@@ -40,17 +40,17 @@ class Scale:
     @property
     def customers(self) -> int:
         """Number of customers."""
-        return max(9, self.lineitems // 40)
+        return max(60, self.lineitems // 40)
 
     @property
     def parts(self) -> int:
         """Number of parts."""
-        return max(8, self.lineitems // 30)
+        return max(36, self.lineitems // 30)
 
     @property
     def suppliers(self) -> int:
         """Number of suppliers; four of them sell each part."""
-        return max(12, self.lineitems // 600)
+        return max(36, self.lineitems // 600)
 
     def draws(self, table: str, rows: Numbers) -> Draws:
         """Random columns of a table."""

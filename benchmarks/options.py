@@ -1,0 +1,29 @@
+"""What to measure, and how much of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Options:
+    """The choices of one run.
+
+    ``rows``: lineitems for TPC-H; each size is measured, the largest is also the state for the cost of a step. ``queries``: which
+    ones of a benchmark, all when empty. ``repeats``: how often each figure is taken for its median. ``inserts``: one-row changes
+    for the latencies. ``steps``: small steps for the memory. ``budget``: seconds after which no further query is begun, or None.
+    """
+
+    rows: tuple[int, ...] = (1_000_000, 10_000_000)
+    queries: tuple[str, ...] = ()
+    repeats: int = 5
+    inserts: int = 50
+    steps: int = 10_000
+    budget: float | None = None
+    _started: float = field(default_factory=time.monotonic)
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the budget is used up."""
+        return self.budget is not None and time.monotonic() - self._started > self.budget

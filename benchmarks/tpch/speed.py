@@ -1,0 +1,255 @@
+"""Each TPC-H query as a program of its own: its first load and its steps, against Spark computing the query."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.compiler import compile_program
+from airflow_pipelines.engine.sessions import build_spark
+from benchmarks.measure import Bound, Measurement, geometric_mean, median_seconds, timed
+from benchmarks.options import Options
+from benchmarks.tpch.generator import Generator
+from benchmarks.tpch.prepared import Prepared
+from benchmarks.tpch.queries import NAMES, program, queries, tables_of
+from benchmarks.tpch.refresh import Refresh
+from benchmarks.tpch.scale import Scale
+
+CHANGED_ROWS = 1_000
+RECOMPUTATIONS = 3
+DRIVER_MEMORY = "8g"
+LINEAR = frozenset({"linear", "join", "union", "accumulators"})
+"""Strategies whose cost should follow the size of the change alone."""
+GEOMEAN_TARGETS = {1_000_000: 0.6, 10_000_000: 0.25}
+"""Bounds for the mean ratio of a step to recomputing, by lineitems."""
+
+
+@dataclass(frozen=True)
+class QueryFigures:
+    """What was measured of one query at one size; seconds are medians but for the first load.
+
+    ``first_s``: the view's first contents from the loaded tables. ``batch_s``: Spark running the query once and writing the result.
+    ``step_s``: a step with :data:`CHANGED_ROWS` changed rows, publishing included. ``views_s``: the part of it that evaluated the
+    view's plan; the rest found the rows that the changes replace. ``upkeep_s``: merging after a step, done in idle time.
+    ``recompute_s``: Spark running the query again. ``jobs``: Spark jobs of a step.
+    """
+
+    query: str
+    rows: int
+    first_s: float
+    batch_s: float
+    step_s: float
+    views_s: float
+    upkeep_s: float
+    recompute_s: float
+    jobs: float
+    strategies: tuple[str, ...]
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether only linear rules are at work."""
+        return set(self.strategies) <= LINEAR
+
+    def measurements(self) -> list[Measurement]:
+        """The figures by name."""
+        prefix = f"tpch.{size(self.rows)}.{self.query}"
+        seconds = {
+            "first_s": self.first_s,
+            "batch_s": self.batch_s,
+            "step_s": self.step_s,
+            "step_views_s": self.views_s,
+            "upkeep_s": self.upkeep_s,
+            "recompute_s": self.recompute_s,
+        }
+        return [
+            *(Measurement(f"{prefix}.{name}", value, "s") for name, value in seconds.items()),
+            Measurement(f"{prefix}.jobs", self.jobs, "jobs"),
+            Measurement(f"{prefix}.linear", float(self.is_linear), ""),
+            Measurement(f"{prefix}.step_vs_recompute", self.step_s / self.recompute_s, "x"),
+        ]
+
+
+def size(rows: int) -> str:
+    """A number of rows as it is written in names: 1e6 for a million."""
+    mantissa, exponent = f"{rows:e}".split("e")
+    return f"{float(mantissa):g}e{int(exponent)}"
+
+
+def measure(options: Options, report: Callable[[str], None] = print) -> list[Measurement]:
+    """Measure the chosen queries at the chosen sizes. Means are given only for sizes at which every query was measured."""
+    found: list[QueryFigures] = []
+    measurements: list[Measurement] = []
+    for rows in options.rows:
+        spark = build_spark("local[*]", "benchmarks", {"spark.driver.memory": DRIVER_MEMORY})
+        spark.sparkContext.setLogLevel("ERROR")
+        try:
+            with tempfile.TemporaryDirectory(prefix="pipelines-bench-") as folder:
+                names = options.queries or NAMES
+                tables = {table for name in names for table in tables_of(queries(Scale(rows))[name])}
+                prepared = Prepared.load(Generator(Scale(rows)), spark, Path(folder), tables)
+                measurements.append(Measurement(f"tpch.{size(rows)}.load_tables_s", prepared.load_s, "s"))
+                report(f"{size(rows)} lineitems: tables loaded in {prepared.load_s:.1f} s")
+                for figures in _queries(prepared, rows, options):
+                    found.append(figures)
+                    report(_line(figures))
+        finally:
+            spark.stop()
+    measurements += [item for figures in found for item in figures.measurements()]
+    return measurements + summary(found)
+
+
+def summary(found: list[QueryFigures]) -> list[Measurement]:
+    """The means over all queries, of each size that has them all."""
+    by_size = {rows: [one for one in found if one.rows == rows] for rows in sorted({one.rows for one in found})}
+    whole = {rows: figures for rows, figures in by_size.items() if {one.query for one in figures} == set(NAMES)}
+    means = [
+        Measurement(
+            f"tpch_step_vs_recompute_geomean_{size(rows)}",
+            geometric_mean(one.step_s / one.recompute_s for one in figures),
+            "x",
+            GEOMEAN_TARGETS.get(rows),
+        )
+        for rows, figures in whole.items()
+    ]
+    if set(whole) >= set(GEOMEAN_TARGETS):
+        everything = [one for figures in whole.values() for one in figures]
+        means += [
+            Measurement("tpch_step_vs_recompute_max", max(one.step_s / one.recompute_s for one in everything), "x", 1.1),
+            Measurement(
+                "tpch_load_vs_batch_geomean",
+                geometric_mean(one.batch_s / one.first_s for one in everything),
+                "x",
+                0.8,
+                Bound.AT_LEAST,
+            ),
+            *_growth(*(whole[rows] for rows in sorted(GEOMEAN_TARGETS))),
+        ]
+    return means
+
+
+def _growth(smaller: list[QueryFigures], larger: list[QueryFigures]) -> list[Measurement]:
+    before = {one.query: one.step_s for one in smaller}
+    growth = {one.query: one.step_s / before[one.query] for one in larger}
+    linear = [growth[one.query] for one in larger if one.is_linear]
+    found = [Measurement("tpch_step_growth_geomean", geometric_mean(growth.values()), "x")]
+    if linear:
+        found.append(Measurement("tpch_step_growth_linear_max", max(linear), "x", 2.0))
+    return found
+
+
+def _queries(prepared: Prepared, rows: int, options: Options) -> Iterator[QueryFigures]:
+    names = options.queries or NAMES
+    # The first query of a fresh JVM would pay for what all of them use.
+    prepared.query(names[0]).write.format("noop").mode("overwrite").save()
+    for name in names:
+        if options.out_of_time:
+            return
+        yield _measured(prepared, name, rows, options.repeats)
+
+
+def _measured(prepared: Prepared, name: str, rows: int, repeats: int) -> QueryFigures:
+    views = queries(prepared.generator.scale)
+    spark, tables = prepared.batch, tables_of(views[name])
+    with tempfile.TemporaryDirectory(prefix="pipelines-bench-") as folder, timed() as batch:
+        prepared.query(name).write.parquet(f"{folder}/result")
+    compiled = compile_program(program(views, [name]), prepared.sessions)
+    circuit = Circuit(compiled, prepared.sessions, prepared.store)
+    circuit.restore(prepared.tables(tables))
+    with timed() as first:
+        circuit.publish(circuit.bootstrap({name}))
+    circuit.maintain()
+    recompute_s = median_seconds(lambda _: _run(prepared, name), RECOMPUTATIONS)
+    steps = _Steps(circuit, Refresh(prepared.generator, frozenset(tables)), spark)
+    # The first step makes Spark compile what the next ones use again.
+    steps.take()
+    taken = [steps.take() for _ in range(repeats)]
+    _check(circuit, compiled.plans[name].query, name, tables, spark)
+    circuit.close()
+    return QueryFigures(
+        query=name,
+        rows=rows,
+        first_s=first.seconds,
+        batch_s=batch.seconds,
+        step_s=_median(taken, "step_s"),
+        views_s=_median(taken, "views_s"),
+        upkeep_s=_median(taken, "upkeep_s"),
+        recompute_s=recompute_s,
+        jobs=_median(taken, "jobs"),
+        strategies=tuple(stage.strategy for stage in compiled.plans[name].stages),
+    )
+
+
+def _run(prepared: Prepared, name: str) -> None:
+    """Compute a query to its last row and throw the result away, which is the least that recomputing can cost."""
+    prepared.query(name).write.format("noop").mode("overwrite").save()
+
+
+@dataclass(frozen=True)
+class _Taken:
+    step_s: float
+    views_s: float
+    upkeep_s: float
+    jobs: float
+
+
+@dataclass
+class _Steps:
+    """Takes steps and times them."""
+
+    circuit: Circuit
+    refresh: Refresh
+    spark: SparkSession
+
+    def take(self) -> _Taken:
+        changes = self.refresh.changes(CHANGED_ROWS)
+        before = self._jobs()
+        with timed() as whole:
+            step = self.circuit.step(changes)
+            self.circuit.publish(step)
+        jobs = self._jobs() - before
+        with timed() as upkeep:
+            self.circuit.maintain()
+        views_s = sum(operator.duration_ms for operator in step.figures.operators) / 1_000
+        return _Taken(whole.seconds, views_s, upkeep.seconds, float(jobs))
+
+    def _jobs(self) -> int:
+        return int(self.spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
+
+
+def _median(taken: list[_Taken], name: str) -> float:
+    values = sorted(getattr(one, name) for one in taken)
+    return float(values[len(values) // 2])
+
+
+def _check(circuit: Circuit, query: str, name: str, tables: tuple[str, ...], spark: SparkSession) -> None:
+    """Compare the view with the query's answer over the changed tables: a fast wrong answer is worth nothing."""
+    session = spark.newSession()
+    for setting in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive"):
+        session.conf.set(setting, str(spark.conf.get(setting)))
+    for table in tables:
+        session.sql(circuit.contents(table, circuit.snapshot)).createOrReplaceTempView(table)
+    expected, stored = _sorted(session.sql(query).toArrow()), _sorted(circuit.relation(name).toArrow())
+    if not expected.equals(stored):
+        raise AssertionError(
+            f"{name} is not what Spark computes over the same tables: {stored.num_rows} and {expected.num_rows} rows"
+        )
+
+
+def _sorted(table: Any) -> Any:
+    """The rows in a fixed order and with the columns' plain types."""
+    table = pa.table([column.combine_chunks() for column in table.columns], names=[str(at) for at in range(table.num_columns)])
+    return table.sort_by([(column, "ascending") for column in table.column_names])
+
+
+def _line(figures: QueryFigures) -> str:
+    step = f"step {figures.step_s:6.3f} s (view {figures.views_s:6.3f}, {figures.jobs:g} jobs, upkeep {figures.upkeep_s:5.2f})"
+    again = f"recompute {figures.recompute_s:6.3f} s, ratio {figures.step_s / figures.recompute_s:5.2f}"
+    first = f"first {figures.first_s:6.2f} s, batch {figures.batch_s:6.2f} s"
+    return f"{size(figures.rows)} {figures.query:>3}: {step}, {again}; {first}; {', '.join(figures.strategies)}"
