@@ -1,0 +1,98 @@
+"""Nexmark on our engine: each query is a program of its own, and every batch of events is one step.
+
+A step's time runs from opening the batch's Parquet files to the published snapshot, merging of traces included. The journal is off,
+as checkpoints are off in the systems that it is compared with.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from airflow_pipelines.engine.changes import OP, Op, TableChanges
+from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.compiler import compile_program
+from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.storage import BatchStore
+from benchmarks.measure import timed
+from benchmarks.nexmark.queries import QUERIES, Query, program
+from benchmarks.nexmark.streams import Stream
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one query took. ``operators``: milliseconds by strategy, summed over the steps. ``rows``: of all deltas emitted."""
+
+    query: str
+    events: int
+    seconds: float
+    strategies: tuple[str, ...]
+    operators: Mapping[str, float]
+    rows: int
+
+    @property
+    def events_per_s(self) -> float:
+        """Events of the whole stream, those of tables that the query does not read included, per second."""
+        return self.events / self.seconds
+
+
+def run_query(query: Query, sessions: SparkSessions, stream: Stream, size: int, events: int | None = None) -> Run:
+    """Feed a stream to a program with one query.
+
+    :param size: events per step
+    :param events: how many events of the stream; all by default
+    """
+    compiled = compile_program(program([query], append_only=True), sessions)
+    operators: dict[str, float] = {}
+    rows, seconds = 0, 0.0
+    with tempfile.TemporaryDirectory(prefix="pipelines-nexmark-") as folder:
+        circuit = Circuit(compiled, sessions, BatchStore(Path(folder)))
+        try:
+            if "side_input" in query.reads:
+                circuit.publish(circuit.step([_inserts("side_input", stream.side_input())]))
+            batches = stream.batches(size, events)
+            for batch in batches:
+                with timed() as watch:
+                    changes = [_inserts(name, batch / f"{name}.parquet") for name in query.reads if name != "side_input"]
+                    step = circuit.step(changes)
+                    circuit.publish(step)
+                    circuit.maintain()
+                seconds += watch.seconds
+                rows += sum(delta.rows for delta in step.view_deltas.values())
+                for figure in step.figures.operators:
+                    operators[figure.strategy] = operators.get(figure.strategy, 0.0) + figure.duration_ms
+        finally:
+            circuit.close()
+    strategies = tuple(stage.strategy for stage in compiled.plans[query.name].stages)
+    return Run(query.name, len(batches) * size, seconds, strategies, operators, rows)
+
+
+def count_rows(query: Query, sessions: SparkSessions, stream: Stream, size: int) -> int:
+    """The number of rows of a query's answer over a whole stream."""
+    text = program([query], append_only=True).replace("CREATE VIEW", "CREATE MATERIALIZED VIEW")
+    with tempfile.TemporaryDirectory(prefix="pipelines-nexmark-") as folder:
+        circuit = Circuit(compile_program(text, sessions), sessions, BatchStore(Path(folder)))
+        try:
+            if "side_input" in query.reads:
+                circuit.publish(circuit.step([_inserts("side_input", stream.side_input())]))
+            for batch in stream.batches(size):
+                changes = [_inserts(name, batch / f"{name}.parquet") for name in query.reads if name != "side_input"]
+                circuit.publish(circuit.step(changes))
+            return circuit.relation(query.name).count()
+        finally:
+            circuit.close()
+
+
+def by_name(names: tuple[str, ...] = ()) -> tuple[Query, ...]:
+    """The queries with these names, in their order; all of them without names."""
+    return tuple(query for query in QUERIES if not names or query.name in names)
+
+
+def _inserts(table: str, path: Path) -> TableChanges:
+    rows = pq.read_table(path)
+    return TableChanges(table, rows.append_column(OP, pa.repeat(pa.scalar(int(Op.INSERT), pa.int8()), rows.num_rows)))

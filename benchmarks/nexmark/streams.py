@@ -1,0 +1,73 @@
+"""The events on disk: written once, as Parquet, in the layouts in which the systems read them fastest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.nexmark.generator import Generator, side_input
+
+CHUNK = 500_000
+"""So many events are made at a time, whatever the sizes of the files."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """``events`` events in a folder.
+
+    ``folder/whole/<table>/``: one file per reader, every row in the file whose turn it is, so that readers side by side go through
+    event time together and no event is late. ``folder/batches/<size>/<number>/<table>.parquet``: one file per batch of events.
+    """
+
+    folder: Path
+    events: int
+
+    @property
+    def whole(self) -> Path:
+        """The folder with a folder per table."""
+        return self.folder / "whole"
+
+    def batches(self, size: int, events: int | None = None) -> list[Path]:
+        """The folders of the batches of ``size`` events, in order; of the first ``events`` events when that is given."""
+        root = self.folder / "batches" / str(size)
+        return [root / f"{first // size:06d}" for first in range(0, events or self.events, size)]
+
+    def side_input(self) -> Path:
+        """The file of the bounded table."""
+        return self.whole / "side_input" / "part-0.parquet"
+
+
+def write_stream(folder: Path, events: int, sizes: tuple[int, ...], readers: int, generator: Generator | None = None) -> Stream:
+    """Write a stream.
+
+    :param folder: where to; must be empty or absent
+    :param events: how many events; a multiple of every size
+    :param sizes: sizes of batches, in events
+    :param readers: files per table in the layout for readers that work side by side
+    """
+    stream, made = Stream(folder, events), generator or Generator()
+    parts: dict[str, list[pa.Table]] = {"person": [], "auction": [], "bid": []}
+    for chunk in made.batches(events, CHUNK):
+        for name, table in chunk.tables.items():
+            parts[name].append(table)
+    tables = {name: pa.concat_tables(chunks).combine_chunks() for name, chunks in parts.items()}
+    for name, table in tables.items():
+        for reader in range(readers):
+            # One row group per file: a reader that splits files would otherwise begin in the middle of event time.
+            _write(table.take(np.arange(reader, table.num_rows, readers)), stream.whole / name / f"part-{reader}.parquet")
+    _write(side_input(), stream.side_input())
+    for size in sizes:
+        for number, path in enumerate(stream.batches(size)):
+            for name, table in made.events(number * size, size).tables.items():
+                _write(table, path / f"{name}.parquet")
+    return stream
+
+
+def _write(table: Any, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path, compression="snappy", row_group_size=max(table.num_rows, 1))
