@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.failures import step_error
 from airflow_pipelines.engine.figures import OperatorFigures, StepFigures
 from airflow_pipelines.engine.frames import Frames, summed
+from airflow_pipelines.engine.lateness import ERROR_VIEW, Late, LateColumn, Waterlines
 from airflow_pipelines.engine.lookup import matching_rows
 from airflow_pipelines.engine.normalise import Normaliser, Rejected
 from airflow_pipelines.engine.operators.accumulate import accumulator_state, evaluate_accumulators
@@ -27,11 +28,15 @@ from airflow_pipelines.engine.operators.linear import evaluate_linear
 from airflow_pipelines.engine.operators.recursive import evaluate_recursive
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.operators.touched import evaluate_touched, touched_state
+from airflow_pipelines.engine.python_functions import register_functions
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot, owner
 from airflow_pipelines.engine.storage import BatchStore
+from airflow_pipelines.engine.timing import TimedStep, Timing
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.identifiers import SYSTEM_VIEW
+from airflow_pipelines.sql.plan.markers import Marker
 from airflow_pipelines.sql.plan.nodes import Aggregate, Full, Keyed, Recursive, Stage, ViewPlan
 from airflow_pipelines.sql.program import Program, ViewKind
 
@@ -57,10 +62,22 @@ class Compiled(Protocol):
     def plans(self) -> Mapping[str, ViewPlan]:
         """Plans of the views."""
 
+    @property
+    def markers(self) -> Sequence[Marker]:
+        """Hidden relations of one row that the views read."""
+
+    @property
+    def late_columns(self) -> Sequence[LateColumn]:
+        """Columns of tables and views that have lateness."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An evaluated step that nobody sees yet. Deltas without rows are left out."""
+    """An evaluated step that nobody sees yet. Deltas without rows are left out.
+
+    ``late``: rows of tables and views that were left out because they were behind a waterline; ``table_deltas`` has what the system
+    view gains by them.
+    """
 
     number: int
     table_deltas: Mapping[str, Batch]
@@ -68,6 +85,9 @@ class Step:
     snapshot: Snapshot
     figures: StepFigures
     rejected: tuple[Rejected, ...] = ()
+    late: tuple[Late, ...] = ()
+    quiet: bool = False
+    """Whether nothing but time has moved: no contents and no state have changed, and the step's number is the one before's."""
 
 
 @dataclass(slots=True)
@@ -77,6 +97,7 @@ class _Round:
     context: Context
     relations: dict[str, RelationVersions]
     states: dict[str, Trace]
+    time: TimedStep
     figures: list[OperatorFigures] = field(default_factory=list)
 
 
@@ -102,8 +123,11 @@ class Circuit:
         self.sessions = sessions
         self.store = store
         self.frames = Frames(sessions)
+        for session in (sessions.small, sessions.narrow, sessions.large):
+            register_functions(session, compiled.program.definitions.python_functions)
         self.stages = _stages(compiled, strategy)
-        self.kept = _kept(compiled.program, self.stages)
+        self.timing = Timing(compiled, sessions)
+        self.kept = (_kept(compiled.program, self.stages) | {SYSTEM_VIEW}) - self.timing.markers.markers.keys()
         self._lock = threading.RLock()
         self._snapshot = Snapshot()
 
@@ -112,9 +136,10 @@ class Circuit:
         """The contents after the newest published step."""
         return self._snapshot
 
-    def step(self, changes: Iterable[TableChanges]) -> Step:
+    def step(self, changes: Iterable[TableChanges], clock: int | None = None) -> Step:
         """Normalise the changes of all tables (in arrival order) and evaluate one step over them.
 
+        :param clock: the time, in microseconds since the epoch, to which the clock moves with this step
         :raises StepError: when a view cannot be evaluated
         :raises ValueError: when a change is not allowed for its table
         """
@@ -123,23 +148,29 @@ class Circuit:
         for change in changes:
             by_table.setdefault(change.table, []).append(change)
         context = self._context({})
-        deltas, rejected = {}, []
+        deltas, rejected, late = {}, [], []
         for name, parts in by_table.items():
             try:
-                deltas[name], found = self._normalised(name, parts, context)
+                deltas[name], normaliser = self._normalised(name, parts, context)
             except Exception as error:
                 if isinstance(error, ValueError):
                     raise
                 raise step_error(name, error) from error
-            rejected += found
-        return self._apply(deltas, tuple(rejected), started)
+            rejected += normaliser.rejected
+            late += [Late(name, rows, normaliser.waterlines) for rows in normaliser.late]
+        timed = self.timing.begin(self._snapshot, clock, deltas)
+        timed.late += late
+        return self._apply(deltas, timed, started, tuple(rejected))
 
-    def apply(self, deltas: Mapping[str, Batch]) -> Step:
-        """Evaluate one step over tables' deltas that are normalised already.
+    def apply(self, deltas: Mapping[str, Batch], clock: int | None = None, waterlines: Waterlines | None = None) -> Step:
+        """Evaluate one step over deltas that are normalised already: of tables, and of the system view.
 
+        :param clock: the time to which the clock moves with this step
+        :param waterlines: those after the step; None when they follow from the deltas
         :raises StepError: when a view cannot be evaluated
         """
-        return self._apply(deltas, (), time.monotonic())
+        timed = self.timing.begin(self._snapshot, clock, deltas, waterlines)
+        return self._apply(deltas, timed, time.monotonic())
 
     def publish(self, step: Step) -> None:
         """Make a step's snapshot the current one; readers see all of it or nothing."""
@@ -157,11 +188,12 @@ class Circuit:
                 states={name: trace for name, trace in snapshot.states.items() if name in states},
             )
 
-    def bootstrap(self, views: Set[str]) -> Step:
+    def bootstrap(self, views: Set[str], clock: int | None = None) -> Step:
         """Evaluate ``views`` anew from what they read; other views keep what they have and emit nothing.
 
         Contents that ``views`` need of a relation that keeps none are evaluated on the way.
 
+        :param clock: the time to which the clock moves, unless it is further already
         :returns: a step whose ``view_deltas`` are the full contents of ``views``
         :raises StepError: when a view cannot be evaluated
         """
@@ -171,10 +203,12 @@ class Circuit:
         tables = self.compiled.program.tables
         # What is evaluated starts from nothing, and everything it reads is given as a delta.
         fresh = {stage.relation for stage in self.stages if owners[stage.relation] in views or self._lacks(stage, base)}
-        round_ = self._round(base)
-        for name in tables:
+        round_ = self._round(base, self.timing.begin(base, clock if base.clock is None else None, {}))
+        for name in (*tables, SYSTEM_VIEW):
             trace = self._trace(base, name)
             round_.relations[name] = RelationVersions(replace(trace, batches=()), trace.batches)
+        times = round_.time.after
+        round_.relations |= self.timing.markers.fresh(times)
         needed = self._needed(fresh, base)
         for stage in self.stages:
             trace = self._trace(base, stage.relation)
@@ -184,7 +218,7 @@ class Circuit:
                 round_.relations[stage.relation] = RelationVersions(replace(trace, batches=()), trace.batches)
         traces = {name: self._after(round_, name, base, fresh) for name in self.kept}
         states = {name: state for name, state in round_.states.items() if name in fresh or name not in base.states}
-        snapshot = Snapshot(base.step + 1, traces, {**base.states, **states})
+        snapshot = Snapshot(base.step + 1, traces, {**base.states, **states}, times.clock, times.waterlines)
         deltas = {
             name: self._emitted(round_.relations[name].delta)
             for name in self.compiled.program.views
@@ -226,12 +260,14 @@ class Circuit:
         """Forget all batches in Spark."""
         self.frames.close()
 
-    def _apply(self, deltas: Mapping[str, Batch], rejected: tuple[Rejected, ...], started: float) -> Step:
+    def _apply(self, deltas: Mapping[str, Batch], timed: TimedStep, started: float, rejected: tuple[Rejected, ...] = ()) -> Step:
         self._merge(lambda trace: len(trace.batches) > HARD_LIMIT)
         self.frames.sweep(keep=DEAD_VIEWS)
         base = self._snapshot
-        round_ = self._round(base)
+        round_ = self._round(base, timed)
         table_deltas = {name: self._settled(name, batch) for name, batch in deltas.items() if batch.rows}
+        rows = sum(batch.rows for name, batch in table_deltas.items() if name != SYSTEM_VIEW)
+        round_.relations |= self.timing.markers.versions(timed.before, timed.after)
         for name in self.compiled.program.tables:
             added = (table_deltas[name],) if name in table_deltas else ()
             round_.relations[name] = RelationVersions(self._trace(base, name), added)
@@ -244,16 +280,29 @@ class Circuit:
                 round_.relations[stage.relation] = RelationVersions(before)
                 if stage.keeps_state and not stage.starts_with_rows:
                     round_.states.setdefault(stage.relation, _empty_state(stage))
-        number = base.step + 1
-        snapshot = Snapshot(number, {name: round_.relations[name].after for name in self.kept}, round_.states)
+        reported = self.timing.reports(timed.late) if SYSTEM_VIEW not in table_deltas else None
+        if reported is not None:
+            table_deltas[SYSTEM_VIEW] = reported
+        added = (table_deltas[SYSTEM_VIEW],) if SYSTEM_VIEW in table_deltas else ()
+        round_.relations[SYSTEM_VIEW] = RelationVersions(self._trace(base, SYSTEM_VIEW), added)
+        moved = timed.after.clock is not None and timed.after.clock != timed.before.clock
+        quiet = moved and not rejected and not table_deltas and self._is_quiet(round_, base)
+        number = base.step + (0 if quiet else 1)
+        traces = {name: round_.relations[name].after for name in self.kept}
+        snapshot = Snapshot(number, traces, round_.states, timed.after.clock, timed.after.waterlines)
         view_deltas = {}
         for name in self.compiled.program.views:
             delta = round_.relations[name].delta
             if delta:
                 view_deltas[name] = delta[0]
-        rows = sum(batch.rows for batch in table_deltas.values())
         figures = StepFigures(number, _milliseconds(started), rows, tuple(round_.figures))
-        return Step(number, table_deltas, view_deltas, snapshot, figures, rejected)
+        return Step(number, table_deltas, view_deltas, snapshot, figures, rejected, tuple(timed.late), quiet)
+
+    def _is_quiet(self, round_: _Round, base: Snapshot) -> bool:
+        """Whether a round has changed nothing that is kept. A state that was not there before is a change."""
+        if any(round_.relations[stage.relation].changed for stage in self.stages):
+            return False
+        return len(round_.states) == len(base.states) and all(base.states.get(n) is state for n, state in round_.states.items())
 
     def _evaluate(self, stage: Stage, round_: _Round, before: RelationVersions, *, fresh_state: bool) -> None:
         """Evaluate one stage and note its delta and its state's."""
@@ -267,7 +316,8 @@ class Circuit:
             raise
         except Exception as error:
             raise step_error(stage.relation.partition("$")[0] or stage.relation, error) from error
-        round_.relations[stage.relation] = replace(before, delta=(delta,) if delta.rows else ())
+        versions = replace(before, delta=(delta,) if delta.rows else ())
+        round_.relations[stage.relation] = self.timing.accept(stage.relation, versions, round_.time, round_.context)
         if outcome.state is not None:
             known = state if state is not None else _empty_state(stage)
             round_.states[stage.relation] = known.append(outcome.state)
@@ -289,17 +339,18 @@ class Circuit:
             return batches[0]
         return self._consolidated(Trace(batches[0].schema, batches))
 
-    def _normalised(self, name: str, parts: list[TableChanges], context: Context) -> tuple[Batch, list[Rejected]]:
+    def _normalised(self, name: str, parts: list[TableChanges], context: Context) -> tuple[Batch, Normaliser]:
         schema = self.compiled.schemas[name]
         trace = self._trace(self._snapshot, name)
         normaliser = Normaliser(
             self.compiled.program.tables[name], schema, lambda wanted, names: matching_rows(trace, wanted, names, context)
         )
+        normaliser.waterlines = self._snapshot.waterlines.get(name, {})
         table = normaliser.delta(parts)
-        return Batch.in_memory(weighted(schema.spark), table), normaliser.rejected
+        return Batch.in_memory(weighted(schema.spark), table), normaliser
 
     def _settled(self, name: str, batch: Batch) -> Batch:
-        expected = weighted(self.compiled.schemas[name].spark)
+        expected = self._schemas()[name]
         if batch.table is not None and [field.name for field in batch.schema.fields] != [field.name for field in expected.fields]:
             raise ValueError(f"the delta of table {name!r} has other columns than the table")
         return self._context({}).settle(batch)
@@ -307,9 +358,9 @@ class Circuit:
     def _context(self, relations: Mapping[str, RelationVersions]) -> Context:
         return Context(self.sessions, self.frames, self.store, relations)
 
-    def _round(self, base: Snapshot) -> _Round:
+    def _round(self, base: Snapshot, timed: TimedStep) -> _Round:
         relations: dict[str, RelationVersions] = {}
-        return _Round(self._context(relations), relations, dict(base.states))
+        return _Round(self._context(relations), relations, dict(base.states), timed)
 
     def _trace(self, snapshot: Snapshot, name: str) -> Trace:
         found = snapshot.traces.get(name)
@@ -320,7 +371,8 @@ class Circuit:
     def _schemas(self) -> Mapping[str, Any]:
         if not hasattr(self, "_schema_cache"):
             tables = {name: weighted(self.compiled.schemas[name].spark) for name in self.compiled.program.tables}
-            self._schema_cache = {**tables, **{stage.relation: weighted(stage_schema(stage)) for stage in self.stages}}
+            stages = {stage.relation: weighted(stage_schema(stage)) for stage in self.stages}
+            self._schema_cache = {**tables, **stages, SYSTEM_VIEW: weighted(ERROR_VIEW.spark)}
         return self._schema_cache
 
     def _owners(self) -> Mapping[str, str]:
@@ -376,7 +428,7 @@ def _stages(compiled: Compiled, strategy: str) -> tuple[Stage, ...]:
     stages: list[Stage] = []
     for name in compiled.program.views:
         plan = compiled.plans[name]
-        stages += (plan.full,) if strategy == "full" else plan.stages
+        stages += (plan.full, *plan.after) if strategy == "full" else (*plan.stages, *plan.after)
     return tuple(stages)
 
 

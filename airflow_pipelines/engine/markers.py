@@ -50,6 +50,11 @@ class Markers:
         old, new = self._rows(before), self._rows(after)
         return {name: self._version(name, old.get(name), new.get(name)) for name in self.markers}
 
+    def fresh(self, times: Times) -> dict[str, RelationVersions]:
+        """Each marker as something that is there all of a sudden."""
+        rows = self._rows(times) if self.markers else {}
+        return {name: RelationVersions(Trace(self._schemas[name]), (rows[name],) if name in rows else ()) for name in self.markers}
+
     def _version(self, name: str, old: Batch | None, new: Batch | None) -> RelationVersions:
         schema = self._schemas[name]
         trace = Trace(schema, () if old is None else (old,))

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_pipelines.sql.definitions import Definitions
+    from airflow_pipelines.sql.definitions import Definitions, FunctionBody
     from airflow_pipelines.sql.edits import Edited
     from airflow_pipelines.sql.types import ColumnType
 
@@ -165,14 +165,14 @@ class Program:
     Of views that read each other in a circle those declared recursive come first, then the others, each after what it reads of the
     others.
 
-    ``definitions``: its own types and functions. ``bodies``: where each SQL function's body stands in the text, ends exclusive.
+    ``definitions``: its own types and functions. ``bodies``: the expressions of its SQL functions with their places.
     """
 
     text: str
     tables: Mapping[str, Table]
     views: Mapping[str, View]
     definitions: Definitions
-    bodies: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    bodies: Mapping[str, FunctionBody] = field(default_factory=dict)
 
     @property
     def has_lateness(self) -> bool:

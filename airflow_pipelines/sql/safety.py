@@ -102,8 +102,6 @@ def unsteady_parts(tree: exp.Expr, text: str) -> Iterator[RefusedPart]:
 
 
 def _reason(node: exp.Expr, name: str, written: str) -> str | None:
-    if name in _CLOCK or (name == "unix_timestamp" and not any(node.iter_expressions())):
-        return f"{written}() changes with the clock, and views that follow the clock are not supported yet"
     if name in _RANDOM:
         return f"{written}() gives another value each time, so the view would not follow from its inputs"
     if name in _SESSION:

@@ -2,7 +2,8 @@
 
 First, on the text, every call becomes a scalar subquery over the clock's marker: this is always right. Then, on the tree, the
 largest expressions that depend on nothing but the clock get markers of their own, which move less often than the clock
-(CURRENT_DATE once a day), and where a join with a relation of one row says the same as the subquery, it takes its place: joins have a delta.
+(CURRENT_DATE once a day), and where a join with a relation of one row says the same as the subquery, it takes its place: joins
+have a delta.
 """
 
 from __future__ import annotations

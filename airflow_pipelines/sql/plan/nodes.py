@@ -280,7 +280,8 @@ class Stage:
 class ViewPlan:
     """How a view is maintained. ``stages`` come in order, the last one is the view; ``full`` is the strategy that always works.
 
-    ``reason`` says why the view has no incremental strategy, or is None when it has one.
+    ``reason`` says why the view has no incremental strategy, or is None when it has one. ``after`` are stages on top of either
+    strategy, for a view that does not show all that its query gives: then the last of them is the view.
     """
 
     view: str
@@ -289,6 +290,7 @@ class ViewPlan:
     stages: tuple[Stage, ...]
     full: Stage
     reason: str | None = None
+    after: tuple[Stage, ...] = ()
 
 
 def renamed(node: Node | Scan, names: Sequence[str]) -> Node:

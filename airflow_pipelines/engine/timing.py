@@ -1,0 +1,115 @@
+"""Time in a circuit: the clock's ticks, the waterlines of late columns, and the rows that both leave behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import pyarrow.compute as pc
+
+from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.lateness import Bounds, Late, LateColumn, Waterlines, late_rows, reports
+from airflow_pipelines.engine.markers import Markers, Times
+from airflow_pipelines.engine.operators.context import Context, Mode, RelationVersions
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.sql.plan.markers import CLOCK_COLUMN, Marker
+
+
+class Timed(Protocol):
+    """What of a compiled program has to do with time."""
+
+    @property
+    def schemas(self) -> Mapping[str, RelationSchema]:
+        """Schemas of tables and views."""
+
+    @property
+    def markers(self) -> Sequence[Marker]:
+        """Hidden relations of one row that the views read."""
+
+    @property
+    def late_columns(self) -> Sequence[LateColumn]:
+        """Columns of tables and views that have lateness."""
+
+
+@dataclass(slots=True)
+class TimedStep:
+    """Time in one step: how far it had come ``before``, how far it comes, and the rows found late on the way."""
+
+    before: Times
+    after: Times
+    late: list[Late] = field(default_factory=list)
+
+
+class Timing:
+    """Moves a program's markers and waterlines from step to step."""
+
+    def __init__(self, compiled: Timed, sessions: SparkSessions) -> None:
+        self._session = sessions.small
+        types = {
+            (late.relation, late.column): compiled.schemas[late.relation].column(late.column).type.spark_ddl()
+            for late in compiled.late_columns
+        }
+        self.bounds = Bounds(compiled.late_columns, sessions.small)
+        self.markers = Markers(compiled.markers, types, sessions.small)
+
+    @property
+    def uses_clock(self) -> bool:
+        """Whether ticks can change anything."""
+        return any(CLOCK_COLUMN in marker.text for marker in self.markers.markers.values())
+
+    def begin(
+        self, base: Snapshot, clock: int | None, deltas: Mapping[str, Batch], waterlines: Waterlines | None = None
+    ) -> TimedStep:
+        """The time of a step over tables' deltas. The clock never goes back.
+
+        ``waterlines``: those after the step when they are known already, from a journal.
+        """
+        if waterlines is None:
+            waterlines = self.bounds.advanced(base.waterlines, deltas)
+        return TimedStep(Times(base.clock, base.waterlines), Times(_later(base.clock, clock), waterlines))
+
+    def accept(self, relation: str, versions: RelationVersions, step: TimedStep, context: Context) -> RelationVersions:
+        """The step's version of a view with lateness: its delta without late rows, which are noted; its waterline advances."""
+        if relation not in self.bounds.relations or not versions.delta:
+            return versions
+        waterlines = step.before.waterlines.get(relation, {})
+        accepted = tuple(self._on_time(relation, batch, waterlines, step, context) for batch in versions.delta)
+        for batch in accepted:
+            advanced = self.bounds.advanced(step.after.waterlines, {relation: batch})
+            step.after = replace(step.after, waterlines=advanced)
+        return replace(versions, delta=tuple(batch for batch in accepted if batch.rows))
+
+    def reports(self, late: Sequence[Late]) -> Batch | None:
+        """What the system view gains by late rows; None for nothing."""
+        return reports(late, self._session) if late else None
+
+    def _on_time(self, relation: str, batch: Batch, waterlines: Mapping[str, str], step: TimedStep, context: Context) -> Batch:
+        if not waterlines:
+            return batch
+        if batch.table is not None:
+            late = late_rows(batch.table, waterlines)
+            rows, kept = batch.table.filter(late), batch.table.filter(pc.invert(late))
+        else:
+            kinds = {column.name: column.dataType.simpleString() for column in batch.schema.fields}
+            below = " OR ".join(f"{quote(name)} < CAST('{text}' AS {kinds[name]})" for name, text in waterlines.items())
+            source = context.frames.table(batch)
+            rows = context.collect(f"SELECT * FROM {source} WHERE {below}", Mode.LARGE)
+            if not rows.num_rows:
+                return batch
+            kept = None
+        if not rows.num_rows:
+            return batch
+        step.late.append(Late(relation, rows, waterlines))
+        if kept is not None:
+            return Batch.in_memory(batch.schema, kept)
+        return context.run(f"SELECT * FROM {source} WHERE NOT COALESCE({below}, FALSE)", batch.schema, Mode.LARGE)
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return max(one, other)
