@@ -20,6 +20,9 @@ _EXPRESSION_ID = re.compile(r"#(\d+)L?")
 _RENAMED = re.compile(r"([^\s,\[\]()#]+)#(\d+)L? AS \1#(\d+)L?")
 """A column passed on under its own name with a new number, which UNION ALL may or may not have Spark do."""
 _COMMON = re.compile(r"_common_expr_\d+")
+_WINDOW_INPUT = re.compile(r"_w\d+(?=#)")
+_INNER_PROJECT = re.compile(r"(?<=\n)([\s:+-]*Project )\[(.*)\](?=\n)")
+_PLAIN_COLUMN = re.compile(r"[^\s,\[\]()#]+#\d+L?")
 
 
 class SparkAnalyzer:
@@ -67,6 +70,7 @@ def _renumbered(plan: str) -> str:
     """A plan's text with its expressions numbered in order of appearance."""
     # A comma in FROM is a cross join to whoever spells it out, and an inner one to Spark.
     plan = _COMMON.sub("_common_expr", plan).replace("Join Cross", "Join Inner")
+    plan = _INNER_PROJECT.sub(_without_repetitions, _WINDOW_INPUT.sub("_w", plan))
     # Some aliases keep the number, and a number stands for one column, so that the chains below end.
     same = {new: old for _, old, new in _RENAMED.findall(plan) if int(old) < int(new)}
     plan = _RENAMED.sub(r"\1#\2", plan)
@@ -79,3 +83,11 @@ def _renumbered(plan: str) -> str:
         return f"#{numbers.setdefault(known, len(numbers))}"
 
     return _EXPRESSION_ID.sub(number, plan)
+
+
+def _without_repetitions(project: re.Match[str]) -> str:
+    """A projection below others without columns that it has already: Spark may give a window function's input twice."""
+    kept: dict[str, None] = {}
+    for number, item in enumerate(project[2].split(", ")):
+        kept[item if _PLAIN_COLUMN.fullmatch(item) else f"{item}\0{number}"] = None
+    return f"{project[1]}[{', '.join(item.partition(chr(0))[0] for item in kept)}]"

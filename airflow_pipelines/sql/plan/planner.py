@@ -12,11 +12,12 @@ from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, kind, only
 from airflow_pipelines.sql.plan.fusion import fused
 from airflow_pipelines.sql.plan.names import qualified
-from airflow_pipelines.sql.plan.nodes import ColumnTypes, Full, Node, Scan, Stage, ViewPlan, renamed
+from airflow_pipelines.sql.plan.nodes import ColumnTypes, Full, Linear, Node, Scan, Stage, ViewPlan, renamed
 from airflow_pipelines.sql.plan.plain import plain
 from airflow_pipelines.sql.plan.scope import Scope
 from airflow_pipelines.sql.plan.selects import plan_select
 from airflow_pipelines.sql.plan.setops import distinct, except_, except_all, intersect, intersect_all, union_all
+from airflow_pipelines.sql.plan.top import limited, top_of
 
 
 def plan_view(
@@ -62,7 +63,10 @@ def _as_view(node: Node | Scan, columns: ColumnTypes, builder: Builder) -> Stage
 def _plan(tree: exp.Expr, scope: Scope) -> Node | Scan:
     """Plan a query inside its scope; columns are called as the query calls them."""
     while isinstance(tree, exp.Subquery):
-        only(tree, {"this"})
+        if tree.args.get("limit") is not None or tree.args.get("offset") is not None:
+            only(tree, {"this", "order", "limit", "offset", "with_"})
+            return _limited(tree, scope.entered(tree).linear(tree.this), scope)
+        only(tree, {"this", "order"})
         tree = tree.this
     scope = scope.entered(tree)
     if isinstance(tree, exp.Select):
@@ -74,7 +78,12 @@ def _plan(tree: exp.Expr, scope: Scope) -> Node | Scan:
 
 def _set_operation(tree: exp.SetOperation, scope: Scope) -> Node:
     # ORDER BY alone says nothing about a relation.
-    only(tree, {"with_", "this", "expression", "distinct", "order"})
+    only(tree, {"with_", "this", "expression", "distinct", "order", "limit", "offset"})
+    if tree.args.get("limit") is not None or tree.args.get("offset") is not None:
+        whole = tree.copy()
+        for part in ("order", "limit", "offset"):
+            whole.set(part, None)
+        return _limited(tree, scope.linear(whole), scope)
     builder, once = scope.builder, bool(tree.args.get("distinct"))
     left, right = scope.linear(tree.this), scope.linear(tree.expression)
     if isinstance(tree, exp.Intersect):
@@ -83,3 +92,11 @@ def _set_operation(tree: exp.SetOperation, scope: Scope) -> Node:
         return (except_ if once else except_all)(builder, left, right)
     both = union_all(builder, [left, right])
     return distinct(builder, both) if once else both
+
+
+def _limited(tree: exp.Expr, rows: Linear, scope: Scope) -> Node:
+    """LIMIT and OFFSET of a whole query in parentheses or of a set operation, which can only sort by its own columns."""
+    top = top_of(tree, [(name, exp.column(name)) for name in rows.columns])
+    if top is None or top.hidden:
+        raise NotIncremental("a set operation sorted by what it does not give has no incremental rule")
+    return limited(scope.builder, rows, rows.columns, top)

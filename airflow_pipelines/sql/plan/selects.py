@@ -7,16 +7,21 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.blocks import Block, Place
-from airflow_pipelines.sql.plan.expressions import NotIncremental, is_generator, only, require_scalar, substituted
-from airflow_pipelines.sql.plan.grouping import Groups, Outputs, aggregate, grouped, groups_of
+from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, is_generator, only, require_scalar, substituted
+from airflow_pipelines.sql.plan.grouping import Outputs, aggregate, grouped, groups_of
 from airflow_pipelines.sql.plan.joins import plan_from
 from airflow_pipelines.sql.plan.nodes import Full, Node, Scan
 from airflow_pipelines.sql.plan.scope import Scope
 from airflow_pipelines.sql.plan.setops import distinct
+from airflow_pipelines.sql.plan.top import limited, top_of
+from airflow_pipelines.sql.plan.windows import apply_windows, inlined, window_functions
 
 _PARTS = frozenset(
-    {"with_", "kind", "expressions", "hint", "from_", "joins", "laterals", "where", "group", "having", "order", "distinct"}
-)
+    {
+        "with_", "kind", "expressions", "hint", "from_", "joins", "laterals", "where", "group", "having", "windows", "qualify",
+        "order", "limit", "offset", "distinct",
+    }
+)  # fmt: skip
 
 
 def plan_select(tree: exp.Select, scope: Scope) -> Node | Scan:
@@ -25,31 +30,48 @@ def plan_select(tree: exp.Select, scope: Scope) -> Node | Scan:
     outputs = _outputs(tree)
     if tree.args.get("from_") is None:
         return _constant(tree, scope)
+    names = tuple(name for name, _ in outputs)
+    # Without LIMIT, ORDER BY says nothing about a relation.
+    top = top_of(tree, outputs)
     block = Block(scope.builder, _wanted(tree))
     for condition in plan_from(tree, block, scope):
         require_scalar(condition)
         block.filter(condition)
-    node = _projected(tree, block, outputs)
-    return distinct(scope.builder, scope.builder.linear(node)) if tree.args.get("distinct") else node
+    node = _projected(tree, block, [*outputs, *(top.hidden if top is not None else [])])
+    if tree.args.get("distinct"):
+        if top is not None and top.hidden:
+            raise NotIncremental("DISTINCT sorted by what is not selected has no incremental rule")
+        node = distinct(scope.builder, scope.builder.linear(node))
+    return node if top is None else limited(scope.builder, scope.builder.linear(node), names, top)
 
 
 def _projected(tree: exp.Select, block: Block, outputs: Outputs) -> Node | Scan:
-    """GROUP BY, HAVING and the SELECT list over a block."""
+    """GROUP BY, HAVING, window functions, QUALIFY and the SELECT list over a block."""
+    definitions = tree.args.get("windows") or []
+    outputs = [(name, inlined(item, definitions)) for name, item in outputs]
     having = tree.args["having"].this if tree.args.get("having") is not None else None
-    groups = groups_of(tree, outputs, [*(item for _, item in outputs), *([having] if having is not None else [])])
+    qualify = inlined(tree.args["qualify"].this, definitions) if tree.args.get("qualify") is not None else None
+    last = [qualify] if qualify is not None else []
+    groups = groups_of(tree, outputs, [*(item for _, item in outputs), *last, *([having] if having is not None else [])])
     if groups is not None:
-        if not any(is_generator(item) for _, item in outputs):
+        if not last and not any(is_generator(item) or window_functions(item) for _, item in outputs):
             return aggregate(block, groups, outputs, having)
-        outputs = _over_groups(block, groups, outputs, having)
+        outputs, last = _replaced(outputs, last, grouped(block, groups, having))
+    calls = [call for item in [*(item for _, item in outputs), *last] for call in window_functions(item)]
+    if calls:
+        outputs, last = _replaced(outputs, last, apply_windows(block, calls))
+    for condition in last:
+        for part in conjuncts(condition):
+            require_scalar(part)
+            block.filter(part)
     for _, item in outputs:
         require_scalar(item)
     return block.select(outputs)
 
 
-def _over_groups(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr | None) -> Outputs:
-    """Make the block its groups; gives the SELECT list in terms of them."""
-    names: Mapping[exp.Expr, exp.Expr] = grouped(block, groups, having)
-    return [(name, substituted(item, names)) for name, item in outputs]
+def _replaced(outputs: Outputs, last: list[exp.Expr], names: Mapping[exp.Expr, exp.Expr]) -> tuple[Outputs, list[exp.Expr]]:
+    """The SELECT list and the conditions after it in terms of what their parts have become."""
+    return [(name, substituted(item, names)) for name, item in outputs], [substituted(part, names) for part in last]
 
 
 def _outputs(tree: exp.Select) -> Outputs:
