@@ -39,10 +39,12 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 def aggregate_calls(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """The outermost aggregate calls in ``tree``, each with the FILTER and similar clauses around it.
+    """The outermost aggregate calls in ``tree`` outside of subqueries, each with the FILTER and similar clauses around it.
 
     A function with OVER is none, but what it is applied to may hold some.
     """
+    if isinstance(tree, exp.Query):
+        return
     if isinstance(tree, exp.Window):
         for part in _window_parts(tree):
             yield from aggregate_calls(part)

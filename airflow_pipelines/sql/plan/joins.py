@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from sqlglot import exp
 
 from airflow_pipelines.sql.identifiers import quote
-from airflow_pipelines.sql.plan.blocks import Block, Place, bare, column, common_type, is_key_type, key_types
+from airflow_pipelines.sql.plan.blocks import Block
 from airflow_pipelines.sql.plan.expressions import (
     NotIncremental,
     conjuncts,
@@ -16,9 +14,9 @@ from airflow_pipelines.sql.plan.expressions import (
     only,
     require_scalar,
     sql,
-    substituted,
 )
-from airflow_pipelines.sql.plan.nodes import Full, KeyedSource, Select, Shape
+from airflow_pipelines.sql.plan.nodes import Full
+from airflow_pipelines.sql.plan.outer import outer_join
 from airflow_pipelines.sql.plan.scope import Scope
 
 _JOIN_PARTS = frozenset({"this", "on", "kind", "side", "method", "using"})
@@ -99,7 +97,7 @@ def _join(join: exp.Join, block: Block, scope: Scope, waiting: list[exp.Expr]) -
         waiting = _early(block, waiting)
     right = Block(block.builder, block.wanted)
     _entry(join.this, right, scope)
-    _outer_join(block, right, sort if sort in {"SEMI", "ANTI"} else side, condition)
+    outer_join(block, right, sort if sort in {"SEMI", "ANTI"} else side, condition)
     return waiting
 
 
@@ -114,75 +112,6 @@ def _early(block: Block, waiting: list[exp.Expr]) -> list[exp.Expr]:
         else:
             left.append(condition)
     return left
-
-
-def _outer_join(left: Block, right: Block, sort: str, condition: exp.Expr | None) -> None:
-    """Make ``left`` the join of both; ``sort`` is LEFT, RIGHT, FULL, SEMI or ANTI."""
-    builder = left.builder
-    (left_node, left_names), (right_node, right_names) = left.packed(), right.packed()
-    one, other = builder.name("l"), builder.name("r")
-    trees: dict[exp.Expr, exp.Expr] = {column(place): column((one, name)) for place, name in left_names.items()}
-    trees |= {column(place): column((other, name)) for place, name in right_names.items()}
-    pairs = equal_pairs(list(conjuncts(condition)), (left_node, left_names), (right_node, right_names), left)
-    kept: dict[Place, Place] = {place: (one, name) for place, name in left_names.items()}
-    if sort not in {"SEMI", "ANTI"}:
-        kept |= {place: (other, name) for place, name in right_names.items()}
-    names = {place: f"c{at}" for at, place in enumerate(kept)}
-    items = [f"{quote(alias)}.{quote(name)} AS {names[place]}" for place, (alias, name) in kept.items()]
-    on = f" ON {sql(substituted(condition, trees))}" if condition is not None else ""
-    query = f"SELECT {', '.join(items) or '1 AS c0'} FROM {quote(one)} {_join_words(sort)} {quote(other)}{on}"
-    pieces = (
-        KeyedSource(one, left_node, tuple(pair[0] for pair in pairs)),
-        KeyedSource(other, right_node, tuple(pair[1] for pair in pairs)),
-    )
-    left.become_keyed(pieces, query, names, Shape.JOIN)
-
-
-def _join_words(sort: str) -> str:
-    return f"LEFT {sort} JOIN" if sort in {"SEMI", "ANTI"} else f"{sort} JOIN"
-
-
-Packed = tuple[Select, Mapping[Place, str]]
-"""A block as one node, and the names of the query's columns in it."""
-
-
-def equal_pairs(conditions: Sequence[exp.Expr], left: Packed, right: Packed, block: Block) -> list[tuple[str, str]]:
-    """The equalities between two packed blocks among some conjuncts, as texts over the columns of each.
-
-    Pairs whose values have no common type to be keys of are left out: as a condition they hold all the same.
-    """
-    pairs = []
-    for condition in conditions:
-        inner = condition.unnest()
-        if not isinstance(inner, exp.EQ | exp.NullSafeEQ):
-            continue
-        sides = _sides(inner.left, inner.right, left[1], right[1])
-        if sides is None or is_generator(inner):
-            continue
-        try:
-            kinds = key_types(block.builder, left[0], [sides[0]]) + key_types(block.builder, right[0], [sides[1]])
-            if is_key_type(common_type(block.builder, kinds)):
-                pairs.append(sides)
-        except NotIncremental:
-            continue
-    return pairs
-
-
-def _sides(one: exp.Expr, other: exp.Expr, left: Mapping[Place, str], right: Mapping[Place, str]) -> tuple[str, str] | None:
-    """Both sides of an equality as texts, the left block's first; None when it does not compare the two blocks."""
-    for first, second in ((one, other), (other, one)):
-        if _reads_only(first, left) and _reads_only(second, right):
-            return _inside(first, left), _inside(second, right)
-    return None
-
-
-def _reads_only(tree: exp.Expr, names: Mapping[Place, str]) -> bool:
-    found = [(node.table, node.name) for node in tree.find_all(exp.Column)]
-    return bool(found) and all(place in names for place in found) and tree.find(exp.Query) is None
-
-
-def _inside(tree: exp.Expr, names: Mapping[Place, str]) -> str:
-    return bare(substituted(tree, {column(place): exp.column(name, quoted=True) for place, name in names.items()}))
 
 
 def _unnest(lateral: exp.Lateral, block: Block, outer: bool) -> None:
