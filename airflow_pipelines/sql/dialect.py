@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from sqlglot import exp
+from sqlglot import exp, transforms
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError
+from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -31,6 +32,14 @@ class PipelineSpark(Spark):
         QUOTES = ["'"]
         IDENTIFIERS = ["`", '"']
         STRING_ESCAPES = ["'", "\\"]
+
+    class Generator(SparkGenerator):
+        """Prints QUALIFY and the aggregate ANY, which Spark 4 has, as they are."""
+
+        TRANSFORMS: ClassVar = {
+            **SparkGenerator.TRANSFORMS,
+            exp.Select: transforms.preprocess([transforms.eliminate_distinct_on, transforms.unnest_to_explode]),
+        }
 
 
 class SyntaxFailure(ParseError):

@@ -11,7 +11,7 @@ from sqlglot.schema import MappingSchema
 
 from airflow_pipelines.sql.dialect import PipelineSpark, parse_query
 from airflow_pipelines.sql.plan.analyzer import Analyzer
-from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
+from airflow_pipelines.sql.plan.expressions import NotIncremental, sql, substituted
 from airflow_pipelines.sql.plan.nodes import ColumnTypes
 
 
@@ -37,6 +37,7 @@ def qualified(query: str, relations: Mapping[str, ColumnTypes], analyzer: Analyz
         raise NotIncremental(f"names could not be resolved symbolically: {first}") from error
     _resolve_shared_columns(tree)
     _Renamer().query(tree, {})
+    _strip_aliases(tree)
     # sqlglot may print something else than it read; only a text that Spark optimises to the same plan may be taken apart.
     if not analyzer.same(query, sql(tree)):
         raise NotIncremental("the query could not be rewritten with qualified names and the same meaning")
@@ -59,6 +60,20 @@ def _resolve_shared_columns(tree: exp.Expr) -> None:
             found.replace(columns[0])
         elif len(columns) == 2 and sides <= {"", "RIGHT"}:
             found.replace(columns[1])
+
+
+def _strip_aliases(tree: exp.Expr) -> None:
+    """Take away aliases that only repeat a column's name, and put back those that QUALIFY used.
+
+    Otherwise Spark plans ORDER BY and window functions in another way.
+    """
+    for select in tree.find_all(exp.Select):
+        for item in select.expressions:
+            if isinstance(item, exp.Alias) and isinstance(item.this, exp.Column) and item.this.name == item.alias:
+                item.replace(item.this)
+        if select.args.get("qualify") is not None:
+            named = {item.this: exp.column(item.alias, quoted=True) for item in select.expressions if isinstance(item, exp.Alias)}
+            select.set("qualify", substituted(select.args["qualify"], named))
 
 
 @dataclass(slots=True)
