@@ -13,6 +13,7 @@ from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.pipeline import Pipeline
 from airflow_pipelines.pipeline_builder import PipelineBuilder
 from benchmarks.measure import Measurement, timed
+from benchmarks.options import Options
 
 PROGRAM = """
 create table students (id bigint, name varchar) with ('materialized' = 'true');
@@ -24,14 +25,15 @@ create materialized view avg_grade_enriched as
   select name as student_name, class, class_avg from avg_grade join students on avg_grade.student_id = students.id;
 """
 PATIENCE_S = 60.0
+PIPELINES = 5
 
 
-def measure(inserts: int = 50, pipelines: int = 5) -> list[Measurement]:
+def measure(options: Options) -> list[Measurement]:
     """Run the life cycle in an empty home with an embedded client and its shared host."""
     with tempfile.TemporaryDirectory(prefix="pipelines-bench-") as home:
         client = PipelineClient(home=Path(home))
         try:
-            return [*_cold(client), *_warm(client, pipelines), _insert_latency(client, inserts)]
+            return [*_cold(client), *_warm(client, PIPELINES), _insert_latency(client, options.inserts)]
         finally:
             client.close()
             subprocess.run([sys.executable, "-m", "airflow_pipelines.cli", "hosts", "stop", "--home", home], check=True)

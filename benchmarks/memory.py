@@ -50,7 +50,7 @@ class Sample:
 
 
 def measure(options: Options) -> list[Measurement]:
-    """Take ``options.steps`` steps that each replace some rows, and compare the memory at the end with that at a fifth of the way."""
+    """Take ``options.steps`` steps that replace rows, and compare the memory at the end with that after a fifth of the way."""
     spark = build_spark("local[*]", "benchmarks", {"spark.driver.memory": "1g"})
     spark.sparkContext.setLogLevel("ERROR")
     try:

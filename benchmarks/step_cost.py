@@ -18,6 +18,7 @@ from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
 from airflow_pipelines.engine.sessions import SparkSessions, build_spark
 from airflow_pipelines.engine.storage import BatchStore
 from benchmarks.measure import Measurement, median_seconds, timed
+from benchmarks.options import Options
 
 CUSTOMERS = 100_000
 CHANGED_ROWS = 1_000
@@ -35,13 +36,13 @@ create view large_orders as
 """
 
 
-def measure(rows: int, repeats: int = 7) -> list[Measurement]:
-    """Load ``rows`` orders, then time steps and recomputations side by side in one session."""
+def measure(options: Options) -> list[Measurement]:
+    """Load as many orders as the largest size asks for, then time steps and recomputations side by side in one session."""
     spark = build_spark("local[*]", "benchmarks", {"spark.driver.memory": "8g"})
     spark.sparkContext.setLogLevel("ERROR")
     try:
         with tempfile.TemporaryDirectory(prefix="pipelines-bench-") as folder:
-            return _measure(spark, Path(folder), rows, repeats)
+            return _measure(spark, Path(folder), max(options.rows), options.repeats)
     finally:
         spark.stop()
 
@@ -98,7 +99,7 @@ def _recompute(
     """
     session = sessions.large.newSession()
     for setting in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive"):
-        session.conf.set(setting, spark.conf.get(setting))
+        session.conf.set(setting, str(spark.conf.get(setting)))
     for table in compiled.program.tables:
         path = str(folder / f"{table}.parquet")
         circuit.relation(table).write.parquet(path)
