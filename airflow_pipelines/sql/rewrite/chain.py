@@ -1,0 +1,33 @@
+"""The translations of a view's query that ask Spark's analyzer: those that Spark needs, and those that settle the answer."""
+
+from __future__ import annotations
+
+from airflow_pipelines.sql.edits import Edit, Edited
+from airflow_pipelines.sql.plan.analyzer import Analyzer
+from airflow_pipelines.sql.plan.averages import keep_decimal_scale
+from airflow_pipelines.sql.rewrite.asof import asof_joins
+from airflow_pipelines.sql.rewrite.ties import break_ties
+from airflow_pipelines.sql.rewrite.time_windows import time_windows
+
+
+def spoken(query: Edited, analyzer: Analyzer) -> Edited:
+    """The query in words that Spark knows: its constructs for windows of time and ASOF joins.
+
+    :param query: folded text that parses
+    :param analyzer: knows the relations that the query reads
+    :raises SyntaxFailure: when a construct is used in a wrong way; offsets are those of the query as first written
+    """
+    return asof_joins(time_windows(query), analyzer)
+
+
+def settled(query: Edited, analyzer: Analyzer) -> Edited:
+    """The query with one answer, of the types that views promise: what both strategies, and whoever checks them, evaluate.
+
+    :param query: Spark SQL that Spark accepts
+    :param analyzer: knows the relations that the query reads
+    :raises SyntaxFailure: when a window function has no one answer; offsets are those of the query as first written
+    """
+    averaged = keep_decimal_scale(query.text, analyzer)
+    if averaged != query.text:
+        query = query.edit([Edit(0, len(query.text), averaged)])
+    return break_ties(query, analyzer)
