@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_pipelines._pipeline.checkpoints import PipelineCheckpoints
+from airflow_pipelines._pipeline.clock import PipelineClock
 from airflow_pipelines._pipeline.queries import PipelineQueries
 from airflow_pipelines._pipeline.unavailable import PipelineUnavailable
 from airflow_pipelines.client import PipelineClient
@@ -12,7 +13,7 @@ from airflow_pipelines.enums import PipelineFieldSelector, TransactionStatus
 from airflow_pipelines.output_handler import OutputHandler
 
 
-class Pipeline(PipelineQueries, PipelineCheckpoints, PipelineUnavailable):
+class Pipeline(PipelineQueries, PipelineCheckpoints, PipelineClock, PipelineUnavailable):
     """A long-lived, stateful pipeline of a service.
 
     Get one with :meth:`get`, :meth:`all` or a :class:`~airflow_pipelines.pipeline_builder.PipelineBuilder`. The object holds no

@@ -83,10 +83,6 @@ class PipelineUnavailable(PipelineBase):
         """Not available in this release: the difference another program would make."""
         _not_available("diff")
 
-    def advance_clock(self, delta_ms: int | None = None) -> dict[str, Any]:
-        """Not available in this release: move a clock that is driven from outside."""
-        _not_available("advance_clock")
-
     def metrics(self, format: str = "prometheus") -> Any:
         """Not available in this release: metrics in exposition format."""
         _not_available("metrics")

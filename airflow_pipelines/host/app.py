@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 
 from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.problems import Problem
-from airflow_pipelines.host.routers import checkpoints, connectors, deployments, query, rows
+from airflow_pipelines.host.routers import checkpoints, clock, connectors, deployments, query, rows
 
 
 def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut_down: Callable[[], bool]) -> FastAPI:
@@ -33,7 +33,7 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut
     app.state.fleet = fleet
     app.state.shut_down = shut_down
     app.state.may_shut_down = may_shut_down
-    for module in (deployments, rows, query, connectors, checkpoints):
+    for module in (deployments, rows, query, connectors, checkpoints, clock):
         app.include_router(module.router)
 
     @app.exception_handler(Problem)

@@ -9,6 +9,7 @@ from airflow_pipelines.engine.compiler import CompiledProgram
 from airflow_pipelines.host.durability import ProgramIdentity
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.sql.compare import Fingerprints, compare
+from airflow_pipelines.sql.identifiers import SYSTEM_VIEW
 from airflow_pipelines.sql.parser import parse_program
 from airflow_pipelines.sql.program import Program
 
@@ -52,7 +53,7 @@ def plan_bootstrap(saved: ProgramIdentity, new: CompiledProgram) -> BootstrapPla
     return BootstrapPlan(
         diff=wire,
         is_empty=difference.is_empty,
-        kept=frozenset(relations - fresh_tables - fresh_views),
+        kept=frozenset((relations | {SYSTEM_VIEW}) - fresh_tables - fresh_views),
         evaluated=frozenset(fresh_views),
         kept_connectors=frozenset(connectors),
     )
@@ -69,9 +70,7 @@ def describe(diff: dict[str, Any]) -> str:
 
 
 def _refuse_lateness(old: Program, new: Program) -> None:
-    late = sorted(
-        {table.name for program in (old, new) for table in program.tables.values() if any(c.lateness for c in table.columns)}
-    )
+    late = sorted({name for program in (old, new) for name in program.late_relations})
     if late:
         raise Problem(
             500,

@@ -30,6 +30,7 @@ from airflow_pipelines.engine.journal import (
 )
 from airflow_pipelines.engine.lock import StorageLock
 from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.storage import BatchStore
 from airflow_pipelines.engine.sync import resolve_start
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
@@ -141,8 +142,12 @@ class Durability:
         counters: Counters,
         program: ProgramIdentity,
         initial_start_time: float,
+        snapshot: Snapshot,
     ) -> None:
-        """Make a step durable where the journal is kept. When this returns, no kill can lose the step."""
+        """Make a step durable where the journal is kept. When this returns, no kill can lose the step.
+
+        ``snapshot``: the one after the step, whose clock and waterlines a replay repeats.
+        """
         if not self.journals:
             return
         if self._journal is None:
@@ -160,7 +165,8 @@ class Durability:
                 flushed = delta.flush(self.batches)
                 held.append(flushed)
                 tables[name] = flushed.to_manifest()
-        self._journal.append(JournalRecord(step, tables, inline, connectors, counters))
+        waterlines = {name: dict(columns) for name, columns in snapshot.waterlines.items()}
+        self._journal.append(JournalRecord(step, tables, inline, connectors, counters, snapshot.clock, waterlines))
 
     @property
     def needs_recovery_point(self) -> bool:

@@ -21,9 +21,11 @@ from airflow_pipelines.engine.checkpoint import CheckpointContents, CheckpointIn
 from airflow_pipelines.engine.circuit import Circuit, Step
 from airflow_pipelines.engine.compiler import CompiledProgram
 from airflow_pipelines.engine.figures import StepFigures
+from airflow_pipelines.engine.journal import JournalRecord
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.host.bootstrap import BootstrapPlan
+from airflow_pipelines.host.clock import Clock
 from airflow_pipelines.host.compile import compile_checked
 from airflow_pipelines.host.durability import Durability, ProgramIdentity, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
@@ -83,24 +85,28 @@ class LivePipeline:
     durability: Durability
     figures: PipelineFigures
     log: PipelineLog
+    clock: Clock
     recent: deque[StepFigures] = field(default_factory=lambda: deque(maxlen=KEPT_FIGURES))
 
-    def step(self, taken: Taken) -> None:
+    def step(self, taken: Taken, clock: int | None = None) -> None:
         """Run one step over what was taken: evaluate, commit, publish, deliver, count.
 
+        ``clock``: the time of the tick that the step takes along, in microseconds since the epoch.
         Raises StepError, with nothing of the step kept, when a view cannot be evaluated.
         """
         started = time.monotonic()
         consumed = taken.consumed()
         changes = taken.changes
-        if changes:
-            step = self.circuit.step(changes)
-            self._commit(step, taken, consumed)
+        if changes or clock is not None:
+            step = self.circuit.step(changes, clock)
+            if not step.quiet:
+                self._commit(step, taken, consumed)
             self.circuit.publish(step)
-            self._count(taken, consumed, steps=1)
+            self._count(taken, consumed, steps=0 if step.quiet else 1)
             self._report_rejected(step, consumed)
-            self.recent.append(step.figures)
-            self.endpoints.deliver(step.number, {**step.table_deltas, **step.view_deltas})
+            if not step.quiet:
+                self.recent.append(step.figures)
+                self.endpoints.deliver(step.number, {**step.table_deltas, **step.view_deltas})
         else:
             # Only malformed rows, or nothing but the end of an input: no step, but the place in the source moves on.
             self._count(taken, consumed, steps=0)
@@ -111,8 +117,27 @@ class LivePipeline:
             push.done(self.circuit.snapshot.step)
 
     def start_empty(self) -> None:
-        """Evaluate what has rows before any input has come, such as a count of nothing."""
-        _start_empty(self.circuit, self.endpoints)
+        """Evaluate what has rows before any input has come, such as a count of nothing; the clock ticks for the first time."""
+        if self.follows_clock:
+            self.move_clock(self.clock.now())
+        else:
+            _start_empty(self.circuit, self.endpoints)
+
+    @property
+    def follows_clock(self) -> bool:
+        """Whether a view changes with the clock."""
+        return self.circuit.timing.uses_clock
+
+    def move_clock(self, clock: int) -> None:
+        """Take a time that a request has set. It is kept even when it changes nothing."""
+        step = self.circuit.step([], clock)
+        self._commit(step, Taken([], {}), {}, always=True)
+        self.circuit.publish(step)
+        self._count(Taken([], {}), {}, steps=0 if step.quiet else 1)
+        if not step.quiet:
+            self.recent.append(step.figures)
+            self.endpoints.deliver(step.number, step.view_deltas)
+        self.figures.complete()
 
     def restore(self, saved: SavedState, plan: BootstrapPlan) -> None:
         """Bring the circuit to the last committed step of ``saved``, keeping what ``plan`` keeps."""
@@ -120,6 +145,7 @@ class LivePipeline:
         snapshot = None if base is None else Snapshot.from_manifest(base.contents.snapshot, self.durability.batches)
         if plan.is_empty:
             self._replay(self.circuit, self.compiled, snapshot, saved, plan.kept)
+            self.clock.resume(self.circuit.snapshot.clock)
             return
         if snapshot is None or saved.records:
             # The journal was written by the old program, and its steps have to go through the old views.
@@ -129,12 +155,13 @@ class LivePipeline:
             snapshot = circuit.snapshot
             circuit.close()
         self.circuit.restore(snapshot.keep(plan.kept))
+        self.clock.resume(snapshot.clock)
 
     def bootstrap(self, plan: BootstrapPlan, *, silent: bool) -> None:
         """Evaluate the new and changed views and, unless ``silent``, emit their full contents."""
         if not plan.evaluated:
             return
-        step = self.circuit.bootstrap(set(plan.evaluated))
+        step = self.circuit.bootstrap(set(plan.evaluated), self.clock.now())
         self.circuit.publish(step)
         self.recent.append(step.figures)
         self.figures.add(initiated_steps=1)
@@ -178,19 +205,21 @@ class LivePipeline:
         self.durability.save_recovery_point(self.contents())
         self.durability.collect_garbage()
 
-    def _commit(self, step: Step, taken: Taken, consumed: Mapping[InputEndpoint, Consumed]) -> None:
-        if not any(delta.rows for delta in step.table_deltas.values()):
+    def _commit(self, step: Step, taken: Taken, consumed: Mapping[InputEndpoint, Consumed], *, always: bool = False) -> None:
+        ticked = step.snapshot.clock != self.circuit.snapshot.clock
+        if not always and not ticked and not any(delta.rows for delta in step.table_deltas.values()):
             return
         now = self.figures.counters()
         counters = replace(
             now,
             processed_records=now.processed_records + taken.records,
             processed_bytes=now.processed_bytes + taken.size_bytes,
-            initiated_steps=now.initiated_steps + 1,
+            initiated_steps=now.initiated_steps + (0 if step.quiet else 1),
         )
         states = {endpoint.name: endpoint.to_state(part) for endpoint, part in consumed.items()}
         identity, figures = self.identity, self.figures
-        self.durability.commit(step.number, step.table_deltas, states, counters, identity, figures.initial_start_time)
+        start, snapshot = figures.initial_start_time, step.snapshot
+        self.durability.commit(step.number, step.table_deltas, states, counters, identity, start, snapshot)
 
     def _count(self, taken: Taken, consumed: Mapping[InputEndpoint, Consumed], *, steps: int) -> None:
         for endpoint, part in consumed.items():
@@ -212,17 +241,25 @@ class LivePipeline:
     ) -> None:
         """Apply the journal to its base. Outputs, which were taken back to the base's step, get its steps again."""
         if base is None:
-            _start_empty(circuit, None)
+            # With a clock, the start is the journal's first record.
+            if not circuit.timing.uses_clock:
+                _start_empty(circuit, None)
         else:
             circuit.restore(base)
-        recorded = (self.durability.deltas_of(record, compiled.schemas) for record in saved.records)
-        # Outputs get step by step what they would have got; without any, the sum of the steps is as good and far quicker.
-        for deltas in recorded if self.endpoints.outputs else _summed(recorded):
-            step = circuit.apply(deltas)
+        timed = bool(compiled.markers or compiled.late_columns)
+        recorded = ((record, self.durability.deltas_of(record, compiled.schemas)) for record in saved.records)
+        # Outputs get step by step what they would have got; without any, the sum of the steps is as good and far quicker. Where
+        # time matters, each step has its own.
+        for record, deltas in recorded if self.endpoints.outputs or timed else _summed(recorded):
+            step = circuit.apply(deltas, record.clock, record.waterlines)
             circuit.publish(step)
             self.endpoints.deliver(step.number, {name: delta for name, delta in step.view_deltas.items() if name in kept})
         if saved.records:
             self.log.info("replayed %d committed steps from the journal", len(saved.records))
+
+
+_Recorded = tuple[JournalRecord, Mapping[str, Batch]]
+"""A journal's record and the deltas of its step."""
 
 
 def _start_empty(circuit: Circuit, endpoints: Endpoints | None) -> None:
@@ -234,25 +271,27 @@ def _start_empty(circuit: Circuit, endpoints: Endpoints | None) -> None:
         endpoints.deliver(step.number, step.view_deltas)
 
 
-def _summed(recorded: Iterable[Mapping[str, Batch]]) -> Iterator[Mapping[str, Batch]]:
-    """The same deltas in fewer steps, each small enough for the driver's memory."""
+def _summed(recorded: Iterable[_Recorded]) -> Iterator[_Recorded]:
+    """The same deltas in fewer steps, each small enough for the driver's memory; a step goes with its last record."""
     waiting: dict[str, list[Batch]] = {}
     rows = 0
-    for deltas in recorded:
+    last: JournalRecord | None = None
+    for record, deltas in recorded:
         if not all(delta.is_small for delta in deltas.values()):
-            if waiting:
-                yield {name: _sum(parts) for name, parts in waiting.items()}
+            if last is not None and waiting:
+                yield last, {name: _sum(parts) for name, parts in waiting.items()}
                 waiting, rows = {}, 0
-            yield deltas
+            yield record, deltas
             continue
+        last = record
         for name, delta in deltas.items():
             waiting.setdefault(name, []).append(delta)
             rows += delta.rows
         if rows >= SMALL_ROWS:
-            yield {name: _sum(parts) for name, parts in waiting.items()}
+            yield last, {name: _sum(parts) for name, parts in waiting.items()}
             waiting, rows = {}, 0
-    if waiting:
-        yield {name: _sum(parts) for name, parts in waiting.items()}
+    if last is not None and waiting:
+        yield last, {name: _sum(parts) for name, parts in waiting.items()}
 
 
 def _sum(parts: list[Batch]) -> Batch:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from airflow_pipelines.engine.sync import SyncConfig
+from airflow_pipelines.host.clock import ClockOptions
 
 
 class FaultTolerance(StrEnum):
@@ -24,6 +25,7 @@ class RuntimeOptions:
 
     ``storage``: whether anything is kept. ``checkpoint_interval_s``: seconds between periodic checkpoints, None for none.
     ``sync``: where checkpoints are copied to, None when not configured. ``workers``: scales the default batch size.
+    ``clock``: how NOW() moves.
     """
 
     storage: bool = True
@@ -33,6 +35,7 @@ class RuntimeOptions:
     sync: SyncConfig | None = None
     workers: int = 8
     max_queued_records: int = 1_000_000
+    clock: ClockOptions = field(default_factory=ClockOptions)
 
     @classmethod
     def from_wire(cls, config: Mapping[str, Any]) -> RuntimeOptions:
@@ -51,6 +54,7 @@ class RuntimeOptions:
             checkpoint_during_suspend=bool(config.get("checkpoint_during_suspend", True)),
             sync=sync,
             workers=int(config.get("workers") or 8),
+            clock=ClockOptions.from_wire(dict(config)),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.host.bootstrap import BootstrapPlan, describe, plan_bootstrap
 from airflow_pipelines.host.checkpointing import CheckpointRequests, CheckpointSync
+from airflow_pipelines.host.clock import Clock, described
 from airflow_pipelines.host.compile import compile_checked
 from airflow_pipelines.host.deployment import Deployment, RuntimeStatus
 from airflow_pipelines.host.durability import Durability, ProgramIdentity, SavedState
@@ -72,6 +74,7 @@ class PipelineRunner:
         self._durability: Durability | None = None
         self._sync: CheckpointSync | None = None
         self._options = RuntimeOptions()
+        self._failed: Exception | None = None
         self._listed: list[dict[str, Any]] | None = None
         self._last_checkpoint = time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"pipeline {deployment.pipeline_name}", daemon=True)
@@ -189,6 +192,45 @@ class PipelineRunner:
             raise self._terminating()
         return self._sync
 
+    def advance_clock(self, delta_ms: int | None) -> dict[str, Any]:
+        """Move a clock that is driven by requests; answers when a step has the new time. Raises Problem 400 or 503."""
+        live = self._driven()
+        if delta_ms is not None and delta_ms < 0:
+            raise Problem(400, "InvalidParam", f"The clock cannot go back: delta_ms is {delta_ms}.")
+        return self._set_clock(live, lambda: live.clock.advanced(None if delta_ms is None else delta_ms * 1000))
+
+    def set_clock(self, at_us: int) -> dict[str, Any]:
+        """Move a clock that is driven by requests to a time, unless it is further already. Raises Problem 400 or 503."""
+        live = self._driven()
+        return self._set_clock(live, lambda: live.clock.moved_to(at_us))
+
+    def _driven(self) -> LivePipeline:
+        live = self.serving()
+        if not live.clock.options.http_driven:
+            raise Problem(
+                400,
+                "InvalidParam",
+                f"The clock of the pipeline {self.deployment.pipeline_name} goes by itself; requests move it only with "
+                "dev_tweaks.now_http_driven in the runtime configuration.",
+            )
+        return live
+
+    def _set_clock(self, live: LivePipeline, move: Callable[[], int]) -> dict[str, Any]:
+        reached: list[int] = []
+
+        def task() -> None:
+            self.serving()
+            reached.append(move())
+            try:
+                live.move_clock(reached[0])
+            except Exception as failure:
+                # A step that fails ends the incarnation, whoever asked for it.
+                self._failed = failure
+                raise as_problem(failure) from failure
+
+        self._intake.submit(task).result()
+        return described(reached[0])
+
     def listen(self, listener: Listener, *, send_snapshot: bool) -> None:
         """Attach a listener between two steps, with the relation's contents first when asked for."""
         live = self.serving()
@@ -290,6 +332,7 @@ class PipelineRunner:
             durability=durability,
             figures=self.figures,
             log=self.log,
+            clock=Clock(self._options.clock),
         )
         return self._live
 
@@ -338,7 +381,7 @@ class PipelineRunner:
         self._last_checkpoint = time.monotonic()
         while True:
             with self._condition:
-                self._condition.wait_for(lambda: self._has_work(live), self._until_next_checkpoint())
+                self._condition.wait_for(lambda: self._has_work(live), self._until_next(live))
                 desired = self._desired
             self._check()
             if desired is RuntimeStatus.SUSPENDED:
@@ -348,12 +391,18 @@ class PipelineRunner:
                 self._switch(live, desired)
             for task in self._intake.take_tasks():
                 task()
-            taken = Taken(self._intake.take(), live.endpoints.take() if self.status is RuntimeStatus.RUNNING else {})
-            if not taken.pushes and not taken.chunks:
+            if self._failed is not None:
+                raise self._failed
+            running = self.status is RuntimeStatus.RUNNING
+            taken = Taken(self._intake.take(), live.endpoints.take() if running else {})
+            clock = live.clock.tick() if running and live.follows_clock else None
+            idle = not taken.pushes and not taken.chunks
+            if not idle or clock is not None:
+                live.step(taken, clock)
+            if idle:
                 # Nothing else to do: a good moment to merge traces, as long as they need it.
                 live.circuit.maintain()
-            else:
-                live.step(taken)
+            if not idle or clock is not None:
                 live.endpoints.release_labels()
                 if live.durability.needs_recovery_point and not self._options.checkpoint_interval_s:
                     live.save_recovery_point()
@@ -396,6 +445,12 @@ class PipelineRunner:
         self._listed = self.checkpoints()
         if self.status is not None and self._desired is not RuntimeStatus.SUSPENDED:
             self._record(self.status, details=self._connector_stats(), checkpoints=self._listed)
+
+    def _until_next(self, live: LivePipeline) -> float | None:
+        """Seconds until there is something to do even if nothing comes in: a tick of the clock, a checkpoint."""
+        tick = live.clock.until_tick() if self.status is RuntimeStatus.RUNNING and live.follows_clock else None
+        checkpoint = self._until_next_checkpoint()
+        return checkpoint if tick is None else min(tick, tick if checkpoint is None else checkpoint)
 
     def _until_next_checkpoint(self) -> float | None:
         waits = []

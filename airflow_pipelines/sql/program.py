@@ -175,10 +175,10 @@ class Program:
     bodies: Mapping[str, FunctionBody] = field(default_factory=dict)
 
     @property
-    def has_lateness(self) -> bool:
-        """Whether rows of a table or view may come too late."""
-        columns = (column for table in self.tables.values() for column in table.columns)
-        return any(column.lateness is not None for column in columns) or any(view.lateness for view in self.views.values())
+    def late_relations(self) -> frozenset[str]:
+        """The tables and views rows of which may come too late."""
+        tables = {table.name for table in self.tables.values() if any(column.lateness is not None for column in table.columns)}
+        return frozenset(tables | {view.name for view in self.views.values() if view.lateness})
 
     def connectors(self) -> tuple[Connector, ...]:
         """All declared connectors, of tables first."""

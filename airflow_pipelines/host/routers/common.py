@@ -13,7 +13,7 @@ from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.outputs import OutputEndpoint
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.runner import PipelineRunner
-from airflow_pipelines.sql.identifiers import canonical
+from airflow_pipelines.sql.identifiers import SYSTEM_VIEW, canonical
 from airflow_pipelines.sql.program import Table, ViewKind
 
 
@@ -46,6 +46,8 @@ def listenable(live: LivePipeline, name: str) -> str:
     relation = canonical(name)
     program = live.compiled.program
     view = program.views.get(relation)
+    if relation == SYSTEM_VIEW:
+        return relation
     if view is not None and view.kind is not ViewKind.LOCAL:
         return relation
     if relation in program.tables and program.tables[relation].materialized:

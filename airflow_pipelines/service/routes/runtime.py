@@ -11,7 +11,7 @@ from airflow_pipelines.service.proxy import Proxy
 _READS = (
     "stats", "metrics", "completion_status", "checkpoint_status", "checkpoints", "checkpoint/sync_status", "steps",
 )  # fmt: skip
-_WRITES = ("checkpoint", "checkpoint/sync")
+_WRITES = ("checkpoint", "checkpoint/sync", "clock/advance")
 
 
 def router(proxy: Proxy) -> APIRouter:

@@ -1,0 +1,115 @@
+"""The clock of one incarnation: what NOW() is, and when it moves."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+MICROSECONDS = 1_000_000
+_OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOptions:
+    """How a pipeline's clock goes.
+
+    ``resolution_us``: microseconds between ticks. ``offset_us``: what is added to the time in UTC. ``http_driven``: the clock
+    stands still but for requests that move it.
+    """
+
+    resolution_us: int = MICROSECONDS
+    offset_us: int = 0
+    http_driven: bool = False
+
+    @classmethod
+    def from_wire(cls, config: dict[str, Any]) -> ClockOptions:
+        """Read a runtime configuration. Raises ValueError naming what makes no sense."""
+        tweaks = config.get("dev_tweaks") or {}
+        shift = tweaks.get("now_offset") or 0
+        try:
+            shift_us = round(float(shift) * 1000)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"'dev_tweaks.now_offset' is a number of milliseconds, not {shift!r}") from error
+        return cls(
+            resolution_us=int(config.get("clock_resolution_usecs") or MICROSECONDS),
+            offset_us=_zone_offset(config.get("clock_timezone_offset")) + shift_us,
+            http_driven=bool(tweaks.get("now_http_driven", False)),
+        )
+
+
+class Clock:
+    """Says which time the next step is to have. Thread-safe."""
+
+    def __init__(self, options: ClockOptions, wall: Callable[[], float] = time.time) -> None:
+        """:param wall: gives the time in seconds since the epoch."""
+        self.options = options
+        self._wall = wall
+        self._lock = threading.Lock()
+        self._frozen: int | None = None
+        self._next_tick = 0.0
+
+    def now(self) -> int:
+        """The time for a step, in microseconds since the epoch, as NOW() shows it."""
+        with self._lock:
+            if self.options.http_driven:
+                if self._frozen is None:
+                    self._frozen = self._shown()
+                return self._frozen
+        return self._shown()
+
+    def resume(self, reached: int | None) -> None:
+        """Go on from the time of the last step, which a clock that is driven by requests keeps."""
+        with self._lock:
+            if reached is not None and self.options.http_driven:
+                self._frozen = max(reached, self._frozen or reached)
+
+    def advanced(self, delta_us: int | None) -> int:
+        """Move a clock that is driven by requests, by one tick when ``delta_us`` is None; returns the new time."""
+        at = self.now()
+        with self._lock:
+            self._frozen = at + (self.options.resolution_us if delta_us is None else delta_us)
+            return self._frozen
+
+    def moved_to(self, at: int) -> int:
+        """Move a clock that is driven by requests to a time, unless it is further already; returns the new time."""
+        now = self.now()
+        with self._lock:
+            self._frozen = max(now, at)
+            return self._frozen
+
+    def until_tick(self) -> float | None:
+        """Seconds until the next tick is due; None when the clock does not tick by itself."""
+        return None if self.options.http_driven else max(0.0, self._next_tick - time.monotonic())
+
+    def tick(self) -> int | None:
+        """The time for the next step when a tick is due, else None."""
+        wait = self.until_tick()
+        if wait is None or wait > 0:
+            return None
+        # From now, not from when it was due: ticks that were missed are not made up for.
+        self._next_tick = time.monotonic() + self.options.resolution_us / MICROSECONDS
+        return self.now()
+
+    def _shown(self) -> int:
+        return round(self._wall() * MICROSECONDS) + self.options.offset_us
+
+
+def described(at_us: int) -> dict[str, Any]:
+    """A time as the REST contract shows it."""
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
+    return {"now_ms": at_us // 1000, "now": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
+
+
+def _zone_offset(text: Any) -> int:
+    if text in (None, "", "Z", "UTC"):
+        return 0
+    found = _OFFSET.fullmatch(str(text).strip())
+    if found is None or int(found[2]) > 18 or int(found[3]) > 59:
+        raise ValueError(f"'clock_timezone_offset' is an offset such as '+02:00', not {text!r}")
+    minutes = int(found[2]) * 60 + int(found[3])
+    return (minutes if found[1] == "+" else -minutes) * 60 * MICROSECONDS
