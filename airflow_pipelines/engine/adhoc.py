@@ -11,16 +11,19 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_pipelines.engine.analysis import refusal
+from airflow_pipelines.engine.analysis import Analysis, QueryRefused, refusal
 from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.python_functions import register_functions
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.sessions import LARGE_CONF, SMALL_CONF, sibling
 from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.variants import analyze_variants
 from airflow_pipelines.sql.adhoc import AdhocKind, AdhocStatement, parse_adhoc
+from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, ProgramErrors
-from airflow_pipelines.sql.identifiers import display, quote
+from airflow_pipelines.sql.identifiers import SYSTEM_VIEW, display, quote
 from airflow_pipelines.sql.program import Table, ViewKind
 from airflow_pipelines.sql.source import Source
 
@@ -53,7 +56,7 @@ def run_adhoc(circuit: Circuit, text: str) -> AdhocResult:
     :raises AdhocError: for an unknown or non-materialized relation, or rows that do not fit their table
     :raises pyspark.errors.PySparkException: when Spark refuses a statement or an expression fails
     """
-    statements = parse_adhoc(text)
+    statements = parse_adhoc(text, circuit.compiled.program.definitions)
     snapshot = circuit.snapshot
     frame: DataFrame | None = None
     changes: list[TableChanges] = []
@@ -74,14 +77,22 @@ def _analyzed(session: SparkSession, statement: AdhocStatement, text: str) -> Da
     try:
         return session.sql(statement.sql)
     except (AnalysisException, ParseException) as error:
-        refused, source = refusal(error, statement.sql), Source(text)
-        span = source.span(statement.offset + refused.start, statement.offset + refused.end)
+        first, source = refusal(error, statement.sql), Source(text)
+        try:
+            # Of what Spark refuses, taking VARIANTs apart can be said in other words.
+            edited, _ = analyze_variants(Edited(statement.sql), Analysis(session))
+            return session.sql(edited.text)
+        except QueryRefused as again:
+            refused = again if again.condition != first.condition else first
+        span = source.span(*statement.place(refused.start, refused.end))
         raise ProgramErrors([source.message(span, COMPILATION_ERROR, refused.message)]) from error
 
 
 def _check_reads(circuit: Circuit, statement: AdhocStatement) -> None:
     program = circuit.compiled.program
     for name in statement.reads:
+        if name == SYSTEM_VIEW:
+            continue
         if name in program.tables:
             materialized = program.tables[name].materialized
             hint = "declare the table WITH ('materialized' = 'true')"
@@ -115,6 +126,7 @@ def _session(circuit: Circuit, snapshot: Snapshot, reads: tuple[str, ...]) -> It
     small = all(trace is None or trace.is_small for trace in traces)
     # A sibling session of its own per request: names of relations in one cannot meet those of another.
     session = sibling(circuit.sessions.small, SMALL_CONF if small else LARGE_CONF)
+    register_functions(session, circuit.compiled.program.definitions.python_functions)
     for name in reads:
         session.sql(circuit.contents(name, snapshot, single_partition=small)).createOrReplaceTempView(quote(name))
     try:

@@ -11,20 +11,31 @@ from typing import Any
 
 from airflow_pipelines.engine.analysis import AUTOMATIC, Analysis, Analyzed, QueryRefused
 from airflow_pipelines.engine.analyzer import SparkAnalyzer
+from airflow_pipelines.engine.lateness import ERROR_VIEW, LateColumn
+from airflow_pipelines.engine.python_functions import check_functions, register_functions
 from airflow_pipelines.engine.schema import RelationSchema, column_from_spark_json
 from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.time_compiler import TimeCompiler
+from airflow_pipelines.engine.variants import analyze_variants
 from airflow_pipelines.sql.compare import Fingerprints, fingerprint
+from airflow_pipelines.sql.definitions import FunctionBody, FunctionDefinition, FunctionKind
 from airflow_pipelines.sql.dialect import SyntaxFailure, parse_query
+from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, ProgramErrors, ProgramMessage
-from airflow_pipelines.sql.identifiers import INTERNAL_PREFIX, display
+from airflow_pipelines.sql.identifiers import INTERNAL_PREFIX, SYSTEM_VIEW, display, quote
 from airflow_pipelines.sql.info import program_info
 from airflow_pipelines.sql.parser import parse_program
-from airflow_pipelines.sql.plan.averages import keep_decimal_scale
+from airflow_pipelines.sql.plan.gaining import gaining
+from airflow_pipelines.sql.plan.markers import Marker
 from airflow_pipelines.sql.plan.nodes import ColumnTypes, ViewPlan
-from airflow_pipelines.sql.plan.planner import plan_view
+from airflow_pipelines.sql.plan.recursion import Member, plan_circle, plan_query
 from airflow_pipelines.sql.program import Column, Connector, Program, Span, Table, View, ViewKind
+from airflow_pipelines.sql.rewrite.casts import spark_type
+from airflow_pipelines.sql.rewrite.chain import settled, spoken
+from airflow_pipelines.sql.rewrite.translate import respelled
 from airflow_pipelines.sql.safety import unsafe_part, unsteady_parts
 from airflow_pipelines.sql.source import Source
+from airflow_pipelines.sql.types import ColumnType
 
 ConnectorCheck = Callable[[Connector, RelationSchema], None]
 """Raises ValueError when a connector's declaration is wrong, with a message for the user that names the connector.
@@ -37,7 +48,8 @@ class CompiledProgram:
     """A program that can run.
 
     ``schemas``: of all tables and views, by canonical name. ``view_columns``: the views' columns. ``plans``: how each view is
-    maintained. ``info``: the ``program_info`` of the REST contract. ``fingerprints``: for comparing programs.
+    maintained. ``markers``: hidden relations of one row, for the clock and the waterlines, that the plans read. ``late_columns``:
+    columns with LATENESS. ``append_only``: relations whose rows never go. ``info``: the ``program_info`` of the REST contract. ``fingerprints``: for comparing programs.
     """
 
     program: Program
@@ -46,61 +58,76 @@ class CompiledProgram:
     plans: Mapping[str, ViewPlan]
     info: Mapping[str, Any]
     fingerprints: Fingerprints
+    markers: tuple[Marker, ...] = ()
+    late_columns: tuple[LateColumn, ...] = ()
+    append_only: frozenset[str] = frozenset()
 
 
-def compile_program(text: str, sessions: SparkSessions, check_connector: ConnectorCheck | None = None) -> CompiledProgram:
+def compile_program(
+    text: str, sessions: SparkSessions, check_connector: ConnectorCheck | None = None, udf_python: str = ""
+) -> CompiledProgram:
     """Compile a program. Runs no Spark job and may be called from several threads at once.
 
     :param text: the program's SQL
     :param sessions: any sessions of the application whose analyzer is asked
     :param check_connector: called for each declared connector with its relation's schema
+    :param udf_python: the text of the Python module with the functions that the program declares without a body
     :raises ProgramErrors: with all errors found and their places; when the text itself cannot be read, only those of the text
     """
-    known = _recent.get(text)
+    known = _recent.get((text, udf_python))
     if known is not None:
         messages = _connector_messages(known.program, known.schemas, check_connector)
         if messages:
             raise ProgramErrors(messages)
         return known
-    program = parse_program(text)
+    program = parse_program(text, udf_python)
+    functions = program.definitions.python_functions
+    wrong = check_functions(Source(text), functions, udf_python)
+    if wrong:
+        raise ProgramErrors(wrong)
     compiler = _Compiler(program, SparkAnalyzer(sessions.small))
+    compiler.add_functions()
     for table in program.tables.values():
         compiler.add_table(table)
     for view in program.views.values():
         compiler.add_view(view)
+    compiler.add_circles()
     messages = [*compiler.messages, *_connector_messages(program, compiler.schemas, check_connector)]
     if messages:
         raise ProgramErrors(messages)
     view_columns = {name: compiler.schemas[name].columns for name in program.views}
     compiled = CompiledProgram(
         program=program,
-        schemas=compiler.schemas,
+        schemas={**compiler.schemas, SYSTEM_VIEW: ERROR_VIEW},
         view_columns=view_columns,
         plans=compiler.plans,
         info=program_info(program, view_columns),
         fingerprints=fingerprint(program, view_columns),
+        markers=compiler.time.markers,
+        late_columns=tuple(compiler.time.late_columns),
+        append_only=frozenset(compiler.append_only),
     )
-    _recent.put(text, compiled)
+    _recent.put((text, udf_python), compiled)
     return compiled
 
 
 class _RecentPrograms:
-    """Programs compiled lately, by their text: a host compiles most texts twice, to check them and to run them."""
+    """Programs compiled lately, by their text and their Python module: a host compiles most texts twice, to check them and to run them."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._programs: OrderedDict[str, CompiledProgram] = OrderedDict()
+        self._programs: OrderedDict[tuple[str, str], CompiledProgram] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, text: str) -> CompiledProgram | None:
+    def get(self, key: tuple[str, str]) -> CompiledProgram | None:
         with self._lock:
-            if text in self._programs:
-                self._programs.move_to_end(text)
-            return self._programs.get(text)
+            if key in self._programs:
+                self._programs.move_to_end(key)
+            return self._programs.get(key)
 
-    def put(self, text: str, compiled: CompiledProgram) -> None:
+    def put(self, key: tuple[str, str], compiled: CompiledProgram) -> None:
         with self._lock:
-            self._programs[text] = compiled
+            self._programs[key] = compiled
             while len(self._programs) > self._size:
                 self._programs.popitem(last=False)
 
@@ -142,6 +169,15 @@ def _message(source: Source, span: Span | None, message: str) -> ProgramMessage:
     return source.message(span, COMPILATION_ERROR, message)
 
 
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A view's query, what Spark knows of it, and whether it reads the clock."""
+
+    query: str
+    analyzed: Analyzed
+    clocked: bool
+
+
 class _Compiler:
     """Adds relation by relation; notes what is wrong and goes on with the rest."""
 
@@ -152,29 +188,139 @@ class _Compiler:
         self._analysis = Analysis(analyzer.session)
         self._types: dict[str, ColumnTypes] = {}
         self._declared: set[str] = set()
+        self._members: dict[str, tuple[Member, dict[str, ColumnTypes]]] = {}
+        self.time = TimeCompiler(analyzer, self._analysis, self._note)
+        self.append_only = {table.name for table in program.tables.values() if table.append_only and table.primary_key is None}
         self.schemas: dict[str, RelationSchema] = {}
         self.plans: dict[str, ViewPlan] = {}
         self.messages: list[ProgramMessage] = []
 
+    def add_functions(self) -> None:
+        """Let queries call the Python functions, and check that each SQL function's expression gives its type."""
+        definitions = self._program.definitions
+        register_functions(self._analyzer.session, definitions.python_functions)
+        for function in definitions.functions.values():
+            if function.kind is FunctionKind.SQL:
+                self._check_body(function, self._program.bodies[function.name])
+
+    def _check_body(self, function: FunctionDefinition, body: FunctionBody) -> None:
+        nulls = ", ".join(f"CAST(NULL AS {spark_type(item.type)}) AS {quote(item.name)}" for item in function.parameters)
+        relation = f" FROM (SELECT {nulls})" if nulls else ""
+        edits = respelled(body.edits, self._program.definitions)
+        cast = f"SELECT CAST(({edits.text}) AS {spark_type(function.returns)})"
+        start = len("SELECT CAST((")
+        try:
+            analyze_variants(Edited(f"{cast}{relation}"), self._analysis)
+        except QueryRefused as refused:
+            first = min(max(refused.start - start, 0), max(len(edits.text) - 1, 0))
+            last = max(min(refused.end - start, len(edits.text)), first + 1)
+            place, end = edits.origin(first, last)
+            span = self._source.span(body.offset + place, body.offset + end)
+            self._note(span, f"The expression of function {display(function.name)} is wrong: {refused.message}")
+
     def add_table(self, table: Table) -> None:
-        self._add_schema(RelationSchema(table.name, table.columns))
+        schema = RelationSchema(table.name, table.columns)
+        self._add_schema(schema)
+        self.time.add_table(table, schema)
         defaults = [column for column in table.columns if column.default is not None]
         if defaults:
             self._check_defaults(defaults)
 
     def add_view(self, view: View) -> None:
+        """Add a view; one that is declared recursive only by its declaration, its query is for :meth:`add_circles`."""
+        if view.declared is not None:
+            schema = RelationSchema(view.name, view.declared)
+            self._add_schema(schema)
+            self.time.add_view(view, schema)
+            return
+        prepared = self._prepared(view)
+        columns = self._view_columns(view, prepared.analyzed) if prepared is not None else None
+        if prepared is None or columns is None:
+            return
+        schema = RelationSchema(view.name, columns)
+        self._add_schema(schema)
+        self.time.add_view(view, schema)
+        if not self.messages:
+            query, types = self._settled(view, prepared)
+            self._members[view.name] = self._member(view, query, prepared), types
+            plan = plan_query(view.name, query, types, self._types[view.name], tuple(types), self._analyzer)
+            self.plans[view.name] = self.time.finish(view, plan)
+            self.append_only |= gaining(self.plans[view.name], self.append_only)
+
+    def add_circles(self) -> None:
+        """Check the queries of the views that are declared recursive against their declarations, and plan them."""
+        declared = [view for view in self._program.views.values() if view.declared is not None]
+        for circle in dict.fromkeys(view.cycle or (view.name,) for view in declared):
+            views = [view for view in declared if view.name in circle]
+            others = [name for name in self._program.views if name in circle and self._program.views[name].declared is None]
+            for view in views:
+                prepared = self._prepared(view)
+                if prepared is not None and self._fits_declaration(view, prepared.analyzed) and not self.messages:
+                    query, types = self._settled(view, prepared)
+                    self._members[view.name] = self._member(view, query, prepared), types
+            if self.messages:
+                continue
+            members = {name: self._members[name] for name in (*(view.name for view in views), *others)}
+            outside = {name: kinds for _, types in members.values() for name, kinds in types.items() if name not in circle}
+            plans = plan_circle(
+                [members[view.name][0] for view in views], [members[name][0] for name in others], outside, self._analyzer
+            )
+            self.plans |= {view.name: self.time.finish(view, plans[view.name]) for view in views}
+
+    def _fits_declaration(self, view: View, analyzed: Analyzed) -> bool:
+        """Whether a recursive view's query gives what its declaration says; notes it where not."""
+        columns, declared = self._view_columns(view, analyzed), view.declared or ()
+        if columns is None:
+            return False
+        given, wanted = [column.name for column in columns], [column.name for column in declared]
+        if given != wanted:
+            self._note(
+                view.span,
+                f"View {display(view.name)} is declared with the columns {', '.join(map(display, wanted))} and its query gives "
+                f"{', '.join(map(display, given))}",
+            )
+            return False
+        count = len(self.messages)
+        for column, other in zip(columns, declared, strict=True):
+            title = f"Column {display(column.name)} of view {display(view.name)}"
+            if column.type.spark_ddl() != other.type.spark_ddl():
+                self._note(
+                    other.span,
+                    f"{title} is declared {other.type.spark_ddl()} and its query gives {column.type.spark_ddl()}: "
+                    f"declare that, or write CAST(... AS {other.type.spark_ddl()}) in the query",
+                )
+            elif column.type.nullable and not other.type.nullable:
+                self._note(other.span, f"{title} is declared NOT NULL and its query may give NULL")
+            elif not _comparable(other.type):
+                self._note(other.span, f"{title} holds a MAP or VARIANT, but a recursive view is a set, whose rows can be compared")
+        return len(self.messages) == count
+
+    def _member(self, view: View, query: str, prepared: _Prepared) -> Member:
+        names = tuple(str(field["name"]) for field in prepared.analyzed.fields)
+        return Member(view.name, query, names, self._types[view.name])
+
+    def _settled(self, view: View, prepared: _Prepared) -> tuple[str, dict[str, ColumnTypes]]:
+        """The view's query for the planner, and the columns of all it reads."""
+        query, types = prepared.query, self._read_types(view)
+        if prepared.clocked:
+            query, markers = self.time.settle(query)
+            types |= {marker.relation: ((marker.column, marker.type),) for marker in markers}
+        return query, types
+
+    def _prepared(self, view: View) -> _Prepared | None:
+        """The view's query as both strategies are to understand it; None when something about it is wrong."""
         if any(read not in self.schemas for read in view.reads):
             # What it reads is wrong already; errors that only follow from that would hide the cause.
-            return
+            return None
         try:
             tree = parse_query(view.query)
         except SyntaxFailure as failure:
             self._note_in(view, failure.start, failure.end, failure.message)
-            return
+            return None
         unsafe = unsafe_part(tree, view.query)
         if unsafe is not None:
             self._note_in(view, unsafe.start, unsafe.end, unsafe.message)
-            return
+            return None
         unsteady = list(unsteady_parts(tree, view.query))
         for part in unsteady:
             self._note_in(view, part.start, part.end, part.message)
@@ -182,27 +328,27 @@ class _Compiler:
             if read not in self._declared:
                 self._declared.add(read)
                 self._analysis.declare(self.schemas[read])
-        query = view.query
         try:
-            analyzed = self._analysis.analyze(query)
-        except QueryRefused as refused:
+            edited, analyzed = analyze_variants(spoken(Edited(view.query), self._analyzer), self._analysis)
+            # The places of errors are those of the text as written, so that it was analyzed first.
+            kept = settled(edited, self._analyzer)
+        except (QueryRefused, SyntaxFailure) as refused:
             self._note_in(view, refused.start, refused.end, refused.message)
-            return
+            return None
         if not analyzed.deterministic and not unsteady:
             self._note(view.span, f"The query of {display(view.name)} gives another answer each time, so it cannot be maintained")
-        # The places of errors are those of the text as written, so that it was analyzed first.
-        kept = keep_decimal_scale(query, self._analyzer)
-        if kept != query:
-            query, analyzed = kept, self._analysis.analyze(kept)
-        columns = self._view_columns(view, analyzed)
-        if columns is None:
-            return
-        schema = RelationSchema(view.name, columns)
-        self._add_schema(schema)
-        if not self.messages:
-            self.plans[view.name] = plan_view(
-                view.name, query, self._read_types(view), self._types[view.name], view.reads, self._analyzer
-            )
+        query = kept.text
+        if kept is not edited:
+            analyzed = self._analysis.analyze(query)
+        clocked = self.time.clock_edits(query, {name for read in view.reads for name in self.schemas[read].column_names})
+        if clocked:
+            query = Edited(query).edit(clocked).text
+            try:
+                analyzed = self._analysis.analyze(query)
+            except QueryRefused as refused:
+                self._note(view.span, f"View {display(view.name)}: {refused.message}. NOW() is a TIMESTAMP without time zone here")
+                return None
+        return _Prepared(query, analyzed, bool(clocked))
 
     def _add_schema(self, schema: RelationSchema) -> None:
         self.schemas[schema.name] = schema
@@ -270,10 +416,15 @@ class _Compiler:
 
     def _note_in(self, view: View, start: int, end: int, message: str) -> None:
         """Note an error at a place of a view's query."""
-        self._note(self._source.span(view.query_offset + start, view.query_offset + end), message)
+        self._note(self._source.span(*view.place(start, end)), message)
 
     def _note(self, span: Span | None, message: str) -> None:
         self.messages.append(_message(self._source, span, message))
+
+
+def _comparable(kind: ColumnType) -> bool:
+    inner = [kind.component, *(part for _, part in kind.fields or ())]
+    return kind.name not in {"MAP", "VARIANT"} and all(_comparable(part) for part in inner if part is not None)
 
 
 def _output_names(analyzed: Analyzed) -> list[str]:

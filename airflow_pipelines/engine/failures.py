@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from pyspark.errors import PySparkException
 
 from airflow_pipelines.engine.errors import StepError
+from airflow_pipelines.engine.python_worker import FAILURE
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ([^\n]*)")
 _END = re.compile(r"\s*SQLSTATE: |;? line \d+ pos \d+|\n\s*['+:]|\n\n== SQL|\n== SQL|\n\s*JVM stacktrace")
 _HELP = re.compile(r"\s*Please, refer to '[^']*' for a fix\.|\s*If necessary,? set \"spark\.[^\"]*\" to \"[^\"]*\"[^.]*\.")
 """Advice that nobody can follow here: the settings of the application are not the user's."""
 _SEARCH_PATH = re.compile(r"Cannot resolve routine (`[^ ]*`) on search path .*", re.DOTALL)
+_PYTHON = re.compile(re.escape(FAILURE) + r"(\{.*\})")
 _FRAGMENT = re.compile(r"^== SQL.*?==\n(.*?)\n\s*\^", re.DOTALL | re.MULTILINE)
 
 
@@ -30,12 +35,22 @@ def spark_complaint(error: Exception) -> str:
 def step_error(view: str, error: Exception) -> StepError:
     """What went wrong while ``view`` was evaluated, in Spark's words but without its stack."""
     text = str(error)
+    failed = _PYTHON.search(text)
+    if failed is not None:
+        return StepError(view, "PYTHON_FUNCTION_FAILED", _python_failure(json.loads(failed[1])), None)
     found = _CONDITION.search(text)
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     if found is not None and (condition is None or condition not in text):
         condition = found[1]
     message = _sentence(found[2]) if found is not None else (text.strip().splitlines() or [type(error).__name__])[0]
     return StepError(view, condition or type(error).__name__, message, failing_fragment(error))
+
+
+def _python_failure(failed: Mapping[str, Any]) -> str:
+    """What the worker says of a Python function: which one, with what it was called, and what it raised."""
+    call = f"{failed['function']}({', '.join(failed['arguments'])})"
+    place = f" (udf_python, line {failed['line']})" if failed["line"] else ""
+    return f"The Python function {call} raised {failed['type']}: {failed['message']}{place}"
 
 
 def failing_fragment(error: Exception) -> str | None:

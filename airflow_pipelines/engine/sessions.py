@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -113,6 +115,8 @@ def build_spark(master: str | None, app_name: str, conf: Mapping[str, str]) -> S
     :param app_name: the application's name
     :param conf: settings on top of :data:`APPLICATION_CONF`, which they override
     """
+    # Python functions run in processes beside this one; Spark would start them with whatever python3 is on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
     if master is not None:
         builder = builder.master(master)

@@ -10,9 +10,14 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from airflow_pipelines.sql.cursor import Cursor, StatementError
-from airflow_pipelines.sql.dialect import QUERY_STARTS, SyntaxFailure, parse_tokens
+from airflow_pipelines.sql.definitions import Definitions
+from airflow_pipelines.sql.dialect import QUERY_STARTS, SyntaxFailure, parse_tokens, tokenise
+from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, NOT_SUPPORTED, SYNTAX_ERROR, ProgramErrors
+from airflow_pipelines.sql.program import Span
 from airflow_pipelines.sql.references import references
+from airflow_pipelines.sql.rewrite.functions import CallRefused
+from airflow_pipelines.sql.rewrite.translate import translate
 from airflow_pipelines.sql.safety import unsafe_part
 from airflow_pipelines.sql.source import twice
 from airflow_pipelines.sql.tokens import FoldedText, fold_text, split_statements
@@ -47,11 +52,18 @@ class AdhocStatement:
     source: str | None = None
     where: str | None = None
     offset: int = 0
+    edits: Edited | None = None
+
+    def place(self, start: int, end: int) -> tuple[int, int]:
+        """The place in the request of characters ``start`` to ``end`` (exclusive) of a query's ``sql``."""
+        first, last = (start, end) if self.edits is None else self.edits.origin(start, end)
+        return self.offset + first, self.offset + last
 
 
-def parse_adhoc(text: str) -> list[AdhocStatement]:
+def parse_adhoc(text: str, definitions: Definitions | None = None) -> list[AdhocStatement]:
     """Read an ad-hoc request: ``;``-separated statements of which only the last may be a query.
 
+    :param definitions: the types and functions that the request may use; None when there are none
     :raises ProgramErrors: with the places of all that is wrong: syntax, statements that are not allowed, an empty request
     """
     folded = fold_text(text)
@@ -61,7 +73,7 @@ def parse_adhoc(text: str) -> list[AdhocStatement]:
     for at, tokens in enumerate(parts):
         cursor = Cursor(folded, tokens)
         try:
-            statement = _read(cursor)
+            statement = _read(cursor, definitions or Definitions())
             if statement.kind is AdhocKind.SELECT and at < len(parts) - 1:
                 cursor.index = 0
                 raise cursor.failure("Only the last statement of a request may be a query", COMPILATION_ERROR)
@@ -75,12 +87,12 @@ def parse_adhoc(text: str) -> list[AdhocStatement]:
     return statements
 
 
-def _read(cursor: Cursor) -> AdhocStatement:
+def _read(cursor: Cursor, definitions: Definitions) -> AdhocStatement:
     word = cursor.peek()
     if word == "insert":
-        return _read_insert(cursor)
+        return _read_insert(cursor, definitions)
     if word == "delete":
-        return _read_delete(cursor)
+        return _read_delete(cursor, definitions)
     if word in _DDL:
         message = "Ad-hoc requests cannot create or change tables and views: change the pipeline's program instead"
         raise cursor.failure(message, COMPILATION_ERROR)
@@ -89,15 +101,14 @@ def _read(cursor: Cursor) -> AdhocStatement:
         raise cursor.failure(message, COMPILATION_ERROR)
     if word not in QUERY_STARTS:
         raise cursor.failure("Expected SELECT, INSERT or DELETE")
-    tree = _parse(cursor, cursor.tokens)
-    if not isinstance(tree, (exp.Query, exp.Values)):
+    part = _parse(cursor, cursor.tokens, definitions)
+    if not isinstance(part.tree, exp.Query):
         raise cursor.failure("Expected SELECT, INSERT or DELETE")
-    return AdhocStatement(
-        AdhocKind.SELECT, _text(cursor.folded, cursor.tokens), _reads(cursor, tree), offset=cursor.tokens[0].start
-    )
+    start = cursor.tokens[0].start
+    return AdhocStatement(AdhocKind.SELECT, part.edits.text, _reads(cursor, part), offset=start, edits=part.edits)
 
 
-def _read_insert(cursor: Cursor) -> AdhocStatement:
+def _read_insert(cursor: Cursor, definitions: Definitions) -> AdhocStatement:
     cursor.expect("insert")
     if cursor.at("overwrite"):
         raise cursor.failure("INSERT OVERWRITE is not supported yet", NOT_SUPPORTED)
@@ -111,12 +122,11 @@ def _read_insert(cursor: Cursor) -> AdhocStatement:
     tokens = cursor.tokens[cursor.index :]
     if not tokens or cursor.peek() not in QUERY_STARTS:
         raise cursor.failure("Expected VALUES or a query")
-    tree = _parse(cursor, tokens)
-    if not isinstance(tree, (exp.Query, exp.Values)):
+    part = _parse(cursor, tokens, definitions)
+    if not isinstance(part.tree, exp.Query):
         raise cursor.failure("Expected VALUES or a query")
-    sql = _text(cursor.folded, cursor.tokens)
-    source = _text(cursor.folded, tokens)
-    return AdhocStatement(AdhocKind.INSERT, sql, _reads(cursor, tree), target, columns, source, offset=cursor.tokens[0].start)
+    sql, start = _text(cursor.folded, cursor.tokens), cursor.tokens[0].start
+    return AdhocStatement(AdhocKind.INSERT, sql, _reads(cursor, part), target, columns, part.edits.text, offset=start)
 
 
 def _read_columns(cursor: Cursor) -> tuple[str, ...]:
@@ -133,7 +143,7 @@ def _read_columns(cursor: Cursor) -> tuple[str, ...]:
     return tuple(name.text for name in names)
 
 
-def _read_delete(cursor: Cursor) -> AdhocStatement:
+def _read_delete(cursor: Cursor, definitions: Definitions) -> AdhocStatement:
     cursor.expect("delete", "from")
     target = _target(cursor)
     sql = _text(cursor.folded, cursor.tokens)
@@ -144,11 +154,10 @@ def _read_delete(cursor: Cursor) -> AdhocStatement:
     tokens = cursor.tokens[cursor.index :]
     if not tokens:
         raise cursor.failure("Expected a condition after WHERE")
-    tree = _parse(cursor, tokens)
-    if isinstance(tree, (exp.Query, exp.DDL, exp.Command)):
+    part = _parse(cursor, tokens, definitions)
+    if isinstance(part.tree, (exp.Query, exp.DDL, exp.Command)):
         raise cursor.failure("Expected a condition after WHERE")
-    where = _text(cursor.folded, tokens)
-    return AdhocStatement(AdhocKind.DELETE, sql, _reads(cursor, tree), target, where=where, offset=start)
+    return AdhocStatement(AdhocKind.DELETE, sql, _reads(cursor, part), target, where=part.edits.text, offset=start)
 
 
 def _target(cursor: Cursor) -> str:
@@ -158,18 +167,39 @@ def _target(cursor: Cursor) -> str:
     return name.text
 
 
-def _reads(cursor: Cursor, tree: exp.Expr) -> tuple[str, ...]:
-    unsafe = unsafe_part(tree, cursor.folded.text)
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A query or condition: its tree, its text as Spark is to read it, and where it starts in the request."""
+
+    tree: exp.Expr
+    edits: Edited
+    offset: int
+
+    def span(self, cursor: Cursor, start: int, end: int) -> Span:
+        """The place in the request of a piece of the text."""
+        first, last = self.edits.origin(start, end)
+        return cursor.span(self.offset + first, self.offset + last)
+
+
+def _reads(cursor: Cursor, part: _Part) -> tuple[str, ...]:
+    unsafe = unsafe_part(part.tree, part.edits.text)
     if unsafe is not None:
-        raise cursor.failure_at(cursor.span(unsafe.start, unsafe.end), unsafe.message, COMPILATION_ERROR)
-    return tuple(dict.fromkeys(reference.name for reference in references(tree)))
+        raise cursor.failure_at(part.span(cursor, unsafe.start, unsafe.end), unsafe.message, COMPILATION_ERROR)
+    return tuple(dict.fromkeys(reference.name for reference in references(part.tree)))
 
 
-def _parse(cursor: Cursor, tokens: Sequence[Token]) -> exp.Expr:
+def _parse(cursor: Cursor, tokens: Sequence[Token], definitions: Definitions) -> _Part:
+    offset = tokens[0].start
     try:
-        return parse_tokens(tokens, cursor.folded.text)
+        edits = translate(_text(cursor.folded, tokens), definitions)
+    except CallRefused as refused:
+        span = cursor.span(offset + refused.start, offset + refused.end)
+        raise cursor.failure_at(span, refused.message, COMPILATION_ERROR) from refused
+    try:
+        return _Part(parse_tokens(tokenise(edits.text), edits.text), edits, offset)
     except SyntaxFailure as failure:
-        raise cursor.failure_at(cursor.span(failure.start, failure.end), failure.message) from failure
+        start, end = edits.origin(failure.start, failure.end)
+        raise cursor.failure_at(cursor.span(offset + start, offset + end), failure.message) from failure
     except RecursionError as failure:
         raise cursor.failure("This statement nests too deep") from failure
 

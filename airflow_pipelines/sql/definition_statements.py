@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from airflow_pipelines.sql.cursor import Cursor, Name, StatementError
-from airflow_pipelines.sql.definitions import JSON_PREFIX, Definitions, FunctionDefinition, FunctionKind, Parameter
+from airflow_pipelines.sql.definitions import JSON_PREFIX, Definitions, FunctionBody, FunctionDefinition, FunctionKind, Parameter
 from airflow_pipelines.sql.dialect import SyntaxFailure, parse_tokens
 from airflow_pipelines.sql.edits import Edit, Edited
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, SYNTAX_ERROR, ProgramMessage
@@ -36,8 +36,8 @@ class DefinitionStatements:
     functions: dict[str, FunctionDefinition] = field(default_factory=dict)
     spans: dict[tuple[str, str], Span] = field(default_factory=dict)
     messages: list[ProgramMessage] = field(default_factory=list)
-    bodies: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Where each SQL function's body stands in the program's text; ends are exclusive."""
+    bodies: dict[str, FunctionBody] = field(default_factory=dict)
+    """The expressions of SQL functions, which know their places in the program's text."""
 
     @property
     def definitions(self) -> Definitions:
@@ -166,7 +166,6 @@ def _read_body(cursor: Cursor, found: DefinitionStatements, function: str, param
     if not tokens:
         raise cursor.failure("Expected an expression after AS")
     start, end = tokens[0].start, tokens[-1].end + 1
-    found.bodies[function] = (start, end)
     text = cursor.folded.text[start:end]
     try:
         tree = parse_tokens(tokens, cursor.folded.text)
@@ -184,10 +183,11 @@ def _read_body(cursor: Cursor, found: DefinitionStatements, function: str, param
     _refuse_unknown_calls(cursor, Scan(text), start, found)
     edited = Edited(text).edit(_renamed_variables(cursor, text, start, function, parameters))
     try:
-        return inlined(edited, found.definitions).text
+        found.bodies[function] = FunctionBody(start, inlined(edited, found.definitions))
     except CallRefused as refused:
         span = cursor.span(start + refused.start, start + refused.end)
         raise cursor.failure_at(span, refused.message, COMPILATION_ERROR) from refused
+    return found.bodies[function].edits.text
 
 
 def _refuse_unknown_calls(cursor: Cursor, scan: Scan, offset: int, found: DefinitionStatements) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.program import Span
 from airflow_pipelines.sql.types import ColumnType
 
@@ -40,7 +41,7 @@ class FunctionDefinition:
     """A function of a program.
 
     ``body``: the expression of a SQL function as Spark is to read it, calls of other functions of the program replaced; empty for
-    the other kinds. ``body_offset``: where the body as written starts in the program. ``module``: the text of the Python module of
+    the other kinds. ``module``: the text of the Python module of
     a Python function. ``span``: the place of the name.
     """
 
@@ -58,6 +59,14 @@ class FunctionDefinition:
         signature = [self.module, self.name, [kind.type.to_wire() for kind in self.parameters], self.returns.to_wire()]
         digest = hashlib.sha256(json.dumps(signature).encode("utf-8", "surrogatepass")).hexdigest()
         return f"python_{re.sub(r'[^a-z0-9_]', '_', self.name)}_{digest[:12]}"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionBody:
+    """The expression of a SQL function: where it starts in the program's text, and what became of it."""
+
+    offset: int
+    edits: Edited
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,12 @@ def translate(text: str, definitions: Definitions) -> Edited:
     edited = Edited(text)
     if definitions.functions:
         edited = inlined(edited, definitions)
-    edited = _rounds(edited, lambda scan: cast_edits(scan, definitions.types))
-    return _rounds(edited, builtin_edits)
+    return respelled(edited, definitions)
+
+
+def respelled(edited: Edited, definitions: Definitions) -> Edited:
+    """A text without the casts, functions and constructs that Spark writes in another way."""
+    return _rounds(_rounds(edited, lambda scan: cast_edits(scan, definitions.types)), builtin_edits)
 
 
 def inlined(edited: Edited, definitions: Definitions) -> Edited:

@@ -1,0 +1,59 @@
+"""Run as a script of its own: imports a program's Python module and says which functions it has, as JSON.
+
+The module is user code: to import it in the host would let it stop or change the host. The text comes on standard input, and the last
+line of standard output is the answer. This file imports nothing of the project, so that starting it is fast.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+import traceback
+from typing import Any
+
+NAME = "udf_python"
+
+
+def probe(text: str) -> dict[str, Any]:
+    """What a module has: ``functions`` by name, or ``error`` with the line when it cannot be imported."""
+    namespace: dict[str, Any] = {"__name__": NAME, "__file__": NAME}
+    try:
+        exec(compile(text, NAME, "exec"), namespace)
+    except BaseException as error:
+        # SystemExit included: whatever leaves the module keeps it from being imported.
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == NAME]
+        line = error.lineno if isinstance(error, SyntaxError) and error.filename == NAME else lines[-1] if lines else None
+        column = error.offset if isinstance(error, SyntaxError) and error.filename == NAME else None
+        message = (error.msg if isinstance(error, SyntaxError) else str(error)) or "no message"
+        return {"error": {"type": type(error).__name__, "message": message, "line": line, "column": column}}
+    found = {name: describe(value) for name, value in namespace.items() if callable(value) and not isinstance(value, type)}
+    return {"functions": {name: described for name, described in found.items() if described is not None}}
+
+
+def describe(function: Any) -> dict[str, Any] | None:
+    """How many arguments by position a function takes (``most`` is None for any number) and whether it works on whole Series."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    fewest = most = 0
+    unbounded = False
+    for parameter in signature.parameters.values():
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            most += 1
+            fewest += parameter.default is parameter.empty
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            unbounded = True
+        elif parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty:
+            return None
+    hints = [parameter.annotation for parameter in signature.parameters.values()] + [signature.return_annotation]
+    vectorised = any(str(getattr(hint, "__name__", hint)).rsplit(".", 1)[-1] == "Series" for hint in hints)
+    return {"fewest": fewest, "most": None if unbounded else most, "vectorised": vectorised}
+
+
+if __name__ == "__main__":
+    answer = probe(sys.stdin.buffer.read().decode("utf-8"))
+    # The module may have printed something; the answer is on the last line whatever that was.
+    sys.stdout.write("\n" + json.dumps(answer) + "\n")
+    sys.stdout.flush()
