@@ -76,7 +76,9 @@ class _Checker:
 
     def _commons(self, tree: exp.Expr, visible: _Visible) -> _Visible:
         clause = tree.args.get("with_")
-        for common in clause.expressions if clause is not None else ():
+        if clause is None:
+            return visible
+        for common in clause.expressions:
             inner = {**visible, common.alias: None} if clause.args.get("recursive") else visible
             visible = {**visible, common.alias: self.query(common.this, inner)}
         return visible
@@ -156,7 +158,9 @@ class _Checker:
             self._refuse(self._anywhere(tree.this, visible), "in a subquery that gives a value")
             return self.query(tree.args["query"], visible)
         inner = tree.this if isinstance(tree, exp.Not) else None
-        reason = {exp.Exists: "in NOT EXISTS", exp.In: "in NOT IN"}.get(type(inner), "in a subquery of an expression")
+        reason = "in a subquery of an expression"
+        if isinstance(inner, exp.Exists | exp.In):
+            reason = "in NOT EXISTS" if isinstance(inner, exp.Exists) else "in NOT IN"
         self._refuse(self._anywhere(tree, visible), reason)
         return None
 
