@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench clean
+.PHONY: help setup demo test lint format bench bench-quick clean
 
 help: ## List the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 setup: $(VENV)/.installed ## Check Java, create .venv and install the package with its development tools
 
@@ -36,8 +36,16 @@ format: setup ## Format the code
 	$(BIN)/ruff check --fix --select I .
 	$(BIN)/ruff format .
 
-bench: setup ## Measure what the README's numbers come from; writes benchmarks/results/latest.json
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m benchmarks
+bench: $(VENV)/.bench ## Measure everything (hours); writes benchmarks/results/latest.json and docs/performance.md
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m benchmarks $(BENCH)
+	@$(BIN)/python -m benchmarks.tables
+
+bench-quick: $(VENV)/.bench ## Measure a little (five minutes); writes benchmarks/results/quick.json
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m benchmarks --quick
+
+$(VENV)/.bench: $(VENV)/.installed
+	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --constraint constraints.txt --editable '.[bench]'
+	@touch $@
 
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse

@@ -56,9 +56,8 @@ class Prepared:
                     circuit.publish(circuit.step(changes))
                     circuit.maintain()
             seconds += watch.seconds
-        batch = sibling(
-            spark, {**LARGE_CONF, "spark.sql.shuffle.partitions": sessions.large.conf.get("spark.sql.shuffle.partitions")}
-        )
+        partitions = str(sessions.large.conf.get("spark.sql.shuffle.partitions"))
+        batch = sibling(spark, {**LARGE_CONF, "spark.sql.shuffle.partitions": partitions})
         for name in wanted:
             path = str(folder / "parquet" / name)
             circuit.relation(name).write.parquet(path)

@@ -73,7 +73,9 @@ class Scale:
     def supplier_keys(self, part_keys: Numbers, at: Numbers) -> Numbers:
         """The supplier number ``at`` (0 to 3) of parts."""
         suppliers = self.suppliers
-        return (part_keys + at * (suppliers // 4 + (part_keys - 1) // suppliers)) % suppliers + 1
+        # The specification's formula; with few suppliers the second addend would lead back to the same one, so it stays small.
+        apart = suppliers // 4 + (part_keys - 1) // suppliers % max(1, suppliers // 13)
+        return (part_keys + at * apart) % suppliers + 1
 
     def prices(self, part_keys: Numbers) -> Numbers:
         """Retail prices of parts in cents."""
