@@ -60,8 +60,8 @@ def outer_join(p: Programs) -> str:
 def shared_columns(p: Programs) -> str:
     kind = _one(p, "join", "left join", "right join", "full join")
     one, other = p.relation(False), p.relation(False)
-    text = f"{one} as a {kind} (select k, s, i as i2, o as o2 from {other}) as b using (k{_one(p, '', ', s')})"
-    return f"select k, i2 as i, a.b, a.d, {_one(p, 'a.s', 'b.s')} as s, a.t, a.f, o2 as o from {text}"
+    text = f"{one} as a {kind} (select k, s, i as i2, o as o2 from {other}) as z using (k{_one(p, '', ', s')})"
+    return f"select k, i2 as i, a.b, a.d, {_one(p, 'a.s', 'z.s')} as s, a.t, a.f, o2 as o from {text}"
 
 
 def half_join(p: Programs) -> str:

@@ -1,0 +1,119 @@
+"""Writes docs/constructs.md: every construct of SQL with the strategies that the planner has for an example of it.
+
+The examples are in ``constructs.sql``. ``python -m tools.constructs`` writes the page; a test compares it with what the planner
+says.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_pipelines.engine.compiler import compile_program
+from airflow_pipelines.engine.sessions import SparkSessions, build_spark
+from airflow_pipelines.sql.errors import ProgramErrors
+from airflow_pipelines.sql.plan.nodes import ViewPlan
+
+EXAMPLES = Path(__file__).with_suffix(".sql")
+PAGE = Path(__file__).parent.parent / "docs" / "constructs.md"
+_EXAMPLE = re.compile(r"-- ([^\n]+)\n((?:(?!--)[^\n]+\n)+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Construct:
+    """A construct's name and the query (or the statements) of its example."""
+
+    name: str
+    text: str
+
+
+def constructs() -> tuple[str, dict[str, list[Construct]]]:
+    """The statements that declare what the examples read, and the examples by group."""
+    _, tables, *groups = EXAMPLES.read_text().split("-- ## ")
+    found = {}
+    for group in groups:
+        title, _, rest = group.partition("\n")
+        found[title] = [Construct(name, " ".join(text.split()).rstrip(";")) for name, text in _EXAMPLE.findall(rest)]
+    return tables.partition("\n")[2].strip(), found
+
+
+MEANINGS = {
+    "linear": "the rule of filters and projections: applied to the change alone",
+    "union": "the changes of its parts",
+    "join": "the rule of inner joins: the change of one side with the contents of the others",
+    "accumulators": "sums per group, to which the change is added",
+    "touched groups": "the groups that the change touches are computed anew",
+    "join by touched keys": "the rows with the join keys that the change touches are joined anew",
+    "subquery by touched keys": "the subquery is evaluated anew for the keys that the change touches",
+    "window by touched keys": "the partitions that the change touches are computed anew",
+    "top by touched keys": "the first rows are found anew for the keys that the change touches",
+    "recursion": "the fixed point is followed from the change on",
+}
+RECOMPUTED = "recomputed from its input when that changes, and the stored answer subtracted"
+
+
+def page(sessions: SparkSessions) -> str:
+    """The page's text."""
+    return "\n".join(_lines(sessions)) + "\n"
+
+
+def _lines(sessions: SparkSessions) -> Iterator[str]:
+    yield "# What is incremental, and how"
+    yield ""
+    yield "<!-- Written by `python -m tools.constructs` from what the planner says of each example; do not edit. -->"
+    yield ""
+    yield "A view is taken apart into stages, each of which follows the changes of what it reads by a strategy of its own."
+    yield "Whatever has no strategy is recomputed in full and compared with what was stored: the same answer, dearly."
+    yield ""
+    yield "| strategy | what a step does |"
+    yield "| --- | --- |"
+    for name, meaning in MEANINGS.items():
+        yield f"| {name} | {meaning} |"
+    yield f"| ... by recomputing, full | {RECOMPUTED} |"
+    yield ""
+    yield "The examples read these tables:"
+    yield ""
+    tables, groups = constructs()
+    yield f"```sql\n{tables}\n```"
+    for group, examples in groups.items():
+        yield ""
+        yield f"## {group}"
+        yield ""
+        yield "| construct | example | stages |"
+        yield "| --- | --- | --- |"
+        for construct in examples:
+            yield f"| {construct.name} | `{construct.text}` | {strategies(construct, tables, sessions)} |"
+
+
+def strategies(construct: Construct, tables: str, sessions: SparkSessions) -> str:
+    """The strategies of a construct's stages in order, with the reason where there is none but the full one."""
+    whole = not construct.text.startswith(("SELECT", "WITH"))
+    text = construct.text if whole else f"CREATE VIEW v AS {construct.text}"
+    try:
+        plan = compile_program(f"{tables}{text};", sessions).plans["v"]
+    except ProgramErrors as errors:
+        return f"refused: {errors.messages[0].message}"
+    return describe(plan)
+
+
+def describe(plan: ViewPlan) -> str:
+    """A plan's strategies in words."""
+    found = ", then ".join(stage.strategy for stage in plan.stages)
+    return f"{found}: {plan.reason}" if plan.reason else found
+
+
+def main() -> None:
+    """Write the page."""
+    spark = build_spark("local[2]", "constructs", {})
+    try:
+        PAGE.write_text(page(SparkSessions.of(spark)))
+    finally:
+        spark.stop()
+    sys.stdout.write(f"Written to {PAGE.name}\n")
+
+
+if __name__ == "__main__":
+    main()
