@@ -15,9 +15,12 @@ from airflow_pipelines.sql.plan.expressions import (
     require_scalar,
     sql,
 )
+from airflow_pipelines.sql.plan.lateral import join_lateral
+from airflow_pipelines.sql.plan.names import free_sources
 from airflow_pipelines.sql.plan.nodes import Full
 from airflow_pipelines.sql.plan.outer import outer_join
 from airflow_pipelines.sql.plan.scope import Scope
+from airflow_pipelines.sql.plan.subqueries import answered, has_subquery, holders, keep
 
 _JOIN_PARTS = frozenset({"this", "on", "kind", "side", "method", "using"})
 
@@ -52,6 +55,8 @@ def _entry(source: exp.Expr, block: Block, scope: Scope) -> None:
     elif isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
         only(source, {"this", "alias", "joins"})
         block.add(_alias(source), scope.named(source.name))
+    elif isinstance(source, exp.Lateral) and isinstance(source.this, exp.Query):
+        join_lateral(block, scope, source, None, outer=False)
     elif isinstance(source, exp.Lateral):
         _unnest(source, block, outer=False)
     elif isinstance(source, exp.Values):
@@ -81,15 +86,18 @@ def _join(join: exp.Join, block: Block, scope: Scope, waiting: list[exp.Expr]) -
         raise NotIncremental(f"{join.args.get('method') or 'USING'} in a join has no incremental rule yet")
     side, sort = (join.args.get("side") or "").upper(), (join.args.get("kind") or "").upper()
     condition = join.args.get("on")
-    if condition is not None:
-        require_scalar(condition)
+    if isinstance(join.this, exp.Lateral) and isinstance(join.this.this, exp.Query):
+        if side not in {"", "INNER", "LEFT"} or sort not in {"", "INNER", "CROSS", "OUTER"}:
+            raise NotIncremental(f"{side or sort} JOIN LATERAL has no incremental rule")
+        join_lateral(block, scope, join.this, condition, outer=side == "LEFT")
+        return waiting
     if isinstance(join.this, exp.Lateral) and side == "LEFT" and (condition is None or sql(condition) == "TRUE"):
         _unnest(join.this, block, outer=True)
         return waiting
     if side in {"", "INNER"} and sort in {"", "INNER", "CROSS"}:
         _entry(join.this, block, scope)
         if condition is not None:
-            block.filter(condition)
+            keep(block, scope, [condition])
         return waiting
     if isinstance(join.this, exp.Lateral):
         raise NotIncremental("an outer join of LATERAL has no incremental rule yet")
@@ -97,8 +105,25 @@ def _join(join: exp.Join, block: Block, scope: Scope, waiting: list[exp.Expr]) -
         waiting = _early(block, waiting)
     right = Block(block.builder, block.wanted)
     _entry(join.this, right, scope)
+    if condition is not None:
+        condition = _answered(condition, block, right, scope)
+        require_scalar(condition)
     outer_join(block, right, sort if sort in {"SEMI", "ANTI"} else side, condition)
     return waiting
+
+
+def _answered(condition: exp.Expr, left: Block, right: Block, scope: Scope) -> exp.Expr:
+    """The condition of an outer join with its subqueries answered by the side whose columns they read."""
+    parts = []
+    for part in conjuncts(condition):
+        if has_subquery(part):
+            questions = list(holders(part))
+            side = left if all(free_sources(question) <= left.aliases for question in questions) else right
+            side.wanted = left.wanted | right.wanted
+            part = answered(side, scope, part) if len(questions) == 1 else part
+        parts.append(part)
+    left.wanted = left.wanted | right.wanted
+    return exp.and_(*parts, copy=True)
 
 
 def _early(block: Block, waiting: list[exp.Expr]) -> list[exp.Expr]:
@@ -117,8 +142,6 @@ def _early(block: Block, waiting: list[exp.Expr]) -> list[exp.Expr]:
 def _unnest(lateral: exp.Lateral, block: Block, outer: bool) -> None:
     """Add LATERAL VIEW or LATERAL of a generator."""
     call = lateral.this
-    if isinstance(call, exp.Query | exp.Subquery):
-        raise NotIncremental("a lateral subquery has no incremental rule yet")
     alias = lateral.args.get("alias")
     if alias is None or alias.this is None or not is_generator(call):
         raise NotIncremental("this form of LATERAL has no incremental rule yet")

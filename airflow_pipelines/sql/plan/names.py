@@ -14,6 +14,9 @@ from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql, substituted
 from airflow_pipelines.sql.plan.nodes import ColumnTypes
 
+_GIVEN = "_col_"
+"""How the names begin that sqlglot gives to columns without one."""
+
 
 def qualified(query: str, relations: Mapping[str, ColumnTypes], analyzer: Analyzer) -> exp.Expr:
     """The query's tree with every column qualified, every star expanded, and names of sources that occur once.
@@ -39,7 +42,7 @@ def qualified(query: str, relations: Mapping[str, ColumnTypes], analyzer: Analyz
     _Renamer().query(tree, {})
     _strip_aliases(tree)
     # sqlglot may print something else than it read; only a text that Spark optimises to the same plan may be taken apart.
-    if not analyzer.same(query, sql(tree)):
+    if not analyzer.same(query, sql(_without_given_names(tree))):
         raise NotIncremental("the query could not be rewritten with qualified names and the same meaning")
     return tree
 
@@ -74,6 +77,20 @@ def _strip_aliases(tree: exp.Expr) -> None:
         if select.args.get("qualify") is not None:
             named = {item.this: exp.column(item.alias, quoted=True) for item in select.expressions if isinstance(item, exp.Alias)}
             select.set("qualify", substituted(select.args["qualify"], named))
+
+
+def _without_given_names(tree: exp.Expr) -> exp.Expr:
+    """A copy without the names that sqlglot gives to the columns of subqueries in expressions, since Spark gives others."""
+    copy = tree.copy()
+    for select in copy.find_all(exp.Select):
+        around = select.parent
+        while isinstance(around, exp.Subquery):
+            around = around.parent
+        if around is not None and not isinstance(around, exp.From | exp.Join | exp.Lateral | exp.CTE | exp.SetOperation):
+            for item in select.expressions:
+                if isinstance(item, exp.Alias) and item.alias.startswith(_GIVEN):
+                    item.replace(item.this)
+    return copy
 
 
 @dataclass(slots=True)

@@ -8,13 +8,15 @@ from sqlglot import exp
 
 from airflow_pipelines.sql.plan.blocks import Block, Place
 from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, is_generator, only, require_scalar, substituted
-from airflow_pipelines.sql.plan.grouping import Outputs, aggregate, grouped, groups_of
+from airflow_pipelines.sql.plan.grouping import Groups, Outputs, aggregate, grouped, groups_of, unfolded
+from airflow_pipelines.sql.plan.hidden import Hidden
 from airflow_pipelines.sql.plan.joins import plan_from
 from airflow_pipelines.sql.plan.nodes import Full, Node, Scan
 from airflow_pipelines.sql.plan.scope import Scope
 from airflow_pipelines.sql.plan.setops import distinct
+from airflow_pipelines.sql.plan.subqueries import answered, keep
 from airflow_pipelines.sql.plan.top import limited, top_of
-from airflow_pipelines.sql.plan.windows import apply_windows, inlined, window_functions
+from airflow_pipelines.sql.plan.windows import apply_windows, inlined, qualify_of, window_functions
 
 _PARTS = frozenset(
     {
@@ -34,10 +36,8 @@ def plan_select(tree: exp.Select, scope: Scope) -> Node | Scan:
     # Without LIMIT, ORDER BY says nothing about a relation.
     top = top_of(tree, outputs)
     block = Block(scope.builder, _wanted(tree))
-    for condition in plan_from(tree, block, scope):
-        require_scalar(condition)
-        block.filter(condition)
-    node = _projected(tree, block, [*outputs, *(top.hidden if top is not None else [])])
+    keep(block, scope, plan_from(tree, block, scope))
+    node = _projected(tree, block, scope, [*outputs, *(top.hidden if top is not None else [])])
     if tree.args.get("distinct"):
         if top is not None and top.hidden:
             raise NotIncremental("DISTINCT sorted by what is not selected has no incremental rule")
@@ -45,18 +45,36 @@ def plan_select(tree: exp.Select, scope: Scope) -> Node | Scan:
     return node if top is None else limited(scope.builder, scope.builder.linear(node), names, top)
 
 
-def _projected(tree: exp.Select, block: Block, outputs: Outputs) -> Node | Scan:
+def _projected(tree: exp.Select, block: Block, scope: Scope, outputs: Outputs) -> Node | Scan:
     """GROUP BY, HAVING, window functions, QUALIFY and the SELECT list over a block."""
+    asked = Hidden()
     definitions = tree.args.get("windows") or []
-    outputs = [(name, inlined(item, definitions)) for name, item in outputs]
-    having = tree.args["having"].this if tree.args.get("having") is not None else None
-    qualify = inlined(tree.args["qualify"].this, definitions) if tree.args.get("qualify") is not None else None
+    outputs = [(name, asked.hide(inlined(item, definitions))) for name, item in outputs]
+    having = asked.hide(tree.args["having"].this) if tree.args.get("having") is not None else None
+    qualify = qualify_of(tree, outputs)
     last = [qualify] if qualify is not None else []
+    tree = asked.hide_groups(tree)
     groups = groups_of(tree, outputs, [*(item for _, item in outputs), *last, *([having] if having is not None else [])])
+    names: Mapping[exp.Expr, exp.Expr] = {}
     if groups is not None:
-        if not last and not any(is_generator(item) or window_functions(item) for _, item in outputs):
+        if groups.sets:
+            groups, show = unfolded(block, groups)
+            outputs, last = [(name, show(item)) for name, item in outputs], [show(part) for part in last]
+            having = show(having) if having is not None else None
+        names = asked.below(block, scope, groups)
+        outputs, last = _replaced(outputs, last, names)
+        having = substituted(having, names) if having is not None else None
+        groups = Groups([substituted(key, names) for key in groups.keys], [substituted(call, names) for call in groups.calls])
+        above = [*(item for _, item in outputs), *([having] if having is not None else [])]
+        if not last and not any(is_generator(item) or window_functions(item) or asked.hides(item) for item in above):
             return aggregate(block, groups, outputs, having)
-        outputs, last = _replaced(outputs, last, grouped(block, groups, having))
+        later = having is not None and asked.hides(having)
+        members = grouped(block, groups, None if later else having)
+        outputs, last = _replaced(outputs, last, members)
+        names = {key: members[key] for key in groups.keys}
+        if having is not None and later:
+            keep(block, scope, [asked.shown(substituted(having, members), names)])
+    outputs = [(name, answered(block, scope, asked.shown(item, names)) if asked.hides(item) else item) for name, item in outputs]
     calls = [call for item in [*(item for _, item in outputs), *last] for call in window_functions(item)]
     if calls:
         outputs, last = _replaced(outputs, last, apply_windows(block, calls))

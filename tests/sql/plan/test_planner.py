@@ -95,7 +95,6 @@ def test_what_is_incremental(analyzer: SparkAnalyzer, query: str, strategies: li
     ("query", "reason"),
     [
         ("select k from t limit 3", "LIMIT"),
-        ("select k from t where k in (select k from u)", ""),
         ("select k, sum(b) over (partition by s) as x from t", "Window"),
         ("select s, count(*) as n from t group by rollup (s)", ""),
         ("select * from sql_keywords()", "could not be found"),
