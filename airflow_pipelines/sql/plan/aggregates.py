@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -16,7 +16,7 @@ from airflow_pipelines.sql.plan.nodes import Accumulator
 _BY_NAME = frozenset({
     "any", "any_value", "approx_count_distinct", "approx_percentile", "array_agg", "avg", "bit_and", "bit_or", "bit_xor",
     "bitmap_construct_agg", "bitmap_or_agg", "bool_and", "bool_or", "collect_list", "collect_set", "corr", "count", "count_if",
-    "count_min_sketch", "covar_pop", "covar_samp", "every", "first", "first_value", "grouping", "grouping_id",
+    "count_min_sketch", "covar_pop", "covar_samp", "every", "first", "first_value",
     "histogram_numeric", "hll_sketch_agg", "hll_union_agg", "kurtosis", "last", "last_value", "listagg", "max", "max_by",
     "mean", "median", "min", "min_by", "mode", "percentile", "percentile_approx", "percentile_cont", "percentile_disc",
     "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy",
@@ -35,7 +35,9 @@ def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is an aggregate function itself (without FILTER and the like around it)."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower() in _BY_NAME
-    return isinstance(node, exp.AggFunc)
+    if isinstance(node, exp.Any):
+        return node.find(exp.Query) is None
+    return isinstance(node, exp.AggFunc) and not isinstance(node, exp.Grouping | exp.GroupingId)
 
 
 def aggregate_calls(tree: exp.Expr) -> Iterator[exp.Expr]:
@@ -74,6 +76,37 @@ def _unwrapped(node: exp.Expr) -> exp.Expr:
 
 
 @dataclass(frozen=True, slots=True)
+class DistinctCall:
+    """A call such as ``SUM(DISTINCT x) FILTER (WHERE c)`` whose value follows from the different values of its arguments."""
+
+    function: type[exp.Expr]
+    arguments: tuple[exp.Expr, ...]
+    condition: exp.Expr | None
+
+    def over(self, arguments: list[exp.Expr]) -> exp.Expr:
+        """The function without DISTINCT, over other arguments."""
+        if self.function is exp.Count and len(arguments) > 1:
+            return exp.Count(this=arguments[0], expressions=arguments[1:])
+        return self.function(this=arguments[0])
+
+
+def distinct_call(call: exp.Expr) -> DistinctCall | None:
+    """The call as one over different values, or None when it is none or of a function that needs more."""
+    condition: exp.Expr | None = None
+    if isinstance(call, exp.Filter):
+        condition, call = call.expression.this, call.this
+    inner = call.this
+    if not isinstance(inner, exp.Distinct) or type(call) not in {exp.Count, exp.Sum, exp.Avg} or call.expressions:
+        return None
+    return DistinctCall(type(call), tuple(inner.expressions), condition)
+
+
+def distinct_arguments(calls: Sequence[exp.Expr]) -> list[tuple[exp.Expr, ...]]:
+    """The arguments of the calls with DISTINCT, each once."""
+    return list(dict.fromkeys(found.arguments for found in map(distinct_call, calls) if found is not None))
+
+
+@dataclass(frozen=True, slots=True)
 class Linear:
     """A call that follows from accumulators: its function, its arguments' texts and its FILTER condition's text."""
 
@@ -108,6 +141,7 @@ def _function(call: exp.Expr) -> tuple[str | None, list[exp.Expr]]:
         exp.Avg: "avg",
         exp.LogicalAnd: "all",
         exp.LogicalOr: "some",
+        exp.Any: "some",
     }
     arguments = [call.this, *call.expressions] if call.this is not None else list(call.expressions)
     return kinds.get(type(call)), arguments

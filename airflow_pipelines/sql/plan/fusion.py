@@ -24,17 +24,25 @@ def fused(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
 
 def _filtered(node: Node) -> str | None:
     """The relation that a node filters and projects, if that is all it does."""
-    if isinstance(node, Select) and len(node.sources) == 1 and isinstance(node.sources[0].node, Scan):
-        return node.sources[0].node.relation
-    return None
+    if not isinstance(node, Select) or len(node.sources) != 1:
+        return None
+    inner = node.sources[0].node
+    return inner.relation if isinstance(inner, Scan) else _filtered(inner)
 
 
 def _over(select: Node, keyed: Node) -> Keyed | None:
     if not isinstance(select, Select) or not isinstance(keyed, Keyed):
         return None
-    alias, columns = quote(select.sources[0].alias), ", ".join(map(quote, keyed.columns))
-    items = ", ".join(f"{item.text} AS {quote(item.name)}" for item in select.items)
+    return replace(keyed, query=_text(select, keyed), columns=select.columns)
+
+
+def _text(select: Select, keyed: Keyed) -> str:
+    """What ``select`` makes of the answer of a keyed node, as one query over the node's sources."""
+    source, inner = select.sources[0], select.sources[0].node
+    if isinstance(inner, Select):
+        rows = f"({_text(inner, keyed)}) AS {quote(source.alias)}"
+    else:
+        rows = f"({keyed.query}) AS {quote(source.alias)}({', '.join(map(quote, keyed.columns))})"
+    items = ", ".join(f"{item.text} AS {quote(item.name)}" for item in select.items) or "1 AS `__one`"
     laterals = "".join(f" {lateral}" for lateral in select.laterals)
-    where = f" WHERE {select.where}" if select.where else ""
-    query = f"SELECT {items} FROM ({keyed.query}) AS {alias}({columns}){laterals}{where}"
-    return replace(keyed, query=query, columns=select.columns)
+    return f"SELECT {items} FROM {rows}{laterals}" + (f" WHERE {select.where}" if select.where else "")

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.aggregates import Accumulators, aggregate_calls, linear_form
-from airflow_pipelines.sql.plan.blocks import Block
+from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.sql.plan.aggregates import Accumulators, aggregate_calls, distinct_arguments, distinct_call, linear_form
+from airflow_pipelines.sql.plan.blocks import Block, is_key_type
 from airflow_pipelines.sql.plan.expressions import (
     NotIncremental,
     distinct,
     is_generator,
-    only,
     require_row_or_group,
-    require_scalar,
     sql,
     substituted,
 )
-from airflow_pipelines.sql.plan.nodes import Aggregate, Call, Item, Select
+from airflow_pipelines.sql.plan.grouping_sets import grouping_sets, in_sets, is_session, over_sets
+from airflow_pipelines.sql.plan.nodes import Aggregate, Call, Item, Keyed, KeyedSource, Select, Shape
+from airflow_pipelines.sql.plan.plain import grouped as grouped_rows
 from airflow_pipelines.sql.plan.plain import plain_linear
 
 Outputs = list[tuple[str, exp.Expr]]
@@ -28,10 +29,14 @@ Outputs = list[tuple[str, exp.Expr]]
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """A query with GROUP BY: its keys and calls as trees of the query."""
+    """A query with GROUP BY: its keys and calls as trees of the query.
+
+    ``sets``: the grouping sets where there are several, as numbers of keys.
+    """
 
     keys: list[exp.Expr]
     calls: list[exp.Expr]
+    sets: tuple[frozenset[int], ...] = ()
 
 
 def groups_of(tree: exp.Select, outputs: Outputs, above: Sequence[exp.Expr]) -> Groups | None:
@@ -40,20 +45,54 @@ def groups_of(tree: exp.Select, outputs: Outputs, above: Sequence[exp.Expr]) -> 
     calls = distinct(call for part in above for call in aggregate_calls(part))
     if group is None and not calls and tree.args.get("having") is None:
         return None
-    keys = _keys(group, [item for _, item in outputs])
+    keys, sets = grouping_sets(group, [item for _, item in outputs])
     for part in [*keys, *(argument for call in calls for argument in call.iter_expressions())]:
         require_row_or_group(part)
-    return Groups(keys, calls)
+    return Groups(keys, calls, sets)
 
 
-def aggregate(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr | None) -> Aggregate:
-    """The aggregate that gives ``outputs`` for each group that ``having`` holds for."""
+def unfolded(block: Block, groups: Groups) -> tuple[Groups, Callable[[exp.Expr], exp.Expr]]:
+    """Let each row of a block stand once for every grouping set.
+
+    :returns: the groups of such rows, and what brings the expressions above into their terms
+    """
+    alias = block.builder.name("s")
+    block.wanted = block.wanted | {(alias, "n")}
+    numbers = ", ".join(str(at) for at in range(len(groups.sets)))
+    block.laterals.append(f"LATERAL VIEW EXPLODE(ARRAY({numbers})) {quote(alias)} AS `n`")
+    block.note(alias, ["n"])
+    number = exp.column("n", table=alias, quoted=True)
+    keys = [number, *in_sets(groups.keys, groups.sets, number)]
+    return Groups(distinct(keys), groups.calls), lambda tree: over_sets(tree, groups.keys, groups.sets, number)
+
+
+def aggregate(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr | None) -> Aggregate | Keyed | Select:
+    """The node that gives ``outputs`` for each group that ``having`` holds for."""
     above = [item for _, item in outputs] + ([having] if having is not None else [])
     for part in above:
         require_row_or_group(part)
         if is_generator(part):
             # An aggregate's items are evaluated inside CASE, where Spark does not allow what gives several rows.
             raise NotIncremental("a generator over an aggregate has no incremental rule yet")
+    node = _plain(block, groups, outputs, having)
+    if any(is_session(key) for key in groups.keys):
+        return _sessions(block, node)
+    arguments = distinct_arguments(groups.calls)
+    if arguments and _is_linear_but_for(node, groups.calls):
+        return _by_pairs(block, groups, arguments, outputs, having)
+    if not node.is_linear:
+        rows = _rereadable(block, node.input)
+        node = replace(node, input=rows)
+    return node
+
+
+def _is_linear_but_for(node: Aggregate, calls: Sequence[exp.Expr]) -> bool:
+    """Whether all calls without DISTINCT follow from accumulators."""
+    return all(call.value is not None or distinct_call(tree) is not None for call, tree in zip(node.calls, calls, strict=True))
+
+
+def _plain(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr | None) -> Aggregate:
+    """One aggregate with all calls."""
     fields = distinct(found for part in [*groups.keys, *groups.calls] for found in part.find_all(exp.Column))
     below: dict[exp.Expr, exp.Expr] = {found: exp.column(f"__c{at}") for at, found in enumerate(fields)}
     rows = block.select([(f"__c{at}", found) for at, found in enumerate(fields)])
@@ -63,9 +102,92 @@ def aggregate(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr |
     items = tuple(Item(name, _text(item, named)) for name, item in outputs)
     condition = _text(having, named) if having is not None else None
     calls, accumulators, key_types, input_types = _typed(block, rows, keys, [substituted(call, below) for call in groups.calls])
-    if any(call.value is None for call in calls):
-        rows = _rereadable(block, rows)
     return Aggregate(rows, keys, key_types, calls, tuple(accumulators.found), items, condition, input_types)
+
+
+def _sessions(block: Block, node: Aggregate) -> Keyed:
+    """Groups by ``session_window``, which depend on all rows that agree in the other keys."""
+    typed = zip(node.keys, node.key_types, strict=True)
+    keyed = [(key.text, kind) for key, kind in typed if "session_window(" not in key.text.lower() and is_key_type(kind)]
+    source = block.builder.name("s")
+    columns = ", ".join(quote(item.name) for item in node.input.items)
+    items = ", ".join(f"{item.text} AS {quote(item.name)}" for item in node.items)
+    having = f" WHERE {node.having}" if node.having else ""
+    query = f"SELECT {items} FROM ({grouped_rows(node, f'SELECT {columns} FROM {quote(source)}')}){having}"
+    rows = KeyedSource(source, block.builder.rereadable(node.input), tuple(key for key, _ in keyed))
+    return Keyed((rows,), query, node.columns, tuple(kind for _, kind in keyed), Shape.WINDOW)
+
+
+def _by_pairs(
+    block: Block, groups: Groups, arguments: Sequence[tuple[exp.Expr, ...]], outputs: Outputs, having: exp.Expr | None
+) -> Aggregate | Keyed | Select:
+    """Calls with DISTINCT over groups of equal arguments, the others over the rows; joined by the keys when there are several."""
+    builder = block.builder
+    packed, names = block.packed()
+    if len(arguments) > 1 or any(distinct_call(call) is None for call in groups.calls):
+        # Several aggregates follow the same rows, which are made once.
+        rows = builder.rereadable(packed)
+        if rows is not packed:
+            block.become(rows, names)
+    parts: list[tuple[Block, Groups, dict[exp.Expr, exp.Expr]]] = []
+    for argument in arguments:
+        calls = [call for call in groups.calls if (asked := distinct_call(call)) is not None and asked.arguments == argument]
+        parts.append(_pairs(block, groups.keys, argument, calls))
+    plain = [call for call in groups.calls if distinct_call(call) is None]
+    if plain:
+        parts.append((block, Groups(groups.keys, plain), {tree: tree for tree in [*groups.keys, *plain]}))
+    if len(parts) == 1:
+        inner, level, named = parts[0]
+        condition = substituted(having, named) if having is not None else None
+        return aggregate(inner, level, [(name, substituted(item, named)) for name, item in outputs], condition)
+    whole = Block(builder, frozenset())
+    replaced: dict[exp.Expr, exp.Expr] = {}
+    for number, (inner, level, named) in enumerate(parts):
+        alias = builder.name("p")
+        members = [*level.keys, *level.calls]
+        scan = builder.stage(aggregate(inner, level, [(f"g{at}", tree) for at, tree in enumerate(members)] or [_ONE], None))
+        whole.wanted = whole.wanted | {(alias, name) for name in scan.columns}
+        whole.add(alias, scan)
+        found: dict[exp.Expr, exp.Expr] = {
+            tree: exp.column(f"g{members.index(now)}", table=alias, quoted=True) for tree, now in named.items() if now in members
+        }
+        for key in groups.keys if number else ():
+            whole.filter(exp.NullSafeEQ(this=replaced[key].copy(), expression=found[key].copy()))
+        replaced = {**found, **replaced}
+    if having is not None:
+        whole.filter(substituted(having, replaced))
+    return whole.select([(name, substituted(item, replaced)) for name, item in outputs])
+
+
+_ONE = ("g0", exp.Literal.number(1))
+
+
+def _pairs(
+    block: Block, keys: Sequence[exp.Expr], argument: tuple[exp.Expr, ...], calls: Sequence[exp.Expr]
+) -> tuple[Block, Groups, dict[exp.Expr, exp.Expr]]:
+    """The groups of equal keys and arguments as a block, the calls over it, and what keys and calls have become."""
+    builder, alias = block.builder, block.builder.name("d")
+    found = [call for call in map(distinct_call, calls) if call is not None]
+    counts: dict[exp.Expr, exp.Expr] = {
+        call.condition: exp.CountIf(this=call.condition.copy()) for call in found if call.condition is not None
+    }
+    members = distinct([*keys, *argument])
+    outputs = [(f"m{at}", tree) for at, tree in enumerate(members)] + [(f"n{at}", tree) for at, tree in enumerate(counts.values())]
+    scan = builder.stage(_plain(block, Groups(members, list(counts.values())), outputs, None))
+    inner = Block(builder, frozenset((alias, name) for name in scan.columns))
+    inner.add(alias, scan)
+    place = {tree: exp.column(f"m{at}", table=alias, quoted=True) for at, tree in enumerate(members)}
+    there = {
+        condition: exp.GT(this=exp.column(f"n{at}", table=alias, quoted=True), expression=exp.Literal.number(0))
+        for at, condition in enumerate(counts)
+    }
+    named: dict[exp.Expr, exp.Expr] = {key: place[key] for key in keys}
+    for tree, call in zip(calls, found, strict=True):
+        function = call.over([place[one].copy() for one in argument])
+        if call.condition is not None:
+            function = exp.Filter(this=function, expression=exp.Where(this=there[call.condition].copy()))
+        named[tree] = function
+    return inner, Groups([named[key] for key in keys], distinct(named[call] for call in calls)), named
 
 
 def grouped(block: Block, groups: Groups, having: exp.Expr | None) -> dict[exp.Expr, exp.Expr]:
@@ -124,32 +246,6 @@ def _probe(block: Block, rows: Select, keys: list[str], calls: list[exp.Expr], a
     items = ", ".join(f"{text} AS `p{at}`" for at, text in enumerate(wanted.values()))
     found = block.builder.types(f"SELECT {items} FROM ({plain_linear(rows)})")
     return {name: kind for name, (_, kind) in zip(wanted, found, strict=True)}
-
-
-def _keys(group: exp.Group | None, outputs: list[exp.Expr]) -> list[exp.Expr]:
-    if group is None:
-        return []
-    only(group, {"expressions", "all"})
-    if group.args.get("all"):
-        if group.expressions:
-            raise NotIncremental("GROUP BY ALL with expressions has no incremental rule")
-        keys = [item for item in outputs if not any(True for _ in aggregate_calls(item))]
-        if not keys:
-            raise NotIncremental("GROUP BY ALL without keys has no incremental rule")
-    else:
-        keys = list(group.expressions)
-    found = []
-    for key in keys:
-        inner = key.unnest()
-        if isinstance(inner, exp.Literal) and inner.is_int:
-            inner = outputs[int(inner.name) - 1].unnest()
-        if isinstance(inner, exp.Tuple | exp.Cube | exp.Rollup | exp.GroupingSets):
-            raise NotIncremental("grouping sets have no incremental rule yet")
-        require_scalar(inner)
-        found.append(inner)
-    if not found:
-        raise NotIncremental("GROUP BY () has no incremental rule yet")
-    return distinct(found)
 
 
 def _text(tree: exp.Expr, names: Mapping[exp.Expr, exp.Expr]) -> str:

@@ -41,6 +41,15 @@ def inlined(tree: exp.Expr, definitions: Sequence[exp.Expr]) -> exp.Expr:
     return tree.copy().transform(written_out, copy=False) if named else tree
 
 
+def qualify_of(tree: exp.Select, outputs: Sequence[tuple[str, exp.Expr]]) -> exp.Expr | None:
+    """The condition of QUALIFY without the names of the SELECT list and of the WINDOW clause."""
+    clause = tree.args.get("qualify")
+    if clause is None:
+        return None
+    named: dict[exp.Expr, exp.Expr] = {exp.column(name, quoted=True): item for name, item in outputs}
+    return inlined(substituted(clause.this, named), tree.args.get("windows") or [])
+
+
 def apply_windows(block: Block, calls: Sequence[exp.Window]) -> dict[exp.Expr, exp.Expr]:
     """Add window functions to a block, in as few stages as their partitions allow.
 
