@@ -4,71 +4,38 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import DataFrame
 
-from airflow_pipelines.engine.arrow import can_group, consolidate, netted
-from airflow_pipelines.engine.batch import SMALL_ROWS, Batch, weighted
+from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.changes import TableChanges
-from airflow_pipelines.engine.errors import StepError
+from airflow_pipelines.engine.evaluation import Round, Workers
 from airflow_pipelines.engine.failures import step_error
 from airflow_pipelines.engine.figures import OperatorFigures, StepFigures
-from airflow_pipelines.engine.frames import Frames, summed
-from airflow_pipelines.engine.lateness import ERROR_VIEW, Late, LateColumn, Waterlines
+from airflow_pipelines.engine.frames import Frames
+from airflow_pipelines.engine.lateness import ERROR_VIEW, Late, Waterlines
 from airflow_pipelines.engine.lookup import matching_rows
+from airflow_pipelines.engine.merging import consolidated
 from airflow_pipelines.engine.normalise import Normaliser, Rejected
-from airflow_pipelines.engine.operators.accumulate import accumulator_state, evaluate_accumulators
-from airflow_pipelines.engine.operators.context import SMALL_INPUT, Context, Mode, RelationVersions
-from airflow_pipelines.engine.operators.full import evaluate_full
-from airflow_pipelines.engine.operators.keyed import evaluate_keyed
-from airflow_pipelines.engine.operators.linear import evaluate_linear
-from airflow_pipelines.engine.operators.recursive import evaluate_recursive
-from airflow_pipelines.engine.operators.result import Outcome, stage_schema
-from airflow_pipelines.engine.operators.touched import evaluate_touched, touched_state
+from airflow_pipelines.engine.operators.context import Context, RelationVersions
+from airflow_pipelines.engine.operators.result import stage_schema
 from airflow_pipelines.engine.python_functions import register_functions
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot, owner
+from airflow_pipelines.engine.stages import Compiled, empty_state, kept_relations, lacks, needed_for, stages_of
 from airflow_pipelines.engine.storage import BatchStore
 from airflow_pipelines.engine.timing import TimedStep, Timing
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import SYSTEM_VIEW
-from airflow_pipelines.sql.plan.markers import Marker
-from airflow_pipelines.sql.plan.nodes import Aggregate, Full, Keyed, Recursive, Stage, ViewPlan
-from airflow_pipelines.sql.program import Program, ViewKind
+from airflow_pipelines.sql.plan.nodes import Stage
 
-STRATEGIES = ("auto", "incremental", "full")
 DEAD_VIEWS = 200
 """Spark may remember this many batches that are gone while there is no idle moment to forget them."""
 HARD_LIMIT = 24
 """A trace with more batches than this is merged before the next step, idle or not."""
-
-
-class Compiled(Protocol):
-    """What the circuit needs of a compiled program."""
-
-    @property
-    def program(self) -> Program:
-        """Tables and views."""
-
-    @property
-    def schemas(self) -> Mapping[str, RelationSchema]:
-        """Schemas of tables and views."""
-
-    @property
-    def plans(self) -> Mapping[str, ViewPlan]:
-        """Plans of the views."""
-
-    @property
-    def markers(self) -> Sequence[Marker]:
-        """Hidden relations of one row that the views read."""
-
-    @property
-    def late_columns(self) -> Sequence[LateColumn]:
-        """Columns of tables and views that have lateness."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +57,6 @@ class Step:
     """Whether nothing but time has moved: no contents and no state have changed, and the step's number is the one before's."""
 
 
-@dataclass(slots=True)
-class _Round:
-    """The evaluation of one step while it goes on."""
-
-    context: Context
-    relations: dict[str, RelationVersions]
-    states: dict[str, Trace]
-    time: TimedStep
-    figures: list[OperatorFigures] = field(default_factory=list)
-
-
 class Circuit:
     """Keeps every view of a program equal to its query.
 
@@ -117,17 +73,20 @@ class Circuit:
         :param strategy: ``auto`` or ``incremental`` use incremental rules where there are any, ``full`` recomputes every view
         :raises ValueError: for an unknown strategy
         """
-        if strategy not in STRATEGIES:
-            raise ValueError(f"strategy {strategy!r} is none of {', '.join(STRATEGIES)}")
         self.compiled = compiled
         self.sessions = sessions
         self.store = store
         self.frames = Frames(sessions)
         for session in (sessions.small, sessions.narrow, sessions.large):
             register_functions(session, compiled.program.definitions.python_functions)
-        self.stages = _stages(compiled, strategy)
+        self.stages = stages_of(compiled, strategy)
         self.timing = Timing(compiled, sessions)
-        self.kept = (_kept(compiled.program, self.stages) | {SYSTEM_VIEW}) - self.timing.markers.markers.keys()
+        self.kept = (kept_relations(compiled.program, self.stages) | {SYSTEM_VIEW}) - self.timing.markers.markers.keys()
+        tables = {name: weighted(compiled.schemas[name].spark) for name in compiled.program.tables}
+        stages = {stage.relation: weighted(stage_schema(stage)) for stage in self.stages}
+        self._schemas = {**tables, **stages, SYSTEM_VIEW: weighted(ERROR_VIEW.spark)}
+        self._owners = {stage.relation: owner(stage.relation, compiled.program.views.keys()) for stage in self.stages}
+        self._workers = Workers(sessions.small.sparkContext)
         self._lock = threading.RLock()
         self._snapshot = Snapshot()
 
@@ -199,23 +158,22 @@ class Circuit:
         """
         started = time.monotonic()
         base = self._snapshot
-        owners = self._owners()
-        tables = self.compiled.program.tables
         # What is evaluated starts from nothing, and everything it reads is given as a delta.
-        fresh = {stage.relation for stage in self.stages if owners[stage.relation] in views or self._lacks(stage, base)}
-        round_ = self._round(base, self.timing.begin(base, clock if base.clock is None else None, {}))
-        for name in (*tables, SYSTEM_VIEW):
-            trace = self._trace(base, name)
-            round_.relations[name] = RelationVersions(replace(trace, batches=()), trace.batches)
-        times = round_.time.after
-        round_.relations |= self.timing.markers.fresh(times)
-        needed = self._needed(fresh, base)
-        for stage in self.stages:
-            trace = self._trace(base, stage.relation)
-            if stage.relation in needed:
-                self._evaluate(stage, round_, RelationVersions(replace(trace, batches=())), fresh_state=True)
-            else:
-                round_.relations[stage.relation] = RelationVersions(replace(trace, batches=()), trace.batches)
+        fresh = {stage.relation for stage in self.stages if self._owners[stage.relation] in views or self._lacks(stage, base)}
+        needed = needed_for(fresh, self.stages, self.compiled.program.tables, base)
+        timed = self.timing.begin(base, clock if base.clock is None else None, {})
+        round_ = self._round(base, timed)
+        for name, schema in self._schemas.items():
+            batches = () if name in needed else self._trace(base, name).batches
+            round_.relations[name] = RelationVersions(Trace(schema), batches)
+        round_.relations.update(self.timing.markers.fresh(timed.after))
+
+        def evaluate(stage: Stage) -> None:
+            stored = Trace(self._schemas[stage.relation]) if stage.relation in self.kept else None
+            round_.evaluate(stage, self._owners[stage.relation], stored, fresh_state=True)
+
+        self._workers.run(self.stages, lambda stage: stage.relation in needed, evaluate)
+        times = timed.after
         traces = {name: self._after(round_, name, base, fresh) for name in self.kept}
         states = {name: state for name, state in round_.states.items() if name in fresh or name not in base.states}
         snapshot = Snapshot(base.step + 1, traces, {**base.states, **states}, times.clock, times.waterlines)
@@ -224,7 +182,7 @@ class Circuit:
             for name in self.compiled.program.views
             if name in views and round_.relations[name].delta
         }
-        figures = StepFigures(snapshot.step, _milliseconds(started), 0, tuple(round_.figures))
+        figures = StepFigures(snapshot.step, _milliseconds(started), 0, self._figures(round_))
         return Step(snapshot.step, {}, deltas, snapshot, figures)
 
     def relation(self, name: str, snapshot: Snapshot | None = None) -> DataFrame:
@@ -257,7 +215,8 @@ class Circuit:
         return merged
 
     def close(self) -> None:
-        """Forget all batches in Spark."""
+        """Forget all batches in Spark and end the threads."""
+        self._workers.close()
         self.frames.close()
 
     def _apply(self, deltas: Mapping[str, Batch], timed: TimedStep, started: float, rejected: tuple[Rejected, ...] = ()) -> Step:
@@ -267,19 +226,25 @@ class Circuit:
         round_ = self._round(base, timed)
         table_deltas = {name: self._settled(name, batch) for name, batch in deltas.items() if batch.rows}
         rows = sum(batch.rows for name, batch in table_deltas.items() if name != SYSTEM_VIEW)
-        round_.relations |= self.timing.markers.versions(timed.before, timed.after)
-        for name in self.compiled.program.tables:
+        for name in self._schemas:
             added = (table_deltas[name],) if name in table_deltas else ()
             round_.relations[name] = RelationVersions(self._trace(base, name), added)
-        for stage in self.stages:
-            before = self._trace(base, stage.relation)
-            changed = any(round_.relations[name].changed for name in stage.reads)
-            if changed or (stage.starts_with_rows and self._lacks(stage, base)):
-                self._evaluate(stage, round_, RelationVersions(before), fresh_state=False)
-            else:
-                round_.relations[stage.relation] = RelationVersions(before)
-                if stage.keeps_state and not stage.starts_with_rows:
-                    round_.states.setdefault(stage.relation, _empty_state(stage))
+        round_.relations.update(self.timing.markers.versions(timed.before, timed.after))
+
+        def due(stage: Stage) -> bool:
+            if any(round_.relations[name].changed for name in stage.reads):
+                return True
+            if stage.starts_with_rows:
+                return self._lacks(stage, base)
+            if stage.keeps_state:
+                round_.states.setdefault(stage.relation, empty_state(stage))
+            return False
+
+        def evaluate(stage: Stage) -> None:
+            stored = self._trace(base, stage.relation) if stage.relation in self.kept else None
+            round_.evaluate(stage, self._owners[stage.relation], stored, fresh_state=False)
+
+        self._workers.run(self.stages, due, evaluate)
         reported = self.timing.reports(timed.late) if SYSTEM_VIEW not in table_deltas else None
         if reported is not None:
             table_deltas[SYSTEM_VIEW] = reported
@@ -295,44 +260,14 @@ class Circuit:
             delta = round_.relations[name].delta
             if delta:
                 view_deltas[name] = delta[0]
-        figures = StepFigures(number, _milliseconds(started), rows, tuple(round_.figures))
+        figures = StepFigures(number, _milliseconds(started), rows, self._figures(round_))
         return Step(number, table_deltas, view_deltas, snapshot, figures, rejected, tuple(timed.late), quiet)
 
-    def _is_quiet(self, round_: _Round, base: Snapshot) -> bool:
+    def _is_quiet(self, round_: Round, base: Snapshot) -> bool:
         """Whether a round has changed nothing that is kept. A state that was not there before is a change."""
         if any(round_.relations[stage.relation].changed for stage in self.stages):
             return False
         return len(round_.states) == len(base.states) and all(base.states.get(n) is state for n, state in round_.states.items())
-
-    def _evaluate(self, stage: Stage, round_: _Round, before: RelationVersions, *, fresh_state: bool) -> None:
-        """Evaluate one stage and note its delta and its state's."""
-        started = time.monotonic()
-        state = None if fresh_state else round_.states.get(stage.relation)
-        try:
-            stored = before.before if stage.relation in self.kept else None
-            outcome = _evaluated(stage, round_.context, state, stored)
-            delta = outcome.delta if outcome.netted else self._netted(outcome.delta)
-        except StepError:
-            raise
-        except Exception as error:
-            raise step_error(stage.relation.partition("$")[0] or stage.relation, error) from error
-        versions = replace(before, delta=(delta,) if delta.rows else ())
-        round_.relations[stage.relation] = self.timing.accept(stage.relation, versions, round_.time, round_.context)
-        if outcome.state is not None:
-            known = state if state is not None else _empty_state(stage)
-            round_.states[stage.relation] = known.append(outcome.state)
-        rows_in = sum(batch.rows for name in stage.reads for batch in round_.relations[name].delta)
-        view = self._owners()[stage.relation]
-        round_.figures.append(OperatorFigures(view, stage.strategy, rows_in, delta.rows, _milliseconds(started)))
-
-    def _netted(self, delta: Batch) -> Batch:
-        """The delta without rows that come and go at once."""
-        if delta.insert_only or delta.rows == 0:
-            return delta
-        if delta.table is not None:
-            return Batch.in_memory(delta.schema, netted(delta.table))
-        query = summed(Trace(delta.schema), self.frames.table(delta))
-        return self._context({}).run(query, delta.schema, Mode.LARGE)
 
     def _emitted(self, batches: tuple[Batch, ...]) -> Batch:
         if len(batches) == 1:
@@ -350,7 +285,7 @@ class Circuit:
         return Batch.in_memory(weighted(schema.spark), table), normaliser
 
     def _settled(self, name: str, batch: Batch) -> Batch:
-        expected = self._schemas()[name]
+        expected = self._schemas[name]
         if batch.table is not None and [field.name for field in batch.schema.fields] != [field.name for field in expected.fields]:
             raise ValueError(f"the delta of table {name!r} has other columns than the table")
         return self._context({}).settle(batch)
@@ -358,44 +293,27 @@ class Circuit:
     def _context(self, relations: Mapping[str, RelationVersions]) -> Context:
         return Context(self.sessions, self.frames, self.store, relations)
 
-    def _round(self, base: Snapshot, timed: TimedStep) -> _Round:
+    def _round(self, base: Snapshot, timed: TimedStep) -> Round:
         relations: dict[str, RelationVersions] = {}
-        return _Round(self._context(relations), relations, dict(base.states), timed)
+
+        def accept(relation: str, versions: RelationVersions, context: Context) -> Mapping[str, RelationVersions]:
+            return self.timing.accept(relation, versions, timed, context)
+
+        return Round(self._context(relations), relations, dict(base.states), accept)
 
     def _trace(self, snapshot: Snapshot, name: str) -> Trace:
         found = snapshot.traces.get(name)
         if found is not None:
             return found
-        return Trace(self._schemas()[name])
-
-    def _schemas(self) -> Mapping[str, Any]:
-        if not hasattr(self, "_schema_cache"):
-            tables = {name: weighted(self.compiled.schemas[name].spark) for name in self.compiled.program.tables}
-            stages = {stage.relation: weighted(stage_schema(stage)) for stage in self.stages}
-            self._schema_cache = {**tables, **stages, SYSTEM_VIEW: weighted(ERROR_VIEW.spark)}
-        return self._schema_cache
-
-    def _owners(self) -> Mapping[str, str]:
-        """The view that each stage belongs to."""
-        views = self.compiled.program.views
-        return {stage.relation: owner(stage.relation, views.keys()) for stage in self.stages}
+        return Trace(self._schemas[name])
 
     def _lacks(self, stage: Stage, snapshot: Snapshot) -> bool:
-        """Whether something that the stage keeps is not in the snapshot."""
-        if stage.keeps_state and stage.relation not in snapshot.states:
-            return True
-        return stage.relation in self.kept and stage.relation not in snapshot.traces
+        return lacks(stage, self.kept, snapshot)
 
-    def _needed(self, fresh: Set[str], base: Snapshot) -> set[str]:
-        """The stages to evaluate so that ``fresh`` ones can be: those whose contents are not kept come along."""
-        needed = set(fresh)
-        tables = self.compiled.program.tables
-        for stage in reversed(self.stages):
-            if stage.relation in needed:
-                needed |= {name for name in stage.reads if name not in tables and name not in base.traces}
-        return needed
+    def _figures(self, round_: Round) -> tuple[OperatorFigures, ...]:
+        return tuple(round_.figures[stage.relation] for stage in self.stages if stage.relation in round_.figures)
 
-    def _after(self, round_: _Round, name: str, base: Snapshot, fresh: Set[str]) -> Trace:
+    def _after(self, round_: Round, name: str, base: Snapshot, fresh: Set[str]) -> Trace:
         if name in fresh or name not in base.traces:
             return round_.relations[name].after
         return base.traces[name]
@@ -411,59 +329,7 @@ class Circuit:
         return bool(traces or states)
 
     def _consolidated(self, trace: Trace) -> Batch:
-        """All rows of a trace added up in one batch."""
-        keys = [column for column in Batch.empty(trace.schema).table.schema if column.name not in trace.sums]
-        context = self._context({})
-        if trace.in_memory and trace.rows <= SMALL_INPUT and can_group(keys):
-            import pyarrow as pa
-
-            table = pa.concat_tables([batch.table for batch in trace.batches])
-            return context.settle(Batch.in_memory(trace.schema, consolidate(table, trace.sums)))
-        small = trace.in_memory and trace.rows <= SMALL_ROWS
-        rows = self.frames.rows(trace.batches, single_partition=small)
-        return context.run(summed(trace, str(rows)), trace.schema, Mode.SMALL if small else Mode.LARGE)
-
-
-def _stages(compiled: Compiled, strategy: str) -> tuple[Stage, ...]:
-    stages: list[Stage] = []
-    for name in compiled.program.views:
-        plan = compiled.plans[name]
-        stages += (plan.full, *plan.after) if strategy == "full" else (*plan.stages, *plan.after)
-    return tuple(stages)
-
-
-def _kept(program: Program, stages: Iterable[Stage]) -> frozenset[str]:
-    """The relations whose contents are kept."""
-    kept = set(program.tables) | {name for name, view in program.views.items() if view.kind is ViewKind.MATERIALIZED}
-    for stage in stages:
-        kept |= stage.rereads
-        if stage.keeps_contents:
-            kept.add(stage.relation)
-    return frozenset(kept)
-
-
-def _empty_state(stage: Stage) -> Trace:
-    node = stage.node
-    if isinstance(node, Aggregate):
-        return accumulator_state(node) if node.is_linear else touched_state(stage, node)
-    return Trace(weighted(stage_schema(stage)))
-
-
-def _evaluated(stage: Stage, context: Context, state: Trace | None, stored: Trace | None) -> Outcome:
-    """The outcome of one stage; ``stored`` are its contents before the step where they are kept."""
-    match stage.node:
-        case Full():
-            return evaluate_full(stage, stage.node, context, stored or Trace(weighted(stage_schema(stage))))
-        case Keyed():
-            return evaluate_keyed(stage, stage.node, context, stored)
-        case Aggregate():
-            if stage.node.is_linear:
-                return evaluate_accumulators(stage, stage.node, context, state)
-            return evaluate_touched(stage, stage.node, context, state)
-        case Recursive():
-            return evaluate_recursive(stage, stage.node, context, state, stored or Trace(weighted(stage_schema(stage))))
-        case _:
-            return evaluate_linear(stage, stage.node, context)
+        return consolidated(trace, self._context({}))
 
 
 def _milliseconds(started: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -49,6 +50,7 @@ class Timing:
 
     def __init__(self, compiled: Timed, sessions: SparkSessions) -> None:
         self._session = sessions.small
+        self._lock = threading.Lock()
         types = {
             (late.relation, late.column): compiled.schemas[late.relation].column(late.column).type.spark_ddl()
             for late in compiled.late_columns
@@ -72,16 +74,24 @@ class Timing:
             waterlines = self.bounds.advanced(base.waterlines, deltas)
         return TimedStep(Times(base.clock, base.waterlines), Times(_later(base.clock, clock), waterlines))
 
-    def accept(self, relation: str, versions: RelationVersions, step: TimedStep, context: Context) -> RelationVersions:
-        """The step's version of a view with lateness: its delta without late rows, which are noted; its waterline advances."""
+    def accept(
+        self, relation: str, versions: RelationVersions, step: TimedStep, context: Context
+    ) -> Mapping[str, RelationVersions]:
+        """What a view's delta is in the step, and the markers that it moves.
+
+        Of a view with lateness late rows are left out and noted, and its waterline advances.
+        """
         if relation not in self.bounds.relations or not versions.delta:
-            return versions
+            return {relation: versions}
         waterlines = step.before.waterlines.get(relation, {})
-        accepted = tuple(self._on_time(relation, batch, waterlines, step, context) for batch in versions.delta)
-        for batch in accepted:
-            advanced = self.bounds.advanced(step.after.waterlines, {relation: batch})
-            step.after = replace(step.after, waterlines=advanced)
-        return replace(versions, delta=tuple(batch for batch in accepted if batch.rows))
+        # Views may be evaluated at the same time.
+        with self._lock:
+            accepted = tuple(self._on_time(relation, batch, waterlines, step, context) for batch in versions.delta)
+            for batch in accepted:
+                advanced = self.bounds.advanced(step.after.waterlines, {relation: batch})
+                step.after = replace(step.after, waterlines=advanced)
+            moved = self.markers.versions(step.before, step.after)
+        return {**moved, relation: replace(versions, delta=tuple(batch for batch in accepted if batch.rows))}
 
     def reports(self, late: Sequence[Late]) -> Batch | None:
         """What the system view gains by late rows; None for nothing."""
