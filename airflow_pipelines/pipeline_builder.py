@@ -29,6 +29,8 @@ class PipelineBuilder:
         runtime_config: how the pipeline runs; default :meth:`RuntimeConfig.default`.
         runtime_version: the version to compile with; default the service's.
         tags: tags of the pipeline.
+        udf_python: a Python module with the functions that the program declares by ``CREATE FUNCTION`` without ``AS``. One whose
+            type hints are pandas Series works on many rows at once.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class PipelineBuilder:
         runtime_version: str | None = None,
         *,
         tags: list[str] | None = None,
+        udf_python: str = "",
     ) -> None:
         self.client = client
         self.name = name
@@ -55,6 +58,7 @@ class PipelineBuilder:
         self.runtime_config = runtime_config if runtime_config is not None else RuntimeConfig.default()
         self.runtime_version = runtime_version
         self.tags = tags
+        self.udf_python = udf_python
 
     def create(self, wait: bool = True, timeout_s: float | None = None) -> Pipeline:
         """Create the pipeline.
@@ -142,6 +146,8 @@ class PipelineBuilder:
             "program_config": program_config,
             "runtime_config": self.runtime_config.to_dict(),
         }
+        if self.udf_python:
+            body["udf_python"] = self.udf_python
         if self.tags is not None:
             body["tags"] = self.tags
         return body

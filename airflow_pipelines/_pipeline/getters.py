@@ -103,6 +103,10 @@ class PipelineGetters(PipelineBase):
         """The Rust dependencies of user-defined functions; always empty, since programs run on Spark."""
         return str(self._field("udf_toml"))
 
+    def udf_python(self) -> str:
+        """The Python module with the functions that the program declares without an expression."""
+        return str(self.client.get(self._path("udf_python"))["udf_python"])
+
     def bootstrap_policy(self) -> BootstrapPolicy | None:
         """The bootstrap policy of the current start; None while the pipeline is stopped."""
         policy = self._status_field("bootstrap_policy")

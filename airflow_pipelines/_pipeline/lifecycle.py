@@ -244,6 +244,7 @@ class PipelineLifecycle(PipelineBase):
         description: str | None = None,
         *,
         tags: list[str] | None = None,
+        udf_python: str | None = None,
     ) -> None:
         """Change the pipeline; what is not given stays. State is kept: the next start bootstraps what changed.
 
@@ -257,6 +258,7 @@ class PipelineLifecycle(PipelineBase):
             runtime_config: new runtime configuration, whole.
             description: new description; may be changed in any state.
             tags: new tags; may be changed in any state.
+            udf_python: the new Python module of the program's functions.
 
         Raises:
             PipelineAPIError: when the pipeline is not stopped (``UpdateRestrictedToStopped``), or a field cannot change while
@@ -268,6 +270,7 @@ class PipelineLifecycle(PipelineBase):
             "program_code": sql,
             "udf_rust": udf_rust,
             "udf_toml": udf_toml,
+            "udf_python": udf_python,
             "program_config": program_config,
             "runtime_config": runtime_config,
             "description": description,

@@ -58,9 +58,10 @@ class Counters:
 class CheckpointContents:
     """Everything a pipeline needs to go on.
 
-    ``program`` is the text, ``fingerprints`` its JSON form, ``program_hash`` the u64 identity of it. ``snapshot`` is the snapshot's
-    manifest and ``files`` the batch files it names. ``connectors`` maps ``relation.connector`` to position, metrics, errors and
-    paused flag. ``initial_start_time`` is in seconds since the epoch. ``transaction`` is the transaction number, 0 outside of one.
+    ``program`` is the text and ``udf_python`` that of its Python module, ``fingerprints`` the program's JSON form, ``program_hash``
+    the u64 identity of it. ``snapshot`` is the snapshot's manifest and ``files`` the batch files it names. ``connectors`` maps
+    ``relation.connector`` to position, metrics, errors and paused flag. ``initial_start_time`` is in seconds since the epoch.
+    ``transaction`` is the transaction number, 0 outside of one.
     """
 
     program: str
@@ -73,6 +74,7 @@ class CheckpointContents:
     counters: Counters = field(default_factory=Counters)
     initial_start_time: float = 0.0
     transaction: int = 0
+    udf_python: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +235,7 @@ class CheckpointStore:
             counters=Counters(**document["counters"]),
             initial_start_time=document["initial_start_time"],
             transaction=document["transaction"],
+            udf_python=document.get("udf_python", ""),
         )
         return Checkpoint(UUID(document["uuid"]), listed, contents)
 

@@ -34,6 +34,7 @@ class JournalHeader:
     fingerprints: dict[str, Any]
     program_hash: int
     initial_start_time: float
+    udf_python: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ def read_journal(folder: Path) -> JournalContents | None:
         fingerprints=head["fingerprints"],
         program_hash=head["program_hash"],
         initial_start_time=head["initial_start_time"],
+        udf_python=head.get("udf_python", ""),
     )
     records = tuple(_record(item) for item in tail)
     return JournalContents(header, records, length)

@@ -7,6 +7,6 @@ from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
 from airflow_pipelines.engine.sessions import SparkSessions
 
 
-def compile_checked(text: str, sessions: SparkSessions) -> CompiledProgram:
+def compile_checked(text: str, sessions: SparkSessions, udf_python: str = "") -> CompiledProgram:
     """Compile a program and check its connectors. Raises ProgramErrors with the places of all errors found."""
-    return compile_program(text, sessions, check_connector=validate)
+    return compile_program(text, sessions, check_connector=validate, udf_python=udf_python)

@@ -34,6 +34,7 @@ class Deployment(BaseModel):
     pipeline_id: UUID
     pipeline_name: str
     program_code: str
+    udf_python: str = ""
     runtime_config: dict[str, Any]
     storage: str
     log_path: str

@@ -44,11 +44,12 @@ JOURNAL_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class ProgramIdentity:
-    """A program as durable state names it."""
+    """A program as durable state names it. ``udf_python`` is the text of its Python module."""
 
     text: str
     fingerprints: dict[str, Any]
     hash: int
+    udf_python: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +120,12 @@ class Durability:
         records = () if journal is None else journal.records
         if base is not None:
             contents = base.contents
-            program = ProgramIdentity(contents.program, contents.fingerprints, contents.program_hash)
+            program = ProgramIdentity(contents.program, contents.fingerprints, contents.program_hash, contents.udf_python)
             return SavedState(base, records, program, contents.initial_start_time)
         if journal is None or not records:
             return None
         header = journal.header
-        program = ProgramIdentity(header.program, header.fingerprints, header.program_hash)
+        program = ProgramIdentity(header.program, header.fingerprints, header.program_hash, header.udf_python)
         return SavedState(None, records, program, header.initial_start_time)
 
     @property
@@ -151,7 +152,9 @@ class Durability:
         if not self.journals:
             return
         if self._journal is None:
-            header = JournalHeader(self._base, program.text, program.fingerprints, program.hash, initial_start_time)
+            header = JournalHeader(
+                self._base, program.text, program.fingerprints, program.hash, initial_start_time, program.udf_python
+            )
             self._journal = Journal.create(self.folder, header)
         tables: dict[str, dict[str, Any]] = {}
         inline: dict[str, str] = {}

@@ -76,12 +76,12 @@ class Fleet:
         with self._lock:
             self._runners.pop(deployment_id, None)
 
-    def compile(self, program_code: str) -> dict[str, Any]:
+    def compile(self, program_code: str, udf_python: str = "") -> dict[str, Any]:
         """The ``program_info`` of a program. Raises Problem 400 ``SqlError`` with the messages in its details."""
         sessions = SparkSessions.of(self._spark)
         try:
             with self._compiling:
-                return dict(compile_checked(program_code, sessions).info)
+                return dict(compile_checked(program_code, sessions, udf_python).info)
         except ProgramErrors as errors:
             messages = [message.to_wire() for message in errors.messages]
             raise Problem(400, "SqlError", str(errors), {"messages": messages}) from errors

@@ -149,7 +149,7 @@ class LivePipeline:
             return
         if snapshot is None or saved.records:
             # The journal was written by the old program, and its steps have to go through the old views.
-            old = compile_checked(saved.program.text, self.sessions)
+            old = compile_checked(saved.program.text, self.sessions, saved.program.udf_python)
             circuit = Circuit(old, self.sessions, self.durability.batches)
             self._replay(circuit, old, snapshot, saved, plan.kept)
             snapshot = circuit.snapshot
@@ -184,6 +184,7 @@ class LivePipeline:
             program=self.identity.text,
             fingerprints=self.identity.fingerprints,
             program_hash=self.identity.hash,
+            udf_python=self.identity.udf_python,
             step=snapshot.step,
             snapshot=snapshot.to_manifest(),
             files=tuple(sorted(snapshot.files())),

@@ -307,7 +307,7 @@ class PipelineRunner:
         self._options = RuntimeOptions.from_wire(deployment.runtime_config)
         durability = self._durability = Durability(Path(deployment.storage), self._options)
         self._sync = CheckpointSync(self._options.sync, durability, f"pipeline-{deployment.pipeline_id}", self.log)
-        compiled = compile_checked(deployment.program_code, self._sessions)
+        compiled = compile_checked(deployment.program_code, self._sessions, deployment.udf_python)
         saved = durability.saved_state()
         live = self._build(compiled, durability)
         if saved is None:
@@ -325,7 +325,9 @@ class PipelineRunner:
         fingerprints = compiled.fingerprints
         self._live = LivePipeline(
             compiled=compiled,
-            identity=ProgramIdentity(self.deployment.program_code, fingerprints.to_json(), program_hash(fingerprints)),
+            identity=ProgramIdentity(
+                self.deployment.program_code, fingerprints.to_json(), program_hash(fingerprints), self.deployment.udf_python
+            ),
             sessions=self._sessions,
             circuit=Circuit(compiled, self._sessions, durability.batches),
             endpoints=self._endpoints,

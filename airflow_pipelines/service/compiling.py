@@ -26,12 +26,13 @@ def compile_on(hosts: Hosts, host: HostRecord, record: PipelineRecord) -> Compil
 
     Raises :class:`Problem` when the compiler itself fails and HostUnreachable when it died.
     """
-    return compile_text(hosts, host, record.program_code)
+    return compile_text(hosts, host, record.program_code, record.udf_python)
 
 
-def compile_text(hosts: Hosts, host: HostRecord, program_code: str) -> Compiled:
+def compile_text(hosts: Hosts, host: HostRecord, program_code: str, udf_python: str) -> Compiled:
     """Compile a program that need not belong to a pipeline."""
-    response = hosts.call(host, "POST", "/compile", json={"program_code": program_code}, timeout_s=COMPILE_TIMEOUT_S)
+    body = {"program_code": program_code, "udf_python": udf_python}
+    response = hosts.call(host, "POST", "/compile", json=body, timeout_s=COMPILE_TIMEOUT_S)
     if response.is_success:
         answer = response.json()
         return Compiled(answer["program_info"], answer.get("messages") or [])

@@ -213,7 +213,7 @@ class Control:
             record = self.pipeline(name)
         return record
 
-    def compile(self, program_code: str) -> Compiled:
+    def compile(self, program_code: str, udf_python: str = "") -> Compiled:
         """Compile a program that belongs to no pipeline; starts the shared host when there is none, which takes its time."""
         deadline = time.monotonic() + HOST_START_WAIT_S
         try:
@@ -223,7 +223,7 @@ class Control:
                         504, "CompilerTimeout", f"The shared host did not come up within {HOST_START_WAIT_S:g} s. Try again"
                     )
                 time.sleep(0.1)
-            return compile_text(self.hosts, host, program_code)
+            return compile_text(self.hosts, host, program_code, udf_python)
         except (SubmitError, HostUnreachable) as error:
             raise Problem(503, "CompilerUnavailable", f"The compiler is not available: {error}") from error
 

@@ -18,7 +18,8 @@ TAG = re.compile(r"[a-zA-Z0-9 ._/|\\:=-]+")
 MAX_NAME, MAX_DESCRIPTION, MAX_TAG, MAX_TAGS = 63, 300, 50, 50
 
 FIELDS: Final = (
-    "name", "description", "tags", "program_code", "udf_rust", "udf_toml", "program_config", "runtime_config",
+    "name", "description", "tags", "program_code", "udf_rust", "udf_toml", "udf_python", "program_config",
+    "runtime_config",
 )  # fmt: skip
 """The fields a body may hold."""
 
@@ -39,6 +40,7 @@ class Edit:
     program_code: str | None = None
     udf_rust: str | None = None
     udf_toml: str | None = None
+    udf_python: str | None = None
     program_config: dict[str, Any] | None = None
     runtime_config: dict[str, Any] | None = None
 
@@ -53,6 +55,7 @@ def parse_edit(body: Any, platform_version: str) -> Edit:
         program_code=_text(values, "program_code"),
         udf_rust=_text(values, "udf_rust"),
         udf_toml=_text(values, "udf_toml"),
+        udf_python=_text(values, "udf_python"),
         program_config=_optional(values.get("program_config"), lambda value: configs.program_config(value, platform_version)),
         runtime_config=_optional(values.get("runtime_config"), configs.runtime_config),
     )
@@ -73,6 +76,7 @@ def parse_full(body: Any, platform_version: str, default_name: str | None = None
         program_code=_text(values, "program_code"),
         udf_rust=_text(values, "udf_rust") or "",
         udf_toml=_text(values, "udf_toml") or "",
+        udf_python=_text(values, "udf_python") or "",
         program_config=configs.program_config(values.get("program_config"), platform_version),
         runtime_config=configs.runtime_config(values.get("runtime_config")),
     )
@@ -95,6 +99,7 @@ def new_record(edit: Edit, pipeline_id: UUID, platform_version: str, now: dateti
         program_code=edit.program_code or "",
         udf_rust=edit.udf_rust or "",
         udf_toml=edit.udf_toml or "",
+        udf_python=edit.udf_python or "",
         program_config=edit.program_config or {},
         program_status=ProgramStatus.PENDING,
         program_status_since=now,
@@ -131,7 +136,7 @@ def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: d
     """The record with ``edit`` applied, or the Problem that forbids it. What changes nothing moves no counter."""
     core = {
         field: value
-        for field in ("name", "program_code", "udf_rust", "udf_toml", "program_config", "runtime_config")
+        for field in ("name", "program_code", "udf_rust", "udf_toml", "udf_python", "program_config", "runtime_config")
         if (value := getattr(edit, field)) is not None and value != getattr(record, field)
     }
     if edit.description is not None:
@@ -151,7 +156,7 @@ def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: d
             "Stop it first; description and tags can be changed any time",
         )
     _check_storage(record, core)
-    code_like = bool(core.keys() & {"program_code", "udf_rust", "udf_toml", "program_config"})
+    code_like = bool(core.keys() & {"program_code", "udf_rust", "udf_toml", "udf_python", "program_config"})
     code_like = code_like or record.platform_version != platform_version
     record = replace(
         record, **core, platform_version=platform_version, version=record.version + 1, refresh_version=record.refresh_version + 1

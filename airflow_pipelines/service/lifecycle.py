@@ -291,7 +291,7 @@ def rust_refused(record: PipelineRecord, now: datetime) -> PipelineRecord:
     """The program comes with Rust functions, which Spark cannot run; the text is repeated so that nothing of it is lost."""
     message = (
         "Functions written in Rust are not supported: programs run on Spark. Remove udf_rust and udf_toml, and write the "
-        f"function's expression in SQL. The text was:\n{record.udf_rust or record.udf_toml}"
+        f"function's expression in SQL, or the function in Python (udf_python). The text was:\n{record.udf_rust or record.udf_toml}"
     )
     failed = {"exit_code": 1, "stdout": "", "stderr": message}
     return replace(

@@ -217,7 +217,7 @@ class Reconciler:
         if deployer is None:
             return record
         deployment = self._deployment(record, uuid7())
-        config = deployment.model_dump(mode="json", exclude={"program_code"})
+        config = deployment.model_dump(mode="json", exclude={"program_code", "udf_python"})
         used = lifecycle.use_storage(record)
         try:
             host_id = deployer.place()
@@ -325,6 +325,7 @@ class Reconciler:
             pipeline_id=record.id,
             pipeline_name=record.name,
             program_code=record.program_code,
+            udf_python=record.udf_python,
             runtime_config=record.runtime_config,
             storage=str(self._files.storage(record)),
             log_path=str(self._files.log(record)),

@@ -60,7 +60,7 @@ class PipelineRecord:
     Below ``concurrent_bootstrap`` are the fields the descriptor does not show: ``deployer`` is the name of the deployer that the
     start asked for, ``host_id`` the host of the incarnation, ``deployment_config`` what the host was told, ``provisioning_since``
     when provisioning began, ``compile_claimed_at`` when a service process last took up the compilation, ``consumed_sequence``
-    the newest runtime transition already in this record.
+    the newest runtime transition already in this record, ``udf_python`` the text of the program's Python module.
     """
 
     id: UUID
@@ -106,6 +106,7 @@ class PipelineRecord:
     provisioning_since: datetime | None
     compile_claimed_at: datetime | None
     consumed_sequence: int
+    udf_python: str = ""
 
     @property
     def fully_stopped(self) -> bool:

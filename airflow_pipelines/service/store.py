@@ -11,6 +11,7 @@ from uuid import UUID
 
 import tenacity
 from sqlalchemy import (
+    DDL,
     JSON,
     DateTime,
     Dialect,
@@ -22,12 +23,14 @@ from sqlalchemy import (
     Uuid,
     delete,
     insert,
+    inspect,
     or_,
     select,
     update,
 )
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.orm import Mapped, Session, mapped_column
+from sqlalchemy.schema import CreateColumn
 from uuid6 import uuid7
 
 from airflow_pipelines.host.deployment import RuntimeStatus
@@ -98,6 +101,7 @@ class PipelineRow(Base):
     provisioning_since: Mapped[datetime | None] = mapped_column(UtcDateTime, nullable=True)
     compile_claimed_at: Mapped[datetime | None] = mapped_column(UtcDateTime, nullable=True)
     consumed_sequence: Mapped[int] = mapped_column(Integer)
+    udf_python: Mapped[str] = mapped_column(Text, server_default="")
 
 
 class EventRow(Base):
@@ -159,7 +163,10 @@ class Store:
         return self._engine
 
     def create_tables(self) -> None:
-        """Create what is missing; several processes may do so at once. Raises a Problem when the database cannot be used."""
+        """Create the tables and columns that are missing; several processes may do so at once.
+
+        Raises a Problem when the database cannot be used.
+        """
         # Of processes that create the same table at once the slower ones find it there at their next look. Each look that is lost
         # this way means one table more that somebody has made.
         look = tenacity.Retrying(
@@ -169,6 +176,7 @@ class Store:
         )
         try:
             look(Base.metadata.create_all, self._engine)
+            look(_add_columns, self._engine)
         except SQLAlchemyError as error:
             raise errors.store_unusable(error, self._engine.url) from error
 
@@ -267,6 +275,18 @@ class Store:
             return None if row is None else _record(row)
 
 
+def _add_columns(engine: Engine) -> None:
+    """Give tables that an earlier release created the columns that came later, each of which has a default."""
+    found = inspect(engine)
+    for table in Base.metadata.sorted_tables:
+        present = {column["name"] for column in found.get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in present:
+                definition = CreateColumn(column).compile(dialect=engine.dialect)
+                with engine.begin() as connection:
+                    connection.execute(DDL(f"ALTER TABLE {table.name} ADD COLUMN {definition}"))
+
+
 def _record(row: Any) -> PipelineRecord:
     values = {field: row[field] for field in _FIELDS}
     values["tags"] = tuple(values["tags"])
@@ -291,7 +311,9 @@ def _event_values(record: PipelineRecord) -> dict[str, Any]:
 
 
 def _lost_a_race(error: BaseException) -> bool:
-    """Whether a table could not be created because another process has just created it."""
+    """Whether a table or column could not be created because another process has just created it."""
     if isinstance(error, IntegrityError):
         return True
-    return isinstance(error, OperationalError | ProgrammingError) and "already exists" in str(error.orig)
+    return isinstance(error, OperationalError | ProgrammingError) and (
+        "already exists" in str(error.orig) or "duplicate column" in str(error.orig)
+    )

@@ -23,8 +23,8 @@ def test_select() -> None:
 @pytest.mark.parametrize(
     ("text", "columns", "source", "reads"),
     [
-        ("insert into T values (1, 'It''s'), (2, NULL)", None, "values (1, 'It''s'), (2, null)", ()),
-        ('INSERT INTO T ("A", B) VALUES (1, 2)', ("A", "b"), "values (1, 2)", ()),
+        ("insert into T values (1, 'It''s'), (2, NULL)", None, "SELECT * FROM VALUES (1, 'It''s'), (2, null)", ()),
+        ('INSERT INTO T ("A", B) VALUES (1, 2)', ("A", "b"), "SELECT * FROM VALUES (1, 2)", ()),
         ("insert into table t (a) select A from U where a > 1", ("a",), "select a from u where a > 1", ("u",)),
         ("insert into t (select a from u)", None, "(select a from u)", ("u",)),
         ("insert into t with c as (select 1 as a) select * from c", None, "with c as (select 1 as a) select * from c", ()),

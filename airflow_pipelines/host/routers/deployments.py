@@ -18,9 +18,10 @@ router = APIRouter()
 
 
 class CompileRequest(BaseModel):
-    """A program to compile."""
+    """A program to compile, with the text of its Python module."""
 
     program_code: str
+    udf_python: str = ""
 
 
 @router.get("/health")
@@ -41,7 +42,7 @@ def shutdown(request: Request, background: BackgroundTasks) -> str:
 @router.post("/compile")
 def compile_program(fleet: HostFleet, body: CompileRequest) -> dict[str, Any]:
     """Compile a program without running it."""
-    return {"program_info": fleet.compile(body.program_code)}
+    return {"program_info": fleet.compile(body.program_code, body.udf_python)}
 
 
 @router.post("/deployments", status_code=202)

@@ -21,6 +21,7 @@ def router(control: Control) -> APIRouter:
     """Endpoints under /v0/pipelines."""
     router = APIRouter(prefix="/pipelines")
     _add_records(router, control)
+    _add_module(router, control)
     _add_history(router, control)
     return router
 
@@ -53,6 +54,13 @@ def _add_records(router: APIRouter, control: Control) -> None:
     def delete(name: str) -> Response:
         control.delete(name)
         return Response(status_code=200)
+
+
+def _add_module(router: APIRouter, control: Control) -> None:
+    @router.get("/{name}/udf_python")
+    def module(name: str) -> JSONResponse:
+        # The descriptor's keys are the contract's, so that this field of ours has an endpoint of its own.
+        return JSONResponse({"udf_python": control.pipeline(name).udf_python})
 
 
 def _add_history(router: APIRouter, control: Control) -> None:

@@ -77,8 +77,9 @@ def router(control: Control) -> APIRouter:
 
     @router.post("/validate_program")
     def validate_program(body: Body) -> dict[str, Any]:
-        program = body.get("program_code") if isinstance(body, dict) else None
-        result = control.compile(program if isinstance(program, str) else "")
+        fields = body if isinstance(body, dict) else {}
+        program, module = fields.get("program_code"), fields.get("udf_python")
+        result = control.compile(program if isinstance(program, str) else "", module if isinstance(module, str) else "")
         if result.program_info is None:
             return {"SqlError": {"info": {"exit_code": 1, "messages": result.messages}}}
         return {"Success": {"program_info": result.program_info}}
