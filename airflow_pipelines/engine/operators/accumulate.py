@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.fetch import delta_of
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
@@ -32,37 +33,42 @@ def accumulator_state(node: Aggregate) -> Trace:
 def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state: Trace | None) -> Outcome:
     """The delta of an aggregate and of its state; ``state`` is None before the first evaluation.
 
-    One query gives for every touched group its accumulators' change and its output row before and after; the driver (or, for large
-    results, a second pass over the files) takes that apart.
+    One query gives for every touched group its accumulators' change and its output row before and after, and the driver takes that
+    apart. The change of very many groups is written to files first.
     """
     known = state if state is not None else accumulator_state(node)
-    mode = context.mode(stage.reads & context.changed(), stage.rereads, known)
-    change = _change(stage, node, context, mode)
+    rows, mode = delta_of(node.input, context)
+    change = _grouped(node, rows)
     if change is None:
         return Outcome(Batch.empty(weighted(stage_schema(stage))), Batch.empty(known.schema))
-    # The batch that the narrow query reads lives until the query has run.
-    collected = _collected(stage, node, known.schema, context) if mode is Mode.NARROW else None
-    if collected is not None:
-        change = f"SELECT * FROM {context.frames.table(collected)}"
-        mode = Mode.SMALL if known.is_small else Mode.NARROW
-    elif mode is Mode.NARROW:
-        mode = Mode.LARGE
-    merged = _merged(node, change, known, context, mode)
-    query = _outputs(node, merged, had_output=state is not None)
+    had_output = state is not None
     if mode is Mode.LARGE:
-        return _split_files(stage, query, known.schema, context)
+        batch = context.run(change, known.schema, Mode.LARGE)
+        if batch.table is None:
+            return _large(stage, node, batch, known, context, had_output=had_output)
+    elif mode is Mode.SMALL and known.is_small:
+        batch = None
+    else:
+        found = context.run(change, known.schema, mode, may_grow=True)
+        if found.table is None:
+            return _large(stage, node, found, known, context, had_output=had_output)
+        batch = found
+    # The batch that the query reads lives until the query has run.
+    if batch is not None:
+        change = f"SELECT * FROM {context.frames.table(batch)}"
+        mode = Mode.SMALL if known.is_small else Mode.NARROW
+    query = _outputs(node, _merged(node, change, known, context, mode), had_output=had_output)
     return _split(stage, node, context.collect(query, mode), known.schema)
 
 
-def _change(stage: Stage, node: Aggregate, context: Context, mode: Mode) -> str | None:
-    return _grouped(node, context.printer(mode).delta(node.input, context.changed()))
-
-
-def _collected(stage: Stage, node: Aggregate, schema: StructType, context: Context) -> Batch | None:
-    """The accumulators' change as a batch in memory, or None when it touches too many groups for that."""
-    mode = context.mode(stage.reads & context.changed(), stage.rereads)
-    table = context.collect_bounded(str(_change(stage, node, context, mode)), mode)
-    return None if table is None else Batch.in_memory(schema, table)
+def _large(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: Context, *, had_output: bool) -> Outcome:
+    """The outcome for a change of very many groups, which is what the state gains."""
+    merged = _merged(node, f"SELECT * FROM {context.frames.table(change)}", known, context, Mode.LARGE)
+    columns = [f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns)]
+    query = _outputs(node, merged, had_output=had_output)
+    shown = f"SELECT {', '.join([*columns, f'CAST({_SIGN} AS BIGINT) AS {WEIGHT}'])} FROM ({query}) WHERE {_SHOWN}"
+    delta = context.run(shown, weighted(stage_schema(stage)), Mode.LARGE)
+    return Outcome(delta, change)
 
 
 def _grouped(node: Aggregate, rows: str | None) -> str | None:
@@ -155,22 +161,3 @@ def _split(stage: Stage, node: Aggregate, wide: Any, state_schema: StructType) -
     columns = [shown[f"__c{at}"] for at in range(len(stage.columns))]
     delta = pa.table([*columns, shown[_SIGN].cast(pa.int64())], names=[*(name for name, _ in stage.columns), WEIGHT])
     return Outcome(Batch.in_memory(weighted(stage_schema(stage)), delta), state)
-
-
-def _split_files(stage: Stage, query: str, state_schema: StructType, context: Context) -> Outcome:
-    """Take the wide result apart where it is too large for the driver: it is written once and read twice."""
-    large = context.sessions.large
-    staging = context.store.staging()
-    try:
-        large.sql(query).write.mode("overwrite").parquet(str(staging))
-        wide = large.read.parquet(str(staging))
-        sums = [field.name for field in state_schema.fields]
-        names = [field.name for field in state_schema.fields if field.name.startswith("__a") or field.name == WEIGHT]
-        changed = " OR ".join(f"{name} <> 0" for name in names)
-        state = context.spill(wide.where(f"{_SIGN} = 1 AND ({changed})").select(*sums), state_schema)
-        shown = wide.where(_SHOWN)
-        columns = [f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns)]
-        delta = context.spill(shown.selectExpr(*columns, f"CAST({_SIGN} AS BIGINT) AS {WEIGHT}"), weighted(stage_schema(stage)))
-    finally:
-        context.store.discard(staging)
-    return Outcome(delta, state)

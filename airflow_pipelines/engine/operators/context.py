@@ -83,10 +83,13 @@ class Context:
     frames: Frames
     store: BatchStore
     relations: Mapping[str, RelationVersions] = field(default_factory=dict)
+    held: dict[str, Batch] = field(default_factory=dict)
+    """What was fetched for the step, by the query for it: several operators may need the same."""
 
     def changed(self) -> frozenset[str]:
         """The relations that this step changes, as far as evaluated."""
-        return frozenset(name for name, versions in self.relations.items() if versions.changed)
+        # Other threads may add to the relations meanwhile.
+        return frozenset(name for name, versions in list(self.relations.items()) if versions.changed)
 
     def printer(self, mode: Mode, *, empties: bool = False) -> Printer:
         """Prints nodes over this step's relations.
@@ -148,6 +151,13 @@ class Context:
         """The result of a query that may give many more rows than it reads; None when they are more than :data:`FAN_OUT`."""
         table = self.collect(f"SELECT * FROM ({query}) LIMIT {FAN_OUT + 1}", mode)
         return table if table.num_rows <= FAN_OUT else None
+
+    def batch_bounded(self, query: str, mode: Mode) -> Batch | None:
+        """Like :meth:`collect_bounded`, as a batch of whatever columns the query gives."""
+        session = self.sessions.small if mode is Mode.SMALL else self.sessions.narrow
+        frame = session.sql(f"SELECT * FROM ({query}) LIMIT {FAN_OUT + 1}")
+        table = collected(frame)
+        return Batch.in_memory(frame.schema, table) if table.num_rows <= FAN_OUT else None
 
     def run(self, query: str, schema: StructType, mode: Mode, may_grow: bool = False) -> Batch:
         """The result of a query as a batch: in files when the mode is large.

@@ -1,30 +1,22 @@
-"""Queries whose answer falls apart by key: the touched keys' answers are computed before and after, and the difference is emitted."""
+"""Queries whose answer falls apart by key: the touched keys' answers are computed before and after and subtracted."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.frames import empty_rows, expanded, summed
 from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.fetch import delta_of
 from airflow_pipelines.engine.operators.full import subtracted
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
-from airflow_pipelines.sql.plan.nodes import Keyed, KeyedSource, Stage, Version, reads, rereads
+from airflow_pipelines.sql.plan.nodes import Keyed, KeyedSource, Stage, Version, reads
 
 _KEY = "__touched"
-
-
-@dataclass(frozen=True, slots=True)
-class _Fetched:
-    """The rows that a source has for the touched keys, in the driver's memory; ``delta`` is None when the step leaves it alone."""
-
-    before: Batch
-    delta: Batch | None
 
 
 def evaluate_keyed(stage: Stage, node: Keyed, context: Context, stored: Trace | None) -> Outcome:
@@ -83,9 +75,7 @@ def _touched_keys(stage: Stage, node: Keyed, context: Context, mode: Mode) -> Ou
         distinct = f"SELECT DISTINCT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})"
         keys = context.run(distinct, _key_schema(node), Mode.LARGE)
         touched = f"SELECT * FROM {context.frames.table(keys)}"
-    versions = {
-        version: _contents(node, context, mode, version, touched=touched) for version in (Version.AFTER, Version.BEFORE)
-    }
+    versions = {version: _contents(node, context, mode, version, touched=touched) for version in (Version.AFTER, Version.BEFORE)}
     return _difference(stage, node, context, mode, versions)
 
 
@@ -94,27 +84,14 @@ def _fetching(stage: Stage, node: Keyed, context: Context) -> Outcome | None:
 
     None when it turns out to be too much for memory.
     """
-    printer, changed = context.printer(Mode.SMALL), context.changed()
+    printer = context.printer(Mode.SMALL)
     large = [source for source in node.sources if context.mode(frozenset(), reads(source.node)) is not Mode.SMALL]
     if any(not source.keys for source in large):
         return None
     schemas = {source.alias: weighted(context.schema(source.node)) for source in node.sources}
-    deltas: dict[str, str] = {}
-    # Batches live until the query over them has run.
-    collected: dict[str, Batch] = {}
-    for source in node.sources:
-        if not reads(source.node) & changed:
-            continue
-        mode = context.mode(reads(source.node) & changed, rereads(source.node))
-        delta = context.printer(mode).delta(source.node, changed)
-        if delta is not None and mode is not Mode.SMALL:
-            table = None if mode is Mode.LARGE else context.collect_bounded(delta, mode)
-            if table is None:
-                return None
-            collected[source.alias] = Batch.in_memory(schemas[source.alias], table)
-            delta = f"SELECT * FROM {context.frames.table(collected[source.alias])}"
-        if delta is not None:
-            deltas[source.alias] = delta
+    deltas = _small_deltas(node, schemas, context)
+    if deltas is None:
+        return None
     touched = _touched(node, deltas, context, Mode.SMALL)
     if touched is None:
         return Outcome(Batch.empty(weighted(stage_schema(stage))), netted=True)
@@ -141,6 +118,22 @@ def _fetching(stage: Stage, node: Keyed, context: Context) -> Outcome | None:
             rows[alias] = expanded(Trace(schemas[alias]), f"({weights})", insert_only=insert_only)
         versions[version] = {source.alias: rows[source.alias] for source in node.sources}
     return _difference(stage, node, context, Mode.SMALL, versions)
+
+
+def _small_deltas(node: Keyed, schemas: Mapping[str, StructType], context: Context) -> dict[str, str] | None:
+    """Queries over memory for the sources' deltas, by alias; None when one is too large for memory."""
+    deltas = {}
+    for source in node.sources:
+        delta, mode = delta_of(source.node, context)
+        if delta is not None and mode is not Mode.SMALL:
+            table = None if mode is Mode.LARGE else context.collect_bounded(delta, mode)
+            if table is None:
+                return None
+            batch = context.held[delta] = Batch.in_memory(schemas[source.alias], table)
+            delta = f"SELECT * FROM {context.frames.table(batch)}"
+        if delta is not None:
+            deltas[source.alias] = delta
+    return deltas
 
 
 def _fetch(node: Keyed, source: KeyedSource, touched: str, schema: StructType, context: Context) -> Batch | None:
@@ -208,9 +201,7 @@ def _answer(node: Keyed, rows: Mapping[str, str]) -> str:
     return f"WITH {sources} SELECT * FROM ({node.query}) AS q({', '.join(map(quote, node.columns))})"
 
 
-def _difference(
-    stage: Stage, node: Keyed, context: Context, mode: Mode, versions: Mapping[Version, Mapping[str, str]]
-) -> Outcome:
+def _difference(stage: Stage, node: Keyed, context: Context, mode: Mode, versions: Mapping[Version, Mapping[str, str]]) -> Outcome:
     """The answer after less the answer before."""
     schema = weighted(stage_schema(stage))
     parts = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.fetch import delta_of
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.sql.plan.nodes import Select, Stage, UnionAll
 
@@ -11,8 +12,7 @@ from airflow_pipelines.sql.plan.nodes import Select, Stage, UnionAll
 def evaluate_linear(stage: Stage, node: Select | UnionAll, context: Context) -> Outcome:
     """The delta of a stage without a state of its own."""
     schema = weighted(stage_schema(stage))
-    mode = context.mode(stage.reads & context.changed(), stage.rereads)
-    query = context.printer(mode).delta(node, context.changed())
+    query, mode = delta_of(node, context)
     if query is None:
         return Outcome(Batch.empty(schema))
     return Outcome(context.run(query, schema, mode, may_grow=bool(stage.rereads)))

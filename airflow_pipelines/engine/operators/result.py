@@ -17,12 +17,14 @@ from airflow_pipelines.sql.plan.nodes import ColumnTypes, Stage
 class Outcome:
     """A stage's ``delta``, and what its state (if it keeps one) gains.
 
-    ``netted``: it is known that no two rows of the delta are equal but for their weights.
+    ``netted``: it is known that no two rows of the delta are equal but for their weights. ``strategy``: how it was computed, where
+    that is not what the stage says of itself.
     """
 
     delta: Batch
     state: Batch | None = None
     netted: bool = False
+    strategy: str | None = None
 
 
 @lru_cache(maxsize=1024)

@@ -41,7 +41,7 @@ class Printer:
             case UnionAll():
                 return self._union(node, [self.contents(part, version) for part in node.parts])
             case Select():
-                return self._select(node, [self.contents(source.node, version) for source in node.sources], None)
+                return self.select(node, [self.contents(source.node, version) for source in node.sources], None)
 
     def delta(self, node: Linear, changed: Set[str]) -> str | None:
         """A query for what a node's contents gain and lose when the relations in ``changed`` change, or None for nothing.
@@ -57,7 +57,7 @@ class Printer:
             case UnionAll():
                 return self._union(node, [self.delta(part, changed) for part in node.parts])
             case Select():
-                terms = [self._term(node, at, changed) for at, source in enumerate(node.sources) if reads(source.node) & changed]
+                terms = [self.term(node, at, changed) for at, source in enumerate(node.sources) if reads(source.node) & changed]
                 return self.union([term for term in terms if term is not None])
 
     def union(self, queries: list[str]) -> str | None:
@@ -67,8 +67,9 @@ class Printer:
         hint = "/*+ COALESCE(1) */ " if self.single_partition else ""
         return f"SELECT {hint}* FROM ({' UNION ALL '.join(f'({query})' for query in queries)})"
 
-    def _term(self, node: Select, at: int, changed: Set[str]) -> str | None:
-        passed = self._passed(node, at)
+    def term(self, node: Select, at: int, changed: Set[str]) -> str | None:
+        """What a block gains by the delta of its source ``at``, or None for nothing."""
+        passed = self.passed(node, at)
         if passed is None:
             return None
         tables: list[str | None] = []
@@ -79,9 +80,9 @@ class Printer:
                 tables.append(self.contents(source.node, Version.BEFORE))
             else:
                 tables.append(self.contents(source.node, Version.AFTER))
-        return self._select(node, tables, node.sources[at] if len(node.sources) > 1 else None, passed)
+        return self.select(node, tables, node.sources[at] if len(node.sources) > 1 else None, passed)
 
-    def _passed(self, node: Select, at: int) -> str | None:
+    def passed(self, node: Select, at: int) -> str | None:
         """The condition for the rows that the source ``at`` passes by when it moves (empty: any), or None for none."""
         marker = node.sources[at].node
         crossings = [crossing for crossing in node.crossings if crossing.source == at]
@@ -90,7 +91,12 @@ class Printer:
         found = [self.crosses(crossing, marker.relation) for crossing in crossings]
         return " OR ".join(f"({condition})" for condition in found if condition is not None) or None
 
-    def _select(self, node: Select, tables: list[str | None], delta: Source | None, passed: str = "") -> str | None:
+    def select(self, node: Select, tables: list[str | None], delta: Source | None, passed: str = "") -> str | None:
+        """The block over queries for its sources, in order; None when one of them has no rows.
+
+        :param delta: the source that may be broadcast
+        :param passed: a condition on top of the block's own
+        """
         found = [table for table in tables if table is not None]
         if len(found) < len(tables):
             return None

@@ -1,0 +1,32 @@
+"""Adding up equal rows: of a delta before others see it, and of a trace's batches when they have become many."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from airflow_pipelines.engine.arrow import can_group, consolidate, netted
+from airflow_pipelines.engine.batch import SMALL_ROWS, Batch
+from airflow_pipelines.engine.frames import summed
+from airflow_pipelines.engine.operators.context import SMALL_INPUT, Context, Mode
+from airflow_pipelines.engine.trace import Trace
+
+
+def without_cancelled(delta: Batch, context: Context) -> Batch:
+    """The delta without rows that come and go at once."""
+    if delta.insert_only or delta.rows == 0:
+        return delta
+    if delta.table is not None:
+        return Batch.in_memory(delta.schema, netted(delta.table))
+    query = summed(Trace(delta.schema), context.frames.table(delta))
+    return context.run(query, delta.schema, Mode.LARGE)
+
+
+def consolidated(trace: Trace, context: Context) -> Batch:
+    """All rows of a trace added up in one batch."""
+    keys = [column for column in Batch.empty(trace.schema).table.schema if column.name not in trace.sums]
+    if trace.in_memory and trace.rows <= SMALL_INPUT and can_group(keys):
+        table = pa.concat_tables([batch.table for batch in trace.batches])
+        return context.settle(Batch.in_memory(trace.schema, consolidate(table, trace.sums)))
+    small = trace.in_memory and trace.rows <= SMALL_ROWS
+    rows = context.frames.rows(trace.batches, single_partition=small)
+    return context.run(summed(trace, str(rows)), trace.schema, Mode.SMALL if small else Mode.LARGE)

@@ -1,0 +1,99 @@
+"""Which stages a circuit has, and what it keeps of them between steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Protocol
+
+from airflow_pipelines.engine.batch import weighted
+from airflow_pipelines.engine.lateness import LateColumn
+from airflow_pipelines.engine.operators.accumulate import accumulator_state
+from airflow_pipelines.engine.operators.result import stage_schema
+from airflow_pipelines.engine.operators.touched import touched_state
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.plan.markers import Marker
+from airflow_pipelines.sql.plan.nodes import Aggregate, Stage, ViewPlan
+from airflow_pipelines.sql.program import Program, ViewKind
+
+STRATEGIES = ("auto", "incremental", "full")
+
+
+class Compiled(Protocol):
+    """What a circuit needs of a compiled program."""
+
+    @property
+    def program(self) -> Program:
+        """Tables and views."""
+
+    @property
+    def schemas(self) -> Mapping[str, RelationSchema]:
+        """Schemas of tables and views."""
+
+    @property
+    def plans(self) -> Mapping[str, ViewPlan]:
+        """Plans of the views."""
+
+    @property
+    def markers(self) -> Sequence[Marker]:
+        """Hidden relations of one row that the views read."""
+
+    @property
+    def late_columns(self) -> Sequence[LateColumn]:
+        """Columns of tables and views that have lateness."""
+
+
+def stages_of(compiled: Compiled, strategy: str) -> tuple[Stage, ...]:
+    """The stages of all views in an order in which each comes after what it reads.
+
+    :param strategy: ``auto`` or ``incremental`` use incremental rules where there are any, ``full`` recomputes every view
+    :raises ValueError: for an unknown strategy
+    """
+    if strategy not in STRATEGIES:
+        raise ValueError(f"strategy {strategy!r} is none of {', '.join(STRATEGIES)}")
+    stages: list[Stage] = []
+    for name in compiled.program.views:
+        plan = compiled.plans[name]
+        stages += (plan.full, *plan.after) if strategy == "full" else (*plan.stages, *plan.after)
+    return tuple(stages)
+
+
+def shown_relations(program: Program) -> frozenset[str]:
+    """The relations whose contents users may ask for, so that all of their rows must stay."""
+    tables = {table.name for table in program.tables.values() if table.materialized}
+    return frozenset(tables | {view.name for view in program.views.values() if view.kind is ViewKind.MATERIALIZED})
+
+
+def kept_relations(program: Program, stages: Iterable[Stage]) -> frozenset[str]:
+    """The relations whose contents are kept."""
+    kept = set(program.tables) | {name for name, view in program.views.items() if view.kind is ViewKind.MATERIALIZED}
+    for stage in stages:
+        kept |= stage.rereads
+        if stage.keeps_contents:
+            kept.add(stage.relation)
+    return frozenset(kept)
+
+
+def empty_state(stage: Stage) -> Trace:
+    """What a stage that keeps a state keeps before its first rows."""
+    node = stage.node
+    if isinstance(node, Aggregate):
+        return accumulator_state(node) if node.is_linear else touched_state(stage, node)
+    return Trace(weighted(stage_schema(stage)))
+
+
+def lacks(stage: Stage, kept: Set[str], snapshot: Snapshot) -> bool:
+    """Whether something that the stage keeps is not in the snapshot."""
+    if stage.keeps_state and stage.relation not in snapshot.states:
+        return True
+    return stage.relation in kept and stage.relation not in snapshot.traces
+
+
+def needed_for(fresh: Set[str], stages: Sequence[Stage], tables: Mapping[str, object], base: Snapshot) -> set[str]:
+    """The stages to evaluate so that ``fresh`` ones can be: those whose contents are not kept come along."""
+    needed = set(fresh)
+    for stage in reversed(stages):
+        if stage.relation in needed:
+            needed |= {name for name in stage.reads if name not in tables and name not in base.traces}
+    return needed
