@@ -28,7 +28,7 @@ ENDING_S = 2.0
 """A stream ends a moment before its pipeline is seen to stop; for this long its end is looked for."""
 
 _DOWN = frozenset({"Suspended", "Stopping", "Stopped"})
-_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
+_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
 _FLOATS = frozenset({"REAL", "DOUBLE", "FLOAT"})
 
 

@@ -25,7 +25,9 @@ from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, ProgramErrors
 from airflow_pipelines.sql.identifiers import SYSTEM_VIEW, display, quote
 from airflow_pipelines.sql.program import Table, ViewKind
+from airflow_pipelines.sql.rewrite.casts import cast_text
 from airflow_pipelines.sql.source import Source
+from airflow_pipelines.sql.types import UNSIGNED_MAXIMA
 
 
 class AdhocError(ValueError):
@@ -150,7 +152,9 @@ def _insert(circuit: Circuit, snapshot: Snapshot, statement: AdhocStatement) -> 
         items = []
         for column in schema.columns:
             value = sources.get(column.name) or column.default or "NULL"
-            items.append(f"CAST({value} AS {column.type.spark_ddl()}) AS {quote(column.name)}")
+            checked = column.type.name == "UUID" or column.type.name in UNSIGNED_MAXIMA
+            cast = cast_text(value, column.type) if checked else f"CAST({value} AS {column.type.spark_ddl()})"
+            items.append(f"{cast} AS {quote(column.name)}")
         aliases = ", ".join(sources.values())
         rows = collected(session.sql(f"SELECT {', '.join(items)} FROM ({statement.source}) AS `source`({aliases})"))
     for column in schema.columns:

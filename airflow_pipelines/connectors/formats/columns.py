@@ -16,16 +16,18 @@ import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
 from airflow_pipelines.connectors.formats.rows import RowReader
-from airflow_pipelines.connectors.formats.values import INTEGER_BITS, MAX_REAL
+from airflow_pipelines.connectors.formats.values import INTEGER_RANGES, MAX_REAL
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.sql.program import Column
-from airflow_pipelines.sql.types import ColumnType
+from airflow_pipelines.sql.types import UNSIGNED_MAXIMA, ColumnType
 
 SMALL_BYTES = 2 << 10
 """Less than this is read faster row by row: setting up pyarrow's readers takes longer than that."""
 
 _TEXTUAL = {"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_TZ", "UUID", "VARCHAR", "CHAR"}
-_SUPPORTED = {*_TEXTUAL, *INTEGER_BITS, "BOOLEAN", "DECIMAL", "REAL", "DOUBLE"}
+_LONG_INTEGERS = INTEGER_RANGES.keys() - {"UBIGINT"}
+"""Integer types whose values fit into eight bytes with a sign."""
+_SUPPORTED = {*_TEXTUAL, *_LONG_INTEGERS, "BOOLEAN", "DECIMAL", "REAL", "DOUBLE"}
 _NUMBER = r"^-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?$"
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?$"
 _UUID = r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
@@ -161,7 +163,7 @@ def _is_utf8(data: bytes) -> bool:
 
 def _json_type(kind: ColumnType) -> pa.DataType:
     """The type as which pyarrow reads a column's JSON values, before they are converted."""
-    if kind.name in INTEGER_BITS:
+    if kind.name in _LONG_INTEGERS:
         return pa.int64()
     if kind.name == "BOOLEAN":
         return pa.bool_()
@@ -191,6 +193,8 @@ def _from_json(kind: ColumnType, values: Any, wanted: pa.DataType) -> Any:
         return _from_text(kind, values, wanted)
     if kind.name in {"REAL", "DOUBLE"}:
         return _checked_floats(kind, values, wanted)
+    if kind.name in _LONG_INTEGERS:
+        return _checked_integers(kind, values, wanted)
     if kind.name == "DECIMAL":
         bound = 10 ** (kind.precision or 38) // 10 ** (kind.scale or 0)
         _require(
@@ -203,9 +207,9 @@ def _from_text(kind: ColumnType, texts: Any, wanted: pa.DataType) -> Any:
     name = kind.name
     if name in {"VARCHAR", "CHAR"}:
         return _checked_strings(kind, texts)
-    if name in INTEGER_BITS:
+    if name in _LONG_INTEGERS:
         _match(texts, r"^-?[0-9]{1,18}$")
-        return texts.cast(wanted)
+        return _checked_integers(kind, texts.cast(pa.int64()), wanted)
     if name == "DECIMAL":
         precision, scale = kind.precision or 38, kind.scale or 0
         whole = f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0"
@@ -248,6 +252,13 @@ def _not_before_year_one(texts: Any) -> Any:
     """Python, which the other way uses, has no year 0."""
     _require(pc.invert(pc.starts_with(texts, "0000")))
     return texts
+
+
+def _checked_integers(kind: ColumnType, values: Any, wanted: pa.DataType) -> Any:
+    if kind.name in UNSIGNED_MAXIMA:
+        least, most = INTEGER_RANGES[kind.name]
+        _require(pc.and_(pc.greater_equal(values, least), pc.less_equal(values, most)))
+    return values.cast(wanted)
 
 
 def _checked_floats(kind: ColumnType, values: Any, wanted: pa.DataType) -> Any:

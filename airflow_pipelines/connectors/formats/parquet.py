@@ -17,8 +17,9 @@ from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, R
 from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.sql.types import UNSIGNED_MAXIMA
 
-_CHECKED = {"CHAR", "BINARY", "UUID", "VARIANT", "MAP"}
+_CHECKED = {"CHAR", "BINARY", "UUID", "VARIANT", "MAP", *UNSIGNED_MAXIMA}
 """Types whose values have a form of their own, which is checked value by value."""
 
 

@@ -15,12 +15,18 @@ from uuid import UUID
 
 from airflow_pipelines.connectors.formats import jsontext, variant
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
-from airflow_pipelines.sql.types import ColumnType
+from airflow_pipelines.sql.types import UNSIGNED_MAXIMA, ColumnType
 
 Converter = Callable[[Any], Any]
 
-INTEGER_BITS = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
-"""Width of each integer type in bits."""
+INTEGER_RANGES = {
+    "TINYINT": (-(2**7), 2**7 - 1),
+    "SMALLINT": (-(2**15), 2**15 - 1),
+    "INTEGER": (-(2**31), 2**31 - 1),
+    "BIGINT": (-(2**63), 2**63 - 1),
+    **{name: (0, most) for name, most in UNSIGNED_MAXIMA.items()},
+}
+"""The least and the greatest value of each integer type."""
 MAX_REAL = 3.4028234663852886e38
 """The largest finite REAL."""
 
@@ -49,7 +55,7 @@ def json_converter(kind: ColumnType, *, pandas: bool = False) -> Converter:
         return _map_converter(kind.key, kind.value, pandas)
     if kind.fields is not None:
         return _struct_converter(kind.fields, pandas)
-    if name in INTEGER_BITS:
+    if name in INTEGER_RANGES:
         return _integer_converter(name)
     if name == "DECIMAL":
         return _decimal_converter(kind)
@@ -91,7 +97,7 @@ def text_converter(kind: ColumnType) -> Converter:
     convert = json_converter(kind)
     if name in {"VARCHAR", "CHAR"}:
         return convert
-    if name in INTEGER_BITS or name in {"DECIMAL", "REAL", "DOUBLE"}:
+    if name in INTEGER_RANGES or name in {"DECIMAL", "REAL", "DOUBLE"}:
         return lambda text: convert(_number(text.strip(" \t")))
     if name == "BOOLEAN":
         return _boolean_text
@@ -137,7 +143,8 @@ def _boolean_text(text: str) -> bool:
 
 
 def _integer_converter(name: str) -> Converter:
-    limit = 1 << (INTEGER_BITS[name] - 1)
+    least, most = INTEGER_RANGES[name]
+    written = str(ColumnType(name))
 
     def convert(value: Any) -> int:
         number = value
@@ -145,9 +152,9 @@ def _integer_converter(name: str) -> Converter:
             # Writers without integers of their own put 5.0; anything with a fraction is a mistake.
             number = int(number) if number == number.to_integral_value(context=_DIGITS) else None
         if type(number) is not int:
-            raise _wanted(f"an integer ({name})", value)
-        if not -limit <= number < limit:
-            raise RecordProblem(f"{excerpt(str(number), 60)} is out of range for {name}")
+            raise _wanted(f"an integer ({written})", value)
+        if not least <= number <= most:
+            raise RecordProblem(f"{excerpt(str(number), 60)} is out of range for {written}")
         return number
 
     return convert
