@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from airflow_pipelines.engine.arrow import can_group, consolidate, netted
-from airflow_pipelines.engine.batch import SMALL_ROWS, Batch
+from airflow_pipelines.engine.batch import SMALL_ROWS, WEIGHT, Batch
 from airflow_pipelines.engine.frames import summed
 from airflow_pipelines.engine.operators.context import SMALL_INPUT, Context, Mode
 from airflow_pipelines.engine.trace import Trace
@@ -28,5 +28,8 @@ def consolidated(trace: Trace, context: Context) -> Batch:
         table = pa.concat_tables([batch.table for batch in trace.batches])
         return context.settle(Batch.in_memory(trace.schema, consolidate(table, trace.sums)))
     small = trace.in_memory and trace.rows <= SMALL_ROWS
+    if trace.insert_only and trace.sums == (WEIGHT,) and not small:
+        # As they are the rows need no sorting, now or by those who read them.
+        return context.run(f"SELECT * FROM {context.frames.rows(trace.batches)}", trace.schema, Mode.LARGE)
     rows = context.frames.rows(trace.batches, single_partition=small)
     return context.run(summed(trace, str(rows)), trace.schema, Mode.SMALL if small else Mode.LARGE)

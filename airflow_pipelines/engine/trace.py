@@ -17,6 +17,9 @@ MEMORY_BATCHES = 8
 FILE_BATCHES = 8
 """More batches on disk than this are worth merging."""
 
+GROWTH = 2
+"""A batch in a file is merged with smaller ones unless it has more than so many times their rows."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
@@ -72,14 +75,17 @@ class Trace:
     def merge(self, consolidate: Callable[[Trace], Batch]) -> Trace:
         """The same contents in fewer batches.
 
-        Batches in memory become one (it goes to a file when it outgrows memory, which ``consolidate`` decides); when there are
-        many files, those become one too. ``consolidate`` sums a trace's rows into one batch. Insert-only memory is concatenated.
+        Batches in memory become one (it goes to a file when it outgrows memory, which ``consolidate`` decides). When there are many
+        batches in files, the smaller ones become one: a row is written again only when the batch it is in has about doubled, so that
+        the number of batches and the writing both stay logarithmic. ``consolidate`` sums a trace's rows into one batch.
         """
         memory = tuple(batch for batch in self.batches if batch.table is not None)
         files = tuple(batch for batch in self.batches if batch.table is None)
         merged_files = files
         if len(files) > FILE_BATCHES:
-            merged_files = (consolidate(replace(self, batches=files)),)
+            few = _smallest(files)
+            rest = tuple(batch for batch in files if batch not in few)
+            merged_files = (*rest, consolidate(replace(self, batches=few)))
         if len(memory) > 1:
             part = replace(self, batches=memory)
             small = part.rows <= SMALL_ROWS and sum(batch.table.nbytes for batch in memory) <= SMALL_BYTES
@@ -107,3 +113,15 @@ class Trace:
         schema = StructType.fromJson(manifest["schema"])
         batches = tuple(Batch.from_manifest(part, schema, store) for part in manifest["batches"])
         return cls(schema, batches, tuple(manifest["sums"]))
+
+
+def _smallest(files: tuple[Batch, ...]) -> tuple[Batch, ...]:
+    """The batches worth merging: enough of the smallest ones to make them few, and those that are not much larger than these."""
+    ordered = sorted(files, key=lambda batch: batch.rows)
+    least = max(2, len(ordered) - FILE_BATCHES + 1)
+    total = 0
+    for count, batch in enumerate(ordered):
+        if count >= least and batch.rows > GROWTH * total:
+            return tuple(ordered[:count])
+        total += batch.rows
+    return tuple(ordered)

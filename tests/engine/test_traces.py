@@ -84,3 +84,24 @@ def test_keep_drops_what_belongs_to_other_relations() -> None:
     kept = snapshot.keep({"t", "v"})
     assert set(kept.traces) == {"t", "v$1"}
     assert set(kept.states) == {"v$1"}
+
+
+def test_a_large_batch_is_not_written_again_for_a_few_small_ones(tmp_path: Path) -> None:
+    store, written = BatchStore(tmp_path), []
+
+    def add(trace: Trace, rows: int) -> Trace:
+        return trace.append(Batch(SCHEMA, rows, None, (), store))
+
+    def merged(part: Trace) -> Batch:
+        written.append(part.rows)
+        return Batch(SCHEMA, part.rows, None, (), store)
+
+    trace = add(Trace(SCHEMA), 10_000_000)
+    for _ in range(1000):
+        trace = add(trace, 50_000)
+        if trace.needs_merge:
+            trace = trace.merge(merged)
+    assert trace.rows == 60_000_000
+    assert len(trace.batches) <= 9
+    # Writing all of it at each merge would be some 4 thousand million rows.
+    assert sum(written) < 6 * 50_000_000
