@@ -76,7 +76,7 @@ class Trace:
         """The same contents in fewer batches.
 
         Batches in memory become one (it goes to a file when it outgrows memory, which ``consolidate`` decides). When there are many
-        batches in files, the smaller ones become one: a row is written again only when the batch it is in has about doubled, so that
+        batches in files, the smaller ones become one: a row is written again when its batch has about doubled, so that
         the number of batches and the writing both stay logarithmic. ``consolidate`` sums a trace's rows into one batch.
         """
         memory = tuple(batch for batch in self.batches if batch.table is not None)
