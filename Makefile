@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench docs bench-quick clean
+.PHONY: help setup demo test lint format bench fuzz docs bench-quick clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ bench-quick: $(VENV)/.bench ## Measure a little (five minutes); writes benchmark
 $(VENV)/.bench: $(VENV)/.installed
 	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --constraint constraints.txt --editable '.[bench]'
 	@touch $@
+
+fuzz: setup ## Search an hour for programs whose views are wrong; prints its seeds
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.fuzz
 
 docs: setup ## Write docs/constructs.md from what the planner says
 	@$(BIN)/python -m tools.constructs

@@ -86,7 +86,7 @@ def unnested(p: Programs) -> str:
         "lateral view outer explode(array(a.s, 'z', a.s)) x as v",
         "lateral view explode(map(coalesce(a.s, ''), 1)) x as v, w",
         "lateral view posexplode(sequence(0, a.k)) x as w, v",
-        "lateral view outer inline(if(a.o, array(struct(1, 'a'), struct(2, a.s)), null)) x as w, v",
+        "lateral view outer inline(if(a.o, array(named_struct('n', 1, 'v', 'a'), named_struct('n', 2, 'v', a.s)), null)) x as w, v",
     )
     return f"select {_columns('a', s='x.v')} from {p.source()} as a {view}{p.where(['a'], [])}"
 
