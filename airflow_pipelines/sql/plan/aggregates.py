@@ -29,6 +29,8 @@ _NARROW = frozenset({"TINYINT", "SMALLINT", "INT", "INTEGER"})
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 _MAX_SUMMED_PRECISION = 27
 """A value of this precision times a weight of ten digits still fits into 38 digits with its whole scale."""
+_KEPT_SCALE = 6
+"""Spark never gives up so many digits behind the point of a product; too many before it are an overflow."""
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -181,7 +183,7 @@ class Accumulators:
             summed, type_ = f"CAST({text} AS BIGINT) * {WEIGHT}", "BIGINT"
         elif kind == "BIGINT":
             summed, type_ = f"CAST({text} AS DECIMAL(19,0)) * CAST({WEIGHT} AS DECIMAL(10,0))", "DECIMAL(38,0)"
-        elif decimal and int(decimal[1]) <= _MAX_SUMMED_PRECISION and call.function == "sum":
+        elif decimal and _keeps_scale(int(decimal[1]), int(decimal[2])) and call.function == "sum":
             summed, type_ = f"({text}) * CAST({WEIGHT} AS DECIMAL(10,0))", f"DECIMAL(38,{decimal[2]})"
         else:
             return None
@@ -202,6 +204,11 @@ class Accumulators:
         accumulator = Accumulator(f"__a{len(self.found)}", kind, text)
         self.found.append(accumulator)
         return accumulator.name
+
+
+def _keeps_scale(precision: int, scale: int) -> bool:
+    """Whether a decimal times a weight keeps all its digits behind the point."""
+    return precision <= _MAX_SUMMED_PRECISION or scale <= _KEPT_SCALE
 
 
 def _filtered(call: Linear, at: int) -> str:

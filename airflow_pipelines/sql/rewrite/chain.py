@@ -6,6 +6,7 @@ from airflow_pipelines.sql.edits import Edit, Edited
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.averages import keep_decimal_scale
 from airflow_pipelines.sql.rewrite.asof import asof_joins
+from airflow_pipelines.sql.rewrite.moments import exact_moments
 from airflow_pipelines.sql.rewrite.ties import break_ties
 from airflow_pipelines.sql.rewrite.time_windows import time_windows
 
@@ -30,4 +31,4 @@ def settled(query: Edited, analyzer: Analyzer) -> Edited:
     averaged = keep_decimal_scale(query.text, analyzer)
     if averaged != query.text:
         query = query.edit([Edit(0, len(query.text), averaged)])
-    return break_ties(query, analyzer)
+    return break_ties(exact_moments(query, analyzer), analyzer)

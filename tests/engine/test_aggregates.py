@@ -1,0 +1,79 @@
+"""Aggregates by accumulators, DISTINCT, and grouping sets, against Spark's answers after every step."""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from airflow_pipelines.engine.sessions import SparkSessions
+from tests.engine.compared import SIZES, Compared
+from tests.engine.test_oracle import limits
+
+TABLE = """
+create table t (k int, s varchar, b bigint, d decimal(8,2), w decimal(38,3), o boolean) with ('materialized' = 'true');
+create table u (k int, n varchar) with ('materialized' = 'true');
+"""
+QUERIES = {
+    "moments": "select s, stddev(k) as a, var_pop(d) as b, stddev_pop(b) filter (where o) as c, variance(w) as e from t group by s",
+    "truths": "select s, any(o) as a, some(o) as b, every(o) as c, bool_or(k > 1) filter (where o) as e, count_if(o) as f"
+    " from t group by s",
+    "sums": "select k, sum(w) as a, avg(d) as b, avg(b) as c, count(k, s) as e from t group by k",
+    "one_distinct": "select s, count(distinct k) as n, sum(distinct k) as x, count(distinct k) filter (where o) as f"
+    " from t group by s",
+    "many_distinct": "select s, count(distinct k) as n, avg(distinct d) as a, count(*) as c, sum(b) as x, count(distinct k, b) as p"
+    " from t group by s having count(*) > 1",
+    "distinct_of_all": "select count(distinct s) as n, count(distinct k) as m, count(*) as c from t where k > 0",
+    "distinct_joined": "select n, count(distinct s) as a, count(distinct d) as b from t join u on t.k = u.k group by n",
+    "distinct_and_more": "select s, count(distinct k) as n, max(b) as m from t group by s",
+    "rolled_up": "select s, k, sum(b) as x, grouping(s) as g, grouping_id() as i, grouping_id(k, s) as j"
+    " from t group by rollup(s, k)",
+    "cubed": "select s, o, count(distinct k) as n, sum(k) as x from t group by cube(s, o)",
+    "sets": "select s, o, k % 2 as p, count(*) as n from t group by grouping sets ((s, o), (k % 2), (s), (s)) having count(*) > 1",
+    "mixed_sets": "select s, o, max(k) as m, grouping_id() as g from t group by s, rollup(o)",
+    "with_cube": "select s, count(*) as n from t group by s, o with cube",
+    "nothing": "select count(*) as n from t group by grouping sets (())",
+    "all_of_it": "select sum(k) as n from t group by all",
+    "by_alias": "select s as z, k + 1 as q, count(*) as n from t group by z, 2",
+    "chosen": "select s, max_by(k, b) as m, min_by(d, k) as n, mode(k) as o from t group by s",
+    "ranked_sets": "select s, rank() over (partition by grouping(s) order by sum(b)) as r from t group by cube(s, o)",
+    "pivoted": "select * from (select s, k, b from t) pivot (sum(b) as x, count(*) as n for k in (1 as one, 2 as two))",
+}
+STRATEGIES = {
+    "moments": ["accumulators"],
+    "truths": ["accumulators"],
+    "sums": ["accumulators"],
+    "one_distinct": ["accumulators", "accumulators"],
+    "many_distinct": ["accumulators"] * 7 + ["join"],
+    "distinct_and_more": ["touched groups"],
+    "cubed": ["accumulators"] * 3 + ["join"],
+    "rolled_up": ["accumulators"],
+}
+
+
+def _t(draw: random.Random) -> tuple[Any, ...]:
+    return (
+        draw.choice([None, 1, 1, 2, -3]),
+        draw.choice([None, "a", "a", "b"]),
+        draw.choice([None, 0, 0, 5, 2**40]),
+        draw.choice([None, Decimal("1.50"), Decimal("-2.25"), Decimal("1000.00")]),
+        draw.choice([None, Decimal("1.500"), Decimal("123456789012.125")]),
+        draw.choice([None, True, False]),
+    )
+
+
+def _u(draw: random.Random) -> tuple[Any, ...]:
+    return draw.choice([None, 1, 2]), draw.choice(["x", "y"])
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_aggregates_equal_the_batch_answer(sessions: SparkSessions, size: str) -> None:
+    views = "".join(f"create view {name} as {query};\n" for name, query in QUERIES.items())
+    with limits(SIZES[size]):
+        compared = Compared(TABLE + views, sessions, {"t": _t, "u": _u}, seed=len(size))
+        for inserts, deletes in ((0, 0), (6, 0), (3, 4), (0, 5)):
+            compared.step(inserts, deletes)
+    for name, strategies in STRATEGIES.items():
+        assert compared.strategies(name) == strategies
