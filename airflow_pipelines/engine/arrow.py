@@ -127,19 +127,23 @@ def netted(table: Any) -> Any:
 
 
 def row_keys(rows: Any) -> list[Any]:
-    """Every row as a hashable value; equal rows have equal ones (NaN equals NaN, NULL equals NULL)."""
+    """Every row as a hashable value; equal rows have equal ones (NaN equals NaN, NULL equals NULL, a map's order is nothing)."""
     if not rows.num_columns:
         return [()] * rows.num_rows
-    return list(zip(*([_frozen(value) for value in rows[name].to_pylist()] for name in rows.column_names), strict=True))
+    columns = [[_frozen(value, rows[name].type) for value in rows[name].to_pylist()] for name in rows.column_names]
+    return list(zip(*columns, strict=True))
 
 
-def _frozen(value: Any) -> Any:
-    if isinstance(value, float) and value != value:
-        return "NaN", float
-    if isinstance(value, dict):
-        return tuple((key, _frozen(inner)) for key, inner in value.items())
-    if isinstance(value, list):
-        items = [_frozen(inner) for inner in value]
-        # A map arrives as a list of pairs, the order of which means nothing; sorting equal-length tuples by text is enough.
-        return tuple(items)
+def _frozen(value: Any, kind: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, float):
+        # 0.0 and -0.0 are equal, and have one hash.
+        return ("NaN", float) if value != value else value
+    if pa.types.is_struct(kind):
+        return tuple(_frozen(value[field.name], field.type) for field in kind)
+    if pa.types.is_map(kind):
+        return frozenset((_frozen(key, kind.key_type), _frozen(item, kind.item_type)) for key, item in value)
+    if pa.types.is_nested(kind):
+        return tuple(_frozen(inner, kind.value_type) for inner in value)
     return value

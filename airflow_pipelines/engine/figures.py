@@ -10,7 +10,8 @@ from typing import Any
 class OperatorFigures:
     """One stage of one view in one step: rows of the deltas it read and gave, and its time in milliseconds.
 
-    ``strategy``: ``linear``, ``join``, ``union``, ``accumulators``, ``touched groups`` or ``full``.
+    ``strategy``: what the stage says of itself (``linear``, ``join``, ``accumulators``, ``touched groups``, ``full`` ...), or what
+    the step did instead because it cost less (``all groups``, ``join by recomputing`` ...).
     """
 
     view: str

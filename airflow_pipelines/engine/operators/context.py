@@ -27,6 +27,8 @@ SMALL_INPUT = 2 * SMALL_ROWS
 FAN_OUT = 4 * SMALL_ROWS
 """... unless its result has more rows than this: then it is run again and writes files."""
 
+MOST = 0.3
+"""A step that changes more than this share of the rows that an operator reads counts as changing all of them."""
 
 _REMEMBERED = 1024
 _select_schemas: dict[tuple[Select, tuple[tuple[str, str], ...]], StructType] = {}
@@ -77,12 +79,18 @@ class RelationVersions:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One step's view of the relations, and the means to run queries."""
+    """One step's view of the relations, and the means to run queries.
+
+    ``by_cost``: whether operators may leave out what tells touched from other rows when nearly all are touched. ``incomplete``:
+    relations whose contents may lack rows that no change can touch any more.
+    """
 
     sessions: SparkSessions
     frames: Frames
     store: BatchStore
     relations: Mapping[str, RelationVersions] = field(default_factory=dict)
+    by_cost: bool = False
+    incomplete: frozenset[str] = frozenset()
     held: dict[str, Batch] = field(default_factory=dict)
     """What was fetched for the step, by the query for it: several operators may need the same."""
 
@@ -141,6 +149,13 @@ class Context:
     def _deltas_are_small(self, names: frozenset[str]) -> bool:
         batches = [batch for name in names for batch in self.relations[name].delta]
         return all(batch.table is not None for batch in batches) and sum(batch.rows for batch in batches) <= SMALL_ROWS
+
+    def touches_most(self, names: frozenset[str]) -> bool:
+        """Whether the step changes so much of relations that to compute everything anew costs less than to find what is touched."""
+        if not self.by_cost or names & self.incomplete:
+            return False
+        changed = sum(batch.rows for name in names for batch in self.relations[name].delta)
+        return changed > MOST * sum(self.relations[name].before.rows for name in names)
 
     def collect(self, query: str, mode: Mode) -> Any:
         """The result of a query that gives little, as a pyarrow Table: one job."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark.sql.types import StructType
 
@@ -31,7 +32,9 @@ def evaluate_keyed(stage: Stage, node: Keyed, context: Context, stored: Trace | 
     if all(not context.relations[name].before.batches for name in stage.reads):
         return _first(stage, node, context, mode)
     if any(not source.keys and reads(source.node) & changed for source in node.sources):
-        return _every_key(stage, node, context, mode, stored)
+        return _every_key(stage, node, context, mode, None if stage.reads & context.incomplete else stored)
+    if mode is Mode.LARGE and context.touches_most(stage.reads):
+        return replace(_every_key(stage, node, context, mode, stored), strategy=f"{node.shape.value} by recomputing")
     if mode is Mode.NARROW:
         outcome = _fetching(stage, node, context)
         if outcome is not None:

@@ -29,13 +29,15 @@ def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Tra
     small = mode is Mode.SMALL
     printer = context.printer(mode)
     change = printer.delta(node.input, context.changed())
-    if change is None and node.keys:
+    # Without keys there is one group even without rows, which the first evaluation gives.
+    if change is None and (node.keys or state is not None):
         return Outcome(Batch.empty(weighted(stage_schema(stage))), Batch.empty(known.schema))
     contents = printer.contents(node.input, Version.AFTER)
     insert_only = all(context.relations[name].after.insert_only for name in stage.reads)
     # The delta of all contents, as in a first load, touches every group.
-    everything = all(not context.relations[name].before.batches for name in stage.reads)
-    touched = None if change is None or everything or not node.keys else _touched(node, change)
+    everything = not known.batches and all(not context.relations[name].before.batches for name in stage.reads)
+    most = not everything and mode is Mode.LARGE and context.touches_most(stage.reads)
+    touched = None if change is None or everything or most or not node.keys else _touched(node, change)
     collected = _collected(node, touched, context) if mode is Mode.NARROW and touched is not None else None
     if collected is not None:
         touched = f"SELECT {', '.join(key.name for key in node.keys)} FROM {context.frames.table(collected)}"
@@ -52,7 +54,7 @@ def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Tra
         query = summed(known, both)
     # Without touched keys the result is as large as the state.
     batch = context.run(query, known.schema, mode if small or collected is not None else Mode.LARGE)
-    return Outcome(_output(stage, batch, context), batch)
+    return Outcome(_output(stage, batch, context), batch, strategy="all groups" if most else None)
 
 
 def _collected(node: Aggregate, touched: str, context: Context) -> Batch | None:

@@ -1,0 +1,89 @@
+"""How many Spark jobs a step takes: each costs tens of milliseconds however little it does, so that none may be added unnoticed."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from airflow_pipelines.engine.sessions import SparkSessions
+from tests.engine.programs import Running
+from tests.engine.test_oracle import SIZES, limits
+
+QUERIES = {
+    "linear": "select k, v + 1 as v from {a} where v > 0",
+    "union": "select k, v from {a} union all select k, w from {b}",
+    "join": "select a.k, a.v, b.w from {a} a join {b} b on a.k = b.k",
+    "threeway": "select a.k, a.v, b.w, c.w as u from {a} a join {b} b on a.k = b.k join {b} c on c.w = b.w",
+    "accumulators": "select k, sum(v) as s, count(*) as n from {a} group by k",
+    "touched": "select k, max(v) as m from {a} group by k",
+    "distinct": "select distinct k from {a}",
+    "outer": "select a.k, a.v, b.w from {a} a left join {b} b on a.k = b.k",
+    "anti": "select k, v from {a} where not exists (select 1 from {b} b where b.k = {a}.k)",
+    "window": "select k, v, row_number() over (partition by k order by v) as n from {a}",
+}
+JOBS = {
+    "small": {name: 1 for name in QUERIES},
+    "narrow": {
+        "linear": 1,
+        "union": 1,
+        "join": 1,
+        "threeway": 4,
+        "accumulators": 2,
+        "touched": 2,
+        "distinct": 2,
+        "outer": 4,
+        "anti": 4,
+        "window": 3,
+    },
+}
+"""At most so many jobs when the first table of a view changes by a row."""
+
+
+@pytest.fixture(scope="module")
+def running(sessions: SparkSessions) -> Running:
+    statements = []
+    for name, query in QUERIES.items():
+        one, other = f"{name}_a", f"{name}_b"
+        statements.append(f"create table {one} (k int, v int); create table {other} (k int, w int);")
+        statements.append(f"create view {name} as {query.format(a=one, b=other)};")
+    found = Running("\n".join(statements), sessions)
+    for name in QUERIES:
+        found.step(found.changes(f"{name}_a", (1, 5), (2, 6)), found.changes(f"{name}_b", (1, 7), (2, 8), (3, 9)))
+    return found
+
+
+numbers = itertools.count()
+
+
+@pytest.mark.parametrize("size", JOBS)
+def test_a_change_of_one_row_takes_few_jobs(running: Running, size: str) -> None:
+    context = running.sessions.small.sparkContext
+    taken = {}
+    with limits(SIZES[size]):
+        for name in QUERIES:
+            group = f"jobs {next(numbers)}"
+            context.setJobGroup(group, name)
+            try:
+                running.insert(f"{name}_a", (1, 50 + next(numbers)))
+            finally:
+                context.setLocalProperty("spark.jobGroup.id", "")
+            taken[name] = len(context.statusTracker().getJobIdsForGroup(group))
+    assert {name: jobs for name, jobs in taken.items() if jobs > JOBS[size][name]} == {}, taken
+
+
+def test_views_that_need_nothing_of_each_other_are_under_way_at_once_and_in_the_callers_job_group(sessions: SparkSessions) -> None:
+    views = "".join(f"create view v{number} as select k + {number} as k from t where v > {number};" for number in range(4))
+    running = Running(f"create table t (k int, v int); {views}", sessions)
+    context = sessions.small.sparkContext
+    context.setJobGroup("views at once", "")
+    try:
+        step = running.insert("t", (1, 100))
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", "")
+    assert len(context.statusTracker().getJobIdsForGroup("views at once")) == 4
+    assert [figures.view for figures in step.figures.operators] == ["v0", "v1", "v2", "v3"]
+    assert {name: delta.to_arrow()["k"].to_pylist() for name, delta in step.view_deltas.items()} == {
+        f"v{number}": [1 + number] for number in range(4)
+    }
+    running.circuit.close()
