@@ -103,9 +103,10 @@ def _problem(function: FunctionDefinition, found: Mapping[str, _Found]) -> str |
         known = ", ".join(sorted(found)) or "none"
         return f"Function {display(function.name)} has no body, and udf_python has no function of that name; it has: {known}"
     count = len(function.parameters)
+    noun = "parameter" if count == 1 else "parameters"
     if count < match.fewest or (match.most is not None and count > match.most):
         takes = str(match.fewest) if match.fewest == match.most else f"{match.fewest} to {match.most or 'any number'}"
-        return f"Function {display(function.name)} has {count} parameters, and the Python function {match.name} takes {takes}"
+        return f"Function {display(function.name)} has {count} {noun}, and the Python function {match.name} takes {takes}"
     if match.vectorised and not count:
         return f"Function {display(function.name)} has no parameters, so the Python function cannot work on Series"
     return None
