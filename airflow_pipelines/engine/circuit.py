@@ -25,7 +25,7 @@ from airflow_pipelines.engine.operators.result import stage_schema
 from airflow_pipelines.engine.python_functions import register_functions
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot, owner
-from airflow_pipelines.engine.stages import Compiled, empty_state, kept_relations, lacks, needed_for, stages_of
+from airflow_pipelines.engine.stages import Compiled, empty_state, kept_relations, lacks, needed_for, shown_relations, stages_of
 from airflow_pipelines.engine.storage import BatchStore
 from airflow_pipelines.engine.timing import TimedStep, Timing
 from airflow_pipelines.engine.trace import Trace
@@ -70,7 +70,8 @@ class Circuit:
         :param compiled: the program
         :param sessions: sessions for small and large operators
         :param store: where large batches go
-        :param strategy: ``auto`` or ``incremental`` use incremental rules where there are any, ``full`` recomputes every view
+        :param strategy: ``incremental`` uses incremental rules where there are any; so does ``auto``, unless most of what a stage reads
+            has changed; ``full`` recomputes every view
         :raises ValueError: for an unknown strategy
         """
         self.compiled = compiled
@@ -80,11 +81,13 @@ class Circuit:
         for session in (sessions.small, sessions.narrow, sessions.large):
             register_functions(session, compiled.program.definitions.python_functions)
         self.stages = stages_of(compiled, strategy)
+        self._by_cost = strategy == "auto"
         self.timing = Timing(compiled, sessions)
         self.kept = (kept_relations(compiled.program, self.stages) | {SYSTEM_VIEW}) - self.timing.markers.markers.keys()
         tables = {name: weighted(compiled.schemas[name].spark) for name in compiled.program.tables}
         stages = {stage.relation: weighted(stage_schema(stage)) for stage in self.stages}
         self._schemas = {**tables, **stages, SYSTEM_VIEW: weighted(ERROR_VIEW.spark)}
+        self.timing.allow_discards(compiled, self.stages, shown_relations(compiled.program))
         self._owners = {stage.relation: owner(stage.relation, compiled.program.views.keys()) for stage in self.stages}
         self._workers = Workers(sessions.small.sparkContext)
         self._lock = threading.RLock()
@@ -206,11 +209,13 @@ class Circuit:
         return self.frames.contents(self._trace(snapshot, name), single_partition=single_partition)
 
     def maintain(self) -> bool:
-        """Merge traces that have many batches; to be called when there is nothing else to do.
+        """Merge traces that have many batches, and forget what late rows can no longer touch; for when there is nothing else to do.
 
         :returns: whether something was merged
         """
         merged = self._merge(lambda trace: trace.needs_merge)
+        with self._lock:
+            self._snapshot = self.timing.discarding.apply(self._snapshot, self._context({}))
         self.frames.sweep()
         return merged
 
@@ -291,7 +296,8 @@ class Circuit:
         return self._context({}).settle(batch)
 
     def _context(self, relations: Mapping[str, RelationVersions]) -> Context:
-        return Context(self.sessions, self.frames, self.store, relations)
+        incomplete = self.timing.discarding.relations
+        return Context(self.sessions, self.frames, self.store, relations, by_cost=self._by_cost, incomplete=incomplete)
 
     def _round(self, base: Snapshot, timed: TimedStep) -> Round:
         relations: dict[str, RelationVersions] = {}

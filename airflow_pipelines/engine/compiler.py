@@ -29,6 +29,7 @@ from airflow_pipelines.sql.plan.gaining import gaining
 from airflow_pipelines.sql.plan.markers import Marker
 from airflow_pipelines.sql.plan.nodes import ColumnTypes, ViewPlan
 from airflow_pipelines.sql.plan.recursion import Member, plan_circle, plan_query
+from airflow_pipelines.sql.plan.waterlines import WaterlineAnalysis
 from airflow_pipelines.sql.program import Column, Connector, Program, Span, Table, View, ViewKind
 from airflow_pipelines.sql.rewrite.casts import spark_type
 from airflow_pipelines.sql.rewrite.chain import settled, spoken
@@ -49,7 +50,8 @@ class CompiledProgram:
 
     ``schemas``: of all tables and views, by canonical name. ``view_columns``: the views' columns. ``plans``: how each view is
     maintained. ``markers``: hidden relations of one row, for the clock and the waterlines, that the plans read. ``late_columns``:
-    columns with LATENESS. ``append_only``: relations whose rows never go. ``info``: the ``program_info`` of the REST contract. ``fingerprints``: for comparing programs.
+    columns with LATENESS, from which ``waterlines`` of all relations follow. ``append_only``: relations whose rows never go.
+    ``info``: the ``program_info`` of the REST contract. ``fingerprints``: for comparing programs.
     """
 
     program: Program
@@ -58,6 +60,7 @@ class CompiledProgram:
     plans: Mapping[str, ViewPlan]
     info: Mapping[str, Any]
     fingerprints: Fingerprints
+    waterlines: WaterlineAnalysis
     markers: tuple[Marker, ...] = ()
     late_columns: tuple[LateColumn, ...] = ()
     append_only: frozenset[str] = frozenset()
@@ -105,6 +108,7 @@ def compile_program(
         fingerprints=fingerprint(program, view_columns),
         markers=compiler.time.markers,
         late_columns=tuple(compiler.time.late_columns),
+        waterlines=compiler.time.waterlines,
         append_only=frozenset(compiler.append_only),
     )
     _recent.put((text, udf_python), compiled)

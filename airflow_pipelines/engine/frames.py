@@ -25,19 +25,24 @@ class Frames:
         """Name batches for ``sessions``."""
         self.sessions = sessions
         self._names: dict[int, str] = {}
+        # A batch that was flushed, or read back into memory, is another object of the same number.
+        self._users: dict[int, weakref.WeakSet[Batch]] = {}
         self._dead: deque[int] = deque()
         self._lock = threading.Lock()
 
     def table(self, batch: Batch) -> str:
         """The name under which SQL reads ``batch``."""
         with self._lock:
+            users = self._users.setdefault(batch.number, weakref.WeakSet())
+            if batch not in users:
+                users.add(batch)
+                weakref.finalize(batch, self._dead.append, batch.number)
             name = self._names.get(batch.number)
             if name is None:
                 name = f"airflow_pipelines_batch_{batch.number}"
                 session = self.sessions.small if batch.table is not None else self.sessions.large
                 batch.frame(session).createOrReplaceGlobalTempView(name)
                 self._names[batch.number] = name
-                weakref.finalize(batch, self._dead.append, batch.number)
         return f"global_temp.{name}"
 
     def sweep(self, keep: int = 0) -> None:
@@ -45,10 +50,15 @@ class Frames:
         if len(self._dead) <= keep:
             return
         while self._dead:
+            number = self._dead.popleft()
+            # Dropped under the lock, so that nobody is given the name meanwhile.
             with self._lock:
-                name = self._names.pop(self._dead.popleft(), None)
-            if name is not None:
-                self.sessions.small.catalog.dropGlobalTempView(name)
+                if self._users.get(number):
+                    continue
+                self._users.pop(number, None)
+                name = self._names.pop(number, None)
+                if name is not None:
+                    self.sessions.small.catalog.dropGlobalTempView(name)
 
     def close(self) -> None:
         """Drop all views."""

@@ -15,6 +15,7 @@ from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.markers import Marker
 from airflow_pipelines.sql.plan.nodes import Aggregate, Stage, ViewPlan
+from airflow_pipelines.sql.plan.waterlines import WaterlineAnalysis
 from airflow_pipelines.sql.program import Program, ViewKind
 
 STRATEGIES = ("auto", "incremental", "full")
@@ -42,6 +43,10 @@ class Compiled(Protocol):
     @property
     def late_columns(self) -> Sequence[LateColumn]:
         """Columns of tables and views that have lateness."""
+
+    @property
+    def waterlines(self) -> WaterlineAnalysis:
+        """The waterlines of all relations."""
 
 
 def stages_of(compiled: Compiled, strategy: str) -> tuple[Stage, ...]:

@@ -35,9 +35,10 @@ class TimeCompiler:
         self._analysis = analysis
         self._note = note
         self._clock = ClockMarkers()
-        self._waterlines = WaterlineAnalysis()
+        self.waterlines = WaterlineAnalysis()
         self._final: list[Marker] = []
         self.late_columns: list[LateColumn] = []
+        """Columns with LATENESS."""
 
     @property
     def markers(self) -> tuple[Marker, ...]:
@@ -76,16 +77,16 @@ class TimeCompiler:
     def finish(self, view: View, plan: ViewPlan) -> ViewPlan:
         """The plan of a view with what its clock, lateness and ``emit_final`` add to it."""
         clock = {marker.relation: marker for marker in self._clock.found.values()}
-        self._waterlines.markers = frozenset(clock)
+        self.waterlines.markers = frozenset(clock)
         plan = with_crossings(plan, clock)
         final = view.emit_final
         if not view.lateness and final is None:
-            self._waterlines.add(plan.stages)
+            self.waterlines.add(plan.stages)
             return plan
         inner = f"{view.name}{INNER}"
         *before, last = plan.stages
         plan = replace(plan, stages=(*before, replace(last, relation=inner)), full=replace(plan.full, relation=inner))
-        self._waterlines.add(plan.stages)
+        self.waterlines.add(plan.stages)
         if view.lateness:
             names = tuple(name for name, _ in plan.columns)
             passed = Select((Source("s", Scan(inner, names)),), tuple(Item(name, f"`s`.{quote(name)}") for name in names))
@@ -114,7 +115,7 @@ class TimeCompiler:
                 f"or one of {listed}",
             )
             return plan
-        text = self._waterlines.relations.get(inner, {}).get(column)
+        text = self.waterlines.relations.get(inner, {}).get(column)
         if text is None:
             self._note(final.value_span, self._no_waterline(view, plan, column))
             return plan
@@ -133,7 +134,8 @@ class TimeCompiler:
         reason = f"; {plan.reason}" if isinstance(plan.stages[-1].node, Full) and plan.reason else ""
         return (
             f"No waterline can be derived for column {display(column)} of view {display(view.name)}, which 'emit_final' names: it "
-            f"must follow from a column with LATENESS by expressions that keep the order, and be a GROUP BY key above aggregates{reason}"
+            "must follow from a column with LATENESS by expressions that keep the order, and be a GROUP BY key above "
+            f"aggregates{reason}"
         )
 
     def _add_lateness(self, schema: RelationSchema, name: str, bound: str, span: Span | None) -> None:
@@ -153,7 +155,7 @@ class TimeCompiler:
             self._note(span, f"{title} must be {wanted}, not {bound}")
             return
         self.late_columns.append(LateColumn(schema.name, name, bound))
-        self._waterlines.declare(schema.name, [name])
+        self.waterlines.declare(schema.name, [name])
 
 
 def _fits(kind: ColumnType, bound: str) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow.compute as pc
 
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.discard import Discarding
 from airflow_pipelines.engine.lateness import Bounds, Late, LateColumn, Waterlines, late_rows, reports
 from airflow_pipelines.engine.markers import Markers, Times
 from airflow_pipelines.engine.operators.context import Context, Mode, RelationVersions
@@ -17,7 +18,10 @@ from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.sql.plan.discards import discards
 from airflow_pipelines.sql.plan.markers import CLOCK_COLUMN, Marker
+from airflow_pipelines.sql.plan.nodes import Stage
+from airflow_pipelines.sql.plan.waterlines import WaterlineAnalysis
 
 
 class Timed(Protocol):
@@ -34,6 +38,10 @@ class Timed(Protocol):
     @property
     def late_columns(self) -> Sequence[LateColumn]:
         """Columns of tables and views that have lateness."""
+
+    @property
+    def waterlines(self) -> WaterlineAnalysis:
+        """The waterlines of all relations."""
 
 
 @dataclass(slots=True)
@@ -57,6 +65,16 @@ class Timing:
         }
         self.bounds = Bounds(compiled.late_columns, sessions.small)
         self.markers = Markers(compiled.markers, types, sessions.small)
+        self.discarding = Discarding((), types)
+
+    def allow_discards(self, compiled: Timed, stages: Sequence[Stage], shown: Set[str]) -> None:
+        """Let :attr:`discarding` forget what none of ``stages`` will need again; ``shown``: relations that users may look into."""
+        late: dict[str, list[str]] = {}
+        for column in self.bounds.columns:
+            if not any(stage.relation == column.relation for stage in stages):
+                late.setdefault(column.relation, []).append(column.column)
+        if self.bounds.columns:
+            self.discarding.discards = discards(stages, compiled.waterlines, late, shown, self.markers.markers)
 
     @property
     def uses_clock(self) -> bool:

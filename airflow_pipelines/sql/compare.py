@@ -199,7 +199,18 @@ def _describe_view(
         "columns": [[column.name, column.type.to_wire()] for column in columns],
         "query": normalise_query(view.query, readable),
         "reads": {name: found[name] for name in view.reads},
+        **_describe_time(view),
     }
+
+
+def _describe_time(view: View) -> dict[str, Any]:
+    """What a view has to do with waterlines; nothing for most."""
+    described: dict[str, Any] = {}
+    if view.lateness:
+        described["lateness"] = [[lateness.column, lateness.bound] for lateness in view.lateness]
+    if view.emit_final is not None:
+        described["emit_final"] = view.emit_final.value.strip()
+    return described
 
 
 def _describe(connector: Connector) -> dict[str, Any]:

@@ -90,8 +90,10 @@ class Table:
 
     @property
     def materialized(self) -> bool:
-        """Whether ad-hoc queries may read the table: declared so, or it has a primary key."""
-        return self._flag("materialized") or self.primary_key is not None
+        """Whether ad-hoc queries may read the table: declared so, or it has a primary key without lateness."""
+        if self._flag("materialized"):
+            return True
+        return self.primary_key is not None and not any(c.lateness for c in self.columns if c.name in self.primary_key)
 
     @property
     def append_only(self) -> bool:

@@ -39,7 +39,8 @@ def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state
     known = state if state is not None else accumulator_state(node)
     rows, mode = delta_of(node.input, context)
     change = _grouped(node, rows)
-    if change is None:
+    # Without keys there is a change even without rows, but only before the first evaluation.
+    if change is None or (rows is None and state is not None):
         return Outcome(Batch.empty(weighted(stage_schema(stage))), Batch.empty(known.schema))
     had_output = state is not None
     if mode is Mode.LARGE:

@@ -33,7 +33,7 @@ _CALLS = {
     "current_time": _TIME,
     "unix_timestamp": f"UNIX_SECONDS(CAST({_NOW} AS TIMESTAMP))",
 }
-_BARE = frozenset({"current_timestamp", "localtimestamp", "current_date", "current_time"})
+_BARE = frozenset({"current_timestamp", "current_date", "current_time"})
 """What may be written without parentheses."""
 CLOCK_FUNCTIONS = frozenset(_CALLS)
 """Functions that views may call and that give the clock's time when they are called without arguments."""
