@@ -28,7 +28,7 @@ QUERIES = {
     "distinct_of_all": "select count(distinct s) as n, count(distinct k) as m, count(*) as c from t where k > 0",
     "distinct_joined": "select n, count(distinct s) as a, count(distinct d) as b from t join u on t.k = u.k group by n",
     "distinct_and_more": "select s, count(distinct k) as n, max(b) as m from t group by s",
-    "rolled_up": "select s, k, sum(b) as x, grouping(s) as g, grouping_id() as i, grouping_id(k, s) as j"
+    "rolled_up": "select s, k, sum(b) as x, grouping(s) as g, grouping_id() as i, grouping_id(s, k) as j"
     " from t group by rollup(s, k)",
     "cubed": "select s, o, count(distinct k) as n, sum(k) as x from t group by cube(s, o)",
     "sets": "select s, o, k % 2 as p, count(*) as n from t group by grouping sets ((s, o), (k % 2), (s), (s)) having count(*) > 1",
@@ -48,7 +48,7 @@ STRATEGIES = {
     "one_distinct": ["accumulators", "accumulators"],
     "many_distinct": ["accumulators"] * 7 + ["join"],
     "distinct_and_more": ["touched groups"],
-    "cubed": ["accumulators"] * 3 + ["join"],
+    "cubed": ["linear", *["accumulators"] * 3, "join"],
     "rolled_up": ["accumulators"],
 }
 
