@@ -159,7 +159,6 @@ NOT_AVAILABLE: dict[str, tuple[Any, ...]] = {
     "testing_force_update_platform_version": ("1",),
     "update_runtime": (),
     "diff": (),
-    "advance_clock": (),
     "metrics": (),
     "query_arrow": ("select 1",),
     "query_arrow_dicts": ("select 1",),

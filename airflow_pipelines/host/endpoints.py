@@ -43,9 +43,9 @@ class Endpoints:
             endpoint = InputEndpoint(connector.endpoint, connector.relation, connector)
             endpoint.paused = bool(connector.options.get("paused", False))
             self.inputs[endpoint.name] = endpoint
-            keyed = compiled.program.tables[connector.relation].primary_key is not None
+            table = compiled.program.tables[connector.relation]
             opener = self._input_opener(connector)
-            self._readers[endpoint.name] = ConnectorInput(endpoint, connector, opener, arrived, log, keyed=keyed)
+            self._readers[endpoint.name] = ConnectorInput(endpoint, connector, opener, arrived, log, table=table)
         for connector in declared:
             if connector.direction is ConnectorDirection.OUTPUT:
                 self.outputs[connector.endpoint] = OutputEndpoint(connector, self._output_opener(connector), log)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, 
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.statistics import InputFigures
-from airflow_pipelines.sql.program import Connector
+from airflow_pipelines.sql.program import Connector, Table
 
 CHUNK_RECORDS = 100_000
 """Rows a connector is asked for at a time when its declaration sets no limit."""
@@ -24,6 +24,7 @@ STEP_RECORDS = 1_000_000
 QUEUED_RECORDS = 1_000_000
 POLL_S = 0.25
 NO_UPDATES = "the table has no primary key, so its rows cannot be updated; send a delete and an insert"
+NO_DELETES = "the table is append-only, so its rows can be neither deleted nor updated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class ConnectorInput:
     """Reads one declared connector in a thread of its own, as far ahead of the steps as its queue allows.
 
     ``open_transport`` makes the transport; ``arrived`` is called, from the thread, whenever there is something new to look at.
-    ``keyed`` says whether the table has a primary key.
+    What the ``table`` cannot take is left out and counted.
     """
 
     def __init__(
@@ -129,10 +130,10 @@ class ConnectorInput:
         arrived: Callable[[int, int], None],
         log: PipelineLog,
         *,
-        keyed: bool,
+        table: Table,
     ) -> None:
         options = connector.options
-        self._keyed = keyed
+        self._table = table
         self.endpoint = endpoint
         self.labels = frozenset(_words(options.get("labels")))
         self.start_after = frozenset(_words(options.get("start_after")))
@@ -254,12 +255,13 @@ class ConnectorInput:
 
     def _accept(self, chunk: InputChunk) -> bool:
         endpoint = self.endpoint
-        if not self._keyed and chunk.changes is not None:
-            changes, dropped = without_updates(chunk.changes)
-            if dropped:
-                endpoint.figures.parse_errors.extend([ConnectorError("parse", NO_UPDATES)], dropped)
-                self._log.limited(endpoint.name, "connector %s: %d records: %s", endpoint.name, dropped, NO_UPDATES)
-                chunk = replace(chunk, changes=changes, records=chunk.records - dropped)
+        if chunk.changes is not None:
+            changes, refused = acceptable(chunk.changes, self._table)
+            for reason, count in refused:
+                endpoint.figures.parse_errors.extend([ConnectorError("parse", reason)], count)
+                self._log.limited(endpoint.name, "connector %s: %d records: %s", endpoint.name, count, reason)
+            if refused:
+                chunk = replace(chunk, changes=changes, records=chunk.records - sum(count for _, count in refused))
         if chunk.num_parse_errors:
             endpoint.figures.parse_errors.extend(chunk.parse_errors, chunk.num_parse_errors)
             for error in chunk.parse_errors:
@@ -281,14 +283,27 @@ class ConnectorInput:
         self._arrived(0, 0)
 
 
-def without_updates(changes: TableChanges) -> tuple[TableChanges | None, int]:
-    """The changes that a table without primary key can take, and how many were left out: an UPDATE finds no row there."""
+def acceptable(changes: TableChanges, table: Table) -> tuple[TableChanges | None, list[tuple[str, int]]]:
+    """The changes that a table can take (None for none), and why and how many others were left out."""
+    refused = []
     rows = changes.rows
-    kept = rows.filter(pc.not_equal(rows[OP], int(Op.UPDATE)))
-    dropped = rows.num_rows - kept.num_rows
-    if dropped == 0:
-        return changes, 0
-    return (TableChanges(changes.table, kept) if kept.num_rows else None), dropped
+    for operation, reason in _refusals(table):
+        kept = rows.filter(pc.not_equal(rows[OP], int(operation)))
+        if kept.num_rows < rows.num_rows:
+            refused.append((reason, rows.num_rows - kept.num_rows))
+            rows = kept
+    if not refused:
+        return changes, []
+    return (TableChanges(changes.table, rows) if rows.num_rows else None), refused
+
+
+def _refusals(table: Table) -> Iterator[tuple[Op, str]]:
+    if table.append_only:
+        yield Op.DELETE, NO_DELETES
+        yield Op.UPDATE, NO_DELETES
+    elif table.primary_key is None:
+        # It finds no row there.
+        yield Op.UPDATE, NO_UPDATES
 
 
 def check_start_after(connectors: list[Connector]) -> None:

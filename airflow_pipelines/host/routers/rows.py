@@ -7,18 +7,26 @@ import hashlib
 import json
 from typing import Any
 
+import pyarrow.compute as pc
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from airflow_pipelines.connectors.base import ConnectorError, UnknownOptionError
 from airflow_pipelines.connectors.http import parse_ingress
-from airflow_pipelines.host.inputs import NO_UPDATES, without_updates
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.host.inputs import acceptable
 from airflow_pipelines.host.listeners import Listener, Listeners
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.routers.common import Runner, listenable, table_of
+from airflow_pipelines.host.runner import PipelineRunner
+from airflow_pipelines.sql.identifiers import canonical
+from airflow_pipelines.sql.program import Column
+from airflow_pipelines.sql.types import ColumnType
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
+CLOCK_TABLE = RelationSchema("now", (Column("now", ColumnType("TIMESTAMP", nullable=False)),))
+"""The pseudo-table of a clock that is driven by requests."""
 _OURS = frozenset({"format", "force", "pipeline_name"})
 
 
@@ -26,6 +34,8 @@ _OURS = frozenset({"format", "force", "pipeline_name"})
 async def ingress(request: Request, runner: Runner, table: str, format: str = "csv", force: bool = False) -> dict[str, str]:
     """Take rows; answers with a completion token. Waits while the pipeline is paused, unless forced."""
     live = runner.serving()
+    if canonical(table) == CLOCK_TABLE.name and CLOCK_TABLE.name not in live.compiled.program.tables:
+        return await run_in_threadpool(_set_clock, runner, format, dict(request.query_params), await request.body())
     relation = table_of(live, table)
     options = {key: value for key, value in request.query_params.items() if key not in _OURS}
     body = await request.body()
@@ -38,9 +48,10 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
     endpoint = live.endpoints.pushed(name, relation.name)
     errors = [ConnectorError("parse", error.message, error.index) for error in parsed.errors]
     changes, dropped = parsed.changes, 0
-    if changes is not None and relation.primary_key is None:
-        changes, dropped = without_updates(changes)
-        errors += [ConnectorError("parse", NO_UPDATES)] * min(dropped, 1)
+    if changes is not None:
+        changes, refused = acceptable(changes, relation)
+        dropped = sum(count for _, count in refused)
+        errors += [ConnectorError("parse", reason) for reason, _ in refused]
     num_errors = parsed.num_errors + dropped
     endpoint.figures.parse_errors.extend(errors, num_errors)
     if changes is not None:
@@ -51,6 +62,24 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
         details = {"num_errors": num_errors, "errors": [{"index": error.index, "message": error.message} for error in errors]}
         raise Problem(400, "ParseErrors", f"Errors parsing input data ({num_errors} errors):\n{listed}", details)
     return {"token": runner.token(endpoint)}
+
+
+def _set_clock(runner: PipelineRunner, format_name: str, query: dict[str, str], body: bytes) -> dict[str, str]:
+    """Rows of the pseudo-table of the clock move a clock that is driven by requests to the latest of them."""
+    try:
+        options = {key: value for key, value in query.items() if key not in _OURS}
+        parsed = parse_ingress(CLOCK_TABLE, body, format_name, options)
+    except UnknownOptionError as error:
+        raise Problem(400, "InvalidParam", str(error)) from error
+    if parsed.changes is None or parsed.num_errors:
+        listed = "; ".join(error.message for error in parsed.errors) or "there is none"
+        raise Problem(
+            400, "ParseErrors", f"A row of {CLOCK_TABLE.name} is a time, such as {{'now': '2026-01-01 00:00:00'}}: {listed}"
+        )
+    times = parsed.changes.rows[CLOCK_TABLE.columns[0].name]
+    runner.set_clock(pc.max(times).value)
+    # The clock has moved when this answers; the token says so, for an input that has received nothing.
+    return {"token": runner.token(runner.serving().endpoints.pushed(f"{CLOCK_TABLE.name}.api-ingress", CLOCK_TABLE.name))}
 
 
 @router.post("/egress/{view}")
