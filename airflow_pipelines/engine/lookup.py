@@ -62,9 +62,21 @@ def _by_spark(trace: Trace, wanted: Any, names: Sequence[str], context: Context)
     batch = Batch.in_memory(type(trace.schema)(fields), keys.append_column(WEIGHT, pa.array([1] * keys.num_rows, pa.int64())))
     batch = context.settle(batch)
     stored = context.frames.rows(trace.batches, single_partition=small)
+    if any(_is_incomparable(field.dataType.simpleString()) for field in fields):
+        given = ", ".join(quote(name) if name in names else "NULL" for name in trace.keys)
+        zeros = ", ".join(["0"] * len(trace.sums))
+        both = f"SELECT *, 0 AS {_WANTED} FROM {stored} UNION ALL SELECT {given}, {zeros}, 1 FROM {context.frames.table(batch)}"
+        # What cannot be compared can be grouped; the names are whole rows then, since no key has such a type.
+        query = summed(trace, f"({both})", f"<> 0 AND MAX({_WANTED}) = 1")
+        return context.run(query, trace.schema, Mode.SMALL if small else Mode.LARGE, may_grow=True).to_arrow()
     match = " AND ".join(f"s.{quote(name)} <=> t.{quote(name)}" for name in names)
     hint = "" if small or batch.table is None else "/*+ BROADCAST(t) */ "
     rows = f"(SELECT {hint}s.* FROM {stored} AS s LEFT SEMI JOIN {context.frames.table(batch)} AS t ON {match})"
     narrow = Mode.NARROW if batch.table is not None else Mode.LARGE
     found = context.run(summed(trace, rows), trace.schema, Mode.SMALL if small else narrow, may_grow=True)
     return found.to_arrow()
+
+
+def _is_incomparable(kind: str) -> bool:
+    """Whether Spark has no ``<=>`` for a type, or for a part of it."""
+    return "map<" in kind or "variant" in kind
