@@ -10,12 +10,15 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from airflow_pipelines.engine.errors import StepError
+from airflow_pipelines.engine.sessions import RECURSION_LEVELS
 from airflow_pipelines.engine.python_worker import FAILURE
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ([^\n]*)")
 _END = re.compile(r"\s*SQLSTATE: |;? line \d+ pos \d+|\n\s*['+:]|\n\n== SQL|\n== SQL|\n\s*JVM stacktrace")
 _HELP = re.compile(r"\s*Please, refer to '[^']*' for a fix\.|\s*If necessary,? set \"spark\.[^\"]*\" to \"[^\"]*\"[^.]*\.")
 """Advice that nobody can follow here: the settings of the application are not the user's."""
+_LEVELS = re.compile(r", try increasing it like '[^']*'")
+"""Spark's advice about endless recursion is a clause that bounds one query; the limit of all is a setting."""
 _SEARCH_PATH = re.compile(r"Cannot resolve routine (`[^ ]*`) on search path .*", re.DOTALL)
 _PYTHON = re.compile(re.escape(FAILURE) + r"(\{.*\})")
 _FRAGMENT = re.compile(r"^== SQL.*?==\n(.*?)\n\s*\^", re.DOTALL | re.MULTILINE)
@@ -69,4 +72,5 @@ def _sentence(text: str) -> str:
     if end is not None:
         text = text[: end.start()]
     text = _HELP.sub("", " ".join(text.split()))
+    text = _LEVELS.sub(f"; {RECURSION_LEVELS} sets it", text)
     return _SEARCH_PATH.sub(r"Function \1 does not exist", text)

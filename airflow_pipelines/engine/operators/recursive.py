@@ -72,7 +72,7 @@ class _Rounds:
         limit = int(self.context.sessions.small.conf.get(RECURSION_LEVELS) or -1)
         view = self.relation.partition("$")[0]
         reason = None
-        if 0 <= limit < self.count:
+        if 0 <= limit <= self.count:
             reason = f"{limit} rounds, the limit that {RECURSION_LEVELS} sets"
         elif time.monotonic() - self.started > MAX_SECONDS:
             reason = f"{MAX_SECONDS:.0f} seconds and {self.count} rounds"
@@ -299,7 +299,7 @@ def _by_sign(schema: StructType, delta: tuple[Batch, ...], context: Context) -> 
     if all(batch.insert_only for batch in delta):
         return (), delta
     if all(batch.table is not None for batch in delta):
-        total = _total(schema, context, list(delta), []).to_arrow()
+        total = netted(pa.concat_tables([batch.table for batch in delta]))
         parts = [context.settle(Batch.in_memory(schema, total.filter(keep(total[WEIGHT], 0)))) for keep in (pc.less, pc.greater)]
     else:
         rows = str(context.frames.rows(delta))
