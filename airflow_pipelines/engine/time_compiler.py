@@ -83,6 +83,9 @@ class TimeCompiler:
         if not view.lateness and final is None:
             self.waterlines.add(plan.stages)
             return plan
+        if view.cycle or view.declared is not None:
+            self._note(view.span, f"View {display(view.name)} is recursive, so it can have neither LATENESS nor 'emit_final'")
+            return plan
         inner = f"{view.name}{INNER}"
         *before, last = plan.stages
         plan = replace(plan, stages=(*before, replace(last, relation=inner)), full=replace(plan.full, relation=inner))

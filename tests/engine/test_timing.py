@@ -118,6 +118,21 @@ def test_the_clock_never_goes_back(clock: Running) -> None:
     assert running.rows("recent") == [ROWS[2]]
 
 
+def test_new_views_of_a_changed_program_start_at_the_clock(clock: Running) -> None:
+    running = clock
+    running.circuit = Circuit(running.compiled, running.sessions, running.store)
+    tick(running, "10:00:00", running.changes("t", *ROWS))
+    kept = running.circuit.snapshot.keep({"t", "days"}).flush(running.store)
+    running.circuit = Circuit(running.compiled, running.sessions, running.store)
+    running.circuit.restore(kept)
+    step = running.circuit.bootstrap({"recent", "n", "ages"}, at("10:00:05"))
+    running.circuit.publish(step)
+    assert emitted(step, "n") == [(2, 1)]
+    assert {name: running.rows(name) for name in running.compiled.program.views} == expected("10:00:00", ROWS)
+    tick(running, "10:31:00")
+    assert {name: running.rows(name) for name in running.compiled.program.views} == expected("10:31:00", ROWS)
+
+
 def test_places_of_the_clock_that_are_not_filters(sessions: SparkSessions) -> None:
     running = Running(
         """

@@ -92,8 +92,9 @@ class WaterlineAnalysis:
         # A row of a join is as old as its oldest part, unless all parts agree in the column.
         found: dict[tuple[str, str], str] = {}
         for group in equal_columns(node):
-            texts = [columns[column] for column in group if column in columns]
-            if {alias for alias, _ in group if (alias, _) in columns} == {source.alias for source in node.sources}:
+            late = sorted(column for column in group if column in columns)
+            texts = [columns[column] for column in late]
+            if {alias for alias, _ in late} == {source.alias for source in node.sources}:
                 lowest = least(texts)
                 if lowest is not None:
                     found |= dict.fromkeys(group, lowest)
@@ -166,7 +167,7 @@ def _is_monotone(node: exp.Expr) -> bool:
         return True
     if isinstance(node, exp.Paren):
         return _is_monotone(node.this)
-    if isinstance(node, exp.Cast) and not isinstance(node, exp.TryCast):
+    if isinstance(node, exp.Cast):
         return node.to.sql(dialect=DIALECT).upper().startswith(_KEPT_TYPES) and _is_monotone(node.this)
     if isinstance(node, exp.Add | exp.Sub):
         if _is_constant(node.expression):
