@@ -10,8 +10,8 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from airflow_pipelines.engine.errors import StepError
-from airflow_pipelines.engine.sessions import RECURSION_LEVELS
 from airflow_pipelines.engine.python_worker import FAILURE
+from airflow_pipelines.engine.sessions import RECURSION_LEVELS
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ([^\n]*)")
 _END = re.compile(r"\s*SQLSTATE: |;? line \d+ pos \d+|\n\s*['+:]|\n\n== SQL|\n== SQL|\n\s*JVM stacktrace")
