@@ -89,6 +89,8 @@ class Correlation:
         core.set("where", exp.Where(this=exp.and_(*self.tied, copy=True)) if self.tied else None)
         for select in _core(whole, free_sources(self.whole)):
             select.set("with_", None)
+            # The columns get other names inside, but not for what reads the subquery.
+            select.set("expressions", [_with_name(item) for item in select.expressions])
         trees: dict[exp.Expr, exp.Expr] = {column(place): column((alias, name)) for place, name in names.items()}
         return substituted(whole, trees)  # type: ignore[return-value]
 
@@ -136,6 +138,11 @@ def is_one_row(query: exp.Query) -> bool:
     if not isinstance(query, exp.Select) or any(value and name not in _PLAIN for name, value in query.args.items()):
         return False
     return any(True for item in query.expressions for _ in aggregate_calls(item))
+
+
+def _with_name(item: exp.Expr) -> exp.Expr:
+    name = item.alias_or_name
+    return exp.alias_(item.unalias(), name, quoted=True) if name else item
 
 
 def _is_inner(join: exp.Join) -> bool:

@@ -11,6 +11,7 @@ from airflow_pipelines.sql.plan.aggregates import is_aggregate
 from airflow_pipelines.sql.plan.blocks import Block, column
 from airflow_pipelines.sql.plan.expressions import substituted
 from airflow_pipelines.sql.plan.grouping import Groups
+from airflow_pipelines.sql.plan.names import own_sources
 from airflow_pipelines.sql.plan.scope import Scope
 from airflow_pipelines.sql.plan.subqueries import answered, holders
 
@@ -71,8 +72,21 @@ class Hidden:
 
     def _column(self, holder: exp.Expr) -> exp.Expr:
         for name, known in self.found.items():
-            if known == holder:
+            if _canonical(known) == _canonical(holder):
                 return name
         name = column((_ALIAS, f"q{len(self.found)}"))
         self.found[name] = holder.copy()
         return name
+
+
+def _canonical(holder: exp.Expr) -> exp.Expr:
+    """A subquery with its sources named by their places: names are given so that none occurs twice in a query."""
+    copy = holder.copy()
+    own = [alias for select in copy.find_all(exp.Select) for alias in own_sources(select)]
+    names = {alias: f"s{at}" for at, alias in enumerate(own)}
+    for node in copy.find_all(exp.Column, exp.TableAlias):
+        part = "table" if isinstance(node, exp.Column) else "this"
+        name = node.args[part].name if node.args.get(part) is not None else ""
+        if name in names:
+            node.set(part, exp.to_identifier(names[name], quoted=True))
+    return copy

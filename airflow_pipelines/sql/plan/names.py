@@ -162,7 +162,10 @@ def _entries(source: exp.Expr) -> Iterator[exp.Expr]:
 
 def free_sources(tree: exp.Expr) -> frozenset[str]:
     """The sources that a query reads columns of without having them in a FROM clause of its own: it is correlated to them."""
-    inner = {
-        source.args["alias"].name for select in tree.find_all(exp.Select) for source in _sources(select) if source.args.get("alias")
-    }
+    inner = {alias for select in tree.find_all(exp.Select) for alias in own_sources(select)}
     return frozenset(column.table for column in tree.find_all(exp.Column) if column.table and column.table not in inner)
+
+
+def own_sources(select: exp.Select) -> list[str]:
+    """The names of the sources in a SELECT's own FROM clause."""
+    return [source.args["alias"].name for source in _sources(select) if source.args.get("alias")]

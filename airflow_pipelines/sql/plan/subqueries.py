@@ -56,8 +56,10 @@ def keep(block: Block, scope: Scope, conditions: Sequence[exp.Expr]) -> None:
             block.filter(part)
     # What only drops rows comes first: it makes what is joined afterwards smaller.
     asking = [part for part in parts if has_subquery(part)]
+    asker = _Asker(block, scope)
     for part in sorted(asking, key=lambda part: _question(part) is None):
-        _Asker(block, scope).keep(part)
+        asker.keep(part)
+    asker.finish()
 
 
 def answered(block: Block, scope: Scope, tree: exp.Expr) -> exp.Expr:
@@ -102,6 +104,15 @@ class _Asker:
         self.block = block
         self.scope = scope
         self.builder = block.builder
+        self.unsure: list[tuple[Linear, exp.Expr]] = []
+        """The rows of subqueries after NOT IN, and what must not be among them."""
+
+    def finish(self) -> None:
+        """Apply what is left of the conditions, once nothing else has to be asked."""
+        for node, left in self.unsure:
+            nothing, has_null = self._flags(node)
+            known = exp.and_(exp.Not(this=has_null), _is_not_null(left), copy=True)
+            self.block.filter(exp.or_(nothing, known, copy=True))
 
     def keep(self, condition: exp.Expr) -> None:
         """Keep the rows for which a condition with subqueries holds."""
@@ -144,9 +155,7 @@ class _Asker:
             self._join_or_ask(query, lefts, node)
         elif len(lefts) == 1:
             self._ask_values(lefts, node, negated=True)
-            nothing, has_null = self._flags(node)
-            known = exp.and_(exp.Not(this=has_null), _is_not_null(lefts[0]), copy=True)
-            self.block.filter(exp.or_(nothing, known, copy=True))
+            self.unsure.append((node, lefts[0]))
         else:
             # A row of several values may be unlike another one in one value and unknown in the others.
             self._ask_all(exp.Not(this=question.copy()), question, node)
