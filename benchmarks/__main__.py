@@ -56,6 +56,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=Options.repeats, help="how often a figure is taken for its median")
     parser.add_argument("--inserts", type=int, default=Options.inserts, help="one-row changes for the latencies")
     parser.add_argument("--steps", type=int, default=Options.steps, help="small steps for the memory")
+    parser.add_argument("--events", type=int, default=Options.events, help="events of Nexmark, a multiple of a million")
     parser.add_argument("--budget", type=float, help="seconds after which no further query is begun")
     return parser.parse_args()
 
@@ -67,6 +68,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         repeats=arguments.repeats,
         inserts=arguments.inserts,
         steps=arguments.steps,
+        events=arguments.events,
         budget=arguments.budget,
     )
 

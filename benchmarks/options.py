@@ -12,7 +12,8 @@ class Options:
 
     ``rows``: lineitems for TPC-H; each size is measured, the largest is also the state for the cost of a step. ``queries``: which
     ones of a benchmark, all when empty. ``repeats``: how often each figure is taken for its median. ``inserts``: one-row changes
-    for the latencies. ``steps``: small steps for the memory. ``budget``: seconds after which no further query is begun, or None.
+    for the latencies. ``steps``: small steps for the memory. ``events``: of Nexmark.
+    ``budget``: seconds after which no further query is begun, or None.
     """
 
     rows: tuple[int, ...] = (1_000_000, 10_000_000)
@@ -20,6 +21,7 @@ class Options:
     repeats: int = 5
     inserts: int = 50
     steps: int = 10_000
+    events: int = 3_000_000
     budget: float | None = None
     _started: float = field(default_factory=time.monotonic)
 
