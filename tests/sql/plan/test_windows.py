@@ -35,7 +35,7 @@ def _plan(analyzer: SparkAnalyzer, query: str) -> ViewPlan:
         ("select k, rank() over (partition by s order by b) as r, sum(b) over (partition by k) as x from t",
          ["window by touched keys", "window by touched keys"]),
         ("select k, rank() over (order by b) as r from t", ["window by recomputing"]),
-        ("select rank() over w as r, count(*) over w as c from t window w as (partition by s order by b)", ["window by touched keys"]),
+        ("select rank() over w as r, sum(b) over w as x from t window w as (partition by s order by b)", ["window by touched keys"]),
         ("select k, s from t qualify rank() over (partition by s order by b) = 1 and k > 0", ["window by touched keys"]),
         ("select k from (select k, rank() over (partition by s order by b) as r from t) where r < 3", ["window by touched keys"]),
         ("select s, sum(k) as x, rank() over (order by sum(k)) as r from t group by s", ["accumulators", "window by recomputing"]),
