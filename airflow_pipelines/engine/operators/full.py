@@ -20,14 +20,13 @@ def evaluate_full(stage: Stage, node: Full, context: Context, before: Trace) -> 
 def subtracted(stage: Stage, answer: str, context: Context, mode: Mode, stored: Trace) -> Outcome:
     """The delta between a stage's stored contents and its answer now, a query for plain rows."""
     schema = weighted(stage_schema(stage))
-    if not stored.batches:
-        query = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({answer})"
-        return Outcome(context.run(query, schema, mode, may_grow=True), netted=True)
-    small = mode is Mode.SMALL
     names = ", ".join(quote(name) for name, _ in stage.columns)
+    now = f"SELECT * FROM (SELECT *, CAST(1 AS BIGINT) FROM ({answer})) AS q({names}, {WEIGHT})"
+    if not stored.batches:
+        return Outcome(context.run(now, schema, mode, may_grow=True), netted=True)
+    small = mode is Mode.SMALL
     rows = context.frames.rows(stored.batches, single_partition=small)
     hint = "/*+ COALESCE(1) */ " if small else ""
-    now = f"SELECT * FROM (SELECT *, CAST(1 AS BIGINT) FROM ({answer})) AS q({names}, {WEIGHT})"
     both = f"(SELECT {hint}* FROM ({now} UNION ALL SELECT {names}, -{WEIGHT} FROM {rows}))"
     return Outcome(context.run(summed(Trace(schema), both), schema, mode, may_grow=True), netted=True)
 
