@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """A row of ``relation``'s change that makes a step fail; values that JSON does not have are texts."""
+
+    relation: str
+    row: Mapping[str, Any]
+
 
 class StepError(Exception):
     """A step failed as a whole and nothing of it is kept.
 
     ``view``: the relation whose evaluation failed. ``expression``: the failing expression's text as far as Spark tells, or None.
     ``condition``: Spark's error condition (``DIVIDE_BY_ZERO`` ...), or the exception's class. ``message``: a short cause.
+    ``culprit``: a row that is enough to fail, when there is one and it was found.
     """
 
-    def __init__(self, view: str, condition: str, message: str, expression: str | None = None) -> None:
+    def __init__(
+        self, view: str, condition: str, message: str, expression: str | None = None, culprit: Culprit | None = None
+    ) -> None:
         super().__init__(f"view {view!r}: {condition}: {message}")
         self.view = view
         self.condition = condition
         self.message = message
         self.expression = expression
+        self.culprit = culprit

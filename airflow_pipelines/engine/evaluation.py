@@ -8,10 +8,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 
 from airflow_pipelines.engine.batch import weighted
-from airflow_pipelines.engine.errors import StepError
+from airflow_pipelines.engine.blame import find_culprit, named
+from airflow_pipelines.engine.errors import Culprit, StepError
 from airflow_pipelines.engine.failures import step_error
 from airflow_pipelines.engine.figures import OperatorFigures
 from airflow_pipelines.engine.merging import without_cancelled
@@ -61,7 +64,10 @@ class Round:
         except StepError:
             raise
         except Exception as error:
-            raise step_error(view, error) from error
+            failed = step_error(view, error)
+            failed.expression = named(failed.expression, stage.node)
+            failed.culprit = self._culprit(stage, state, stored, failed)
+            raise failed from error
         before = self.relations[stage.relation]
         versions = replace(before, delta=(delta,) if delta.rows else ())
         self.relations.update(self.accept(stage.relation, versions, self.context))
@@ -71,6 +77,21 @@ class Round:
         rows_in = sum(batch.rows for name in stage.reads for batch in self.relations[name].delta)
         duration = round((time.monotonic() - started) * 1000, 3)
         self.figures[stage.relation] = OperatorFigures(view, outcome.strategy or stage.strategy, rows_in, delta.rows, duration)
+
+
+    def _culprit(self, stage: Stage, state: Trace | None, stored: Trace | None, failed: StepError) -> Culprit | None:
+        """A row that a stage's failure comes from."""
+        if "cancel" in failed.message.lower():
+            return None
+
+        def fails(context: Context) -> bool:
+            try:
+                _evaluated(stage, context, state, stored)
+            except (PySparkException, Py4JError) as error:
+                return step_error(failed.view, error).condition == failed.condition
+            return False
+
+        return find_culprit(stage.reads, self.context, fails)
 
 
 class Workers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from airflow_pipelines.engine.checkpoint import DamagedCheckpointError
@@ -33,8 +34,13 @@ def as_problem(failure: Exception) -> Problem:
     if isinstance(failure, StepError):
         cause = f"{failure.condition}: {failure.message}"
         where = f" in {failure.expression}" if failure.expression else ""
-        details = {"view": failure.view, "condition": failure.condition, "expression": failure.expression}
-        text = f"The step failed while evaluating {failure.view}: {cause}{where}. Nothing of the step was kept."
+        culprit = failure.culprit
+        details: dict[str, Any] = {"view": failure.view, "condition": failure.condition, "expression": failure.expression}
+        row = ""
+        if culprit is not None:
+            details |= {"relation": culprit.relation, "row": dict(culprit.row)}
+            row = f", for example for the row {json.dumps(dict(culprit.row), ensure_ascii=False)} of {culprit.relation}"
+        text = f"The step failed while evaluating {failure.view}: {cause}{where}{row}. Nothing of the step was kept."
         return Problem(500, "RuntimeError.WorkerPanic", text, details)
     if isinstance(failure, ProgramErrors):
         messages = [message.to_wire() for message in failure.messages]

@@ -517,6 +517,7 @@ def test_a_step_that_fails_takes_nothing_along(embedded_client: PipelineClient, 
         assert error is not None
         assert error["error_code"] == "RuntimeError.WorkerPanic"
         assert (error["details"]["view"], error["details"]["condition"]) == (view, condition)
+        assert (error["details"]["relation"], error["details"]["row"]) == ("t", row)
         for text in (str(caught.value), error["message"]):
             assert view in text
             assert cause in text
