@@ -158,8 +158,6 @@ def test_column_types_nullability_and_names(sessions: SparkSessions) -> None:
         ("create view v as select a as __weight from t", "v", "reserved"),
         ("create view v as select a, Rand() r from t", "Rand", "Rand() gives another value each time".lower()),
         ("create view v as select uuid() u from t", "uuid", "another value each time"),
-        ("create view v as select * from t where ts < NOW()", "NOW", "clock"),
-        ("create view v as select CURRENT_DATE as d from t", "CURRENT_DATE", "clock"),
         ("create view v as select current_user() as d from t", "current_user", "who runs"),
         ("create view v as select a, first(b) as f from t group by a", "first", "min_by"),
         ("create view v as select a, collect_list(b) as f from t group by a", "collect_list", "sort_array(collect_list(...))"),

@@ -357,7 +357,6 @@ def test_properties() -> None:
     assert "given twice" in the_error(
         "create table t (a int) with ('append_only'='true', 'append_only'='true')", "'append_only'", 1
     )
-    assert "not supported yet" in the_error("create view v with ('emit_final'='a') as select 1 as a", "'emit_final'")
 
 
 CONNECTED = """create table t (a int) with (
