@@ -10,6 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from airflow_pipelines import (
+    BootstrapPolicy,
     Pipeline,
     PipelineAPIError,
     PipelineBuilder,
@@ -128,4 +129,31 @@ def test_functions_in_rust_are_a_program_error_that_repeats_them(client: Pipelin
     assert pipeline.program_status() == ProgramStatus.RustError
     pipeline.modify(udf_rust="")
     pipeline.start(timeout_s=60)
+    pipeline.stop(force=True, timeout_s=60)
+
+
+def test_functions_in_python_from_the_builder_to_the_approval_of_a_change(client: PipelineClient, pipeline_name: str) -> None:
+    program = """create table t (i int) with ('materialized' = 'true');
+    create function score(i int) returns int;
+    create materialized view v as select i, score(i) as s from t;
+    create materialized view w as select i from t;"""
+    with pytest.raises(ProgramCompilationError, match=r"udf_python, line 2, column \d+: "):
+        PipelineBuilder(client, pipeline_name, program, udf_python="def score(i):\n    return i *").create(timeout_s=60)
+    pipeline = Pipeline.get(pipeline_name, client)
+    module = "def score(i):\n    return 10 * i\n"
+    pipeline.modify(udf_python=module)
+    assert pipeline.udf_python() == module
+    pipeline.start(timeout_s=60)
+    pipeline.input_json("t", [{"i": 1}, {"i": 2}])
+    assert list(pipeline.query("select s from v order by s")) == [{"s": 10}, {"s": 20}]
+    assert list(pipeline.query("select score(7) as s")) == [{"s": 70}]
+    pipeline.stop(force=False, timeout_s=60)
+    pipeline.modify(udf_python=module.replace("10", "100"))
+    pipeline.start(bootstrap_policy=BootstrapPolicy.AWAIT_APPROVAL, timeout_s=60)
+    details = pipeline.deployment_runtime_status_details()
+    assert details is not None
+    assert details["program_diff"]["modified_views"] == ["v"]
+    pipeline.approve()
+    eventually(lambda: pipeline.status() is PipelineStatus.RUNNING)
+    assert list(pipeline.query("select s from v order by s")) == [{"s": 100}, {"s": 200}]
     pipeline.stop(force=True, timeout_s=60)

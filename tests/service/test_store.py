@@ -160,3 +160,20 @@ def test_passwords_stay_out_of_messages() -> None:
     assert "s3cret" not in body
     assert "t0ken" not in body
     assert "connection refused" in body
+
+
+def test_a_store_of_an_earlier_release_gets_the_columns_that_came_later(tmp_path: Path) -> None:
+    path = tmp_path / "old.sqlite"
+    store = Store(open_database(f"sqlite:///{path}"))
+    store.create_tables()
+    record = given.pending()
+    store.create(record)
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE pipelines DROP COLUMN udf_python")
+    again = Store(open_database(f"sqlite:///{path}"))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: again.create_tables(), range(4)))
+    assert again.find(record.name) == record
+    changed = replace(record, udf_python="def f(x): return x")
+    again.commit(record, [changed])
+    assert again.require(record.name).udf_python == changed.udf_python
