@@ -122,8 +122,12 @@ def _circle_query(views: Sequence[Member], others: Sequence[Member], relation: s
     """The query whose least fixed point is the contents of ``relation``."""
     commons = [] if len(views) == 1 else [(view.name, _pick(view, at, relation)) for at, view in enumerate(views)]
     commons += [(other.name, _renamed(other, other.query, [name for name, _ in other.columns])) for other in others]
+    definitions = ", ".join(f"{quote(name)} AS ({query})" for name, query in commons)
     if len(views) == 1 and not commons:
         return views[0].query
+    if len(views) == 1 and parse_query(views[0].query).args.get("with_") is None:
+        # What the relation's columns are called is taken by position.
+        return f"WITH {definitions} {views[0].query}"
     parts = []
     for at, view in enumerate(views):
         if len(views) == 1:
@@ -137,7 +141,6 @@ def _circle_query(views: Sequence[Member], others: Sequence[Member], relation: s
             for name, kind in columns
         ]
         parts.append(f"SELECT {', '.join(items)} FROM ({view.query}) AS b")
-    definitions = ", ".join(f"{quote(name)} AS ({query})" for name, query in commons)
     return f"WITH {definitions} {' UNION ALL '.join(parts)}"
 
 
