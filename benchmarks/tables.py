@@ -13,6 +13,7 @@ from benchmarks.results_file import Results
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 _QUERY_FIGURE = re.compile(r"tpch\.(\w+)\.(q\d+)\.(\w+)")
+_NEXMARK_RATE = re.compile(r"nexmark\.(\w+)\.(q\d+)\.events_per_s")
 _MARKED = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
 
@@ -37,7 +38,7 @@ def filled_in(page: str, results: Results) -> str:
 
     :raises KeyError: when a marker names no table
     """
-    tables = {"machine": _machine, "summary": _summary, "tpch": _tpch}
+    tables = {"machine": _machine, "summary": _summary, "tpch": _tpch, "nexmark": _nexmark}
     return _MARKED.sub(lambda match: f"{match[1]}\n{tables[match[2]](results)}\n\n{match[3]}", page)
 
 
@@ -88,6 +89,18 @@ def _tpch(results: Results) -> str:
         )
         parts.append(f"{size} lineitems:\n\n{_table(headings, rows)}")
     return "\n\n".join(parts)
+
+
+def _nexmark(results: Results) -> str:
+    rates: dict[str, dict[str, float]] = {}
+    for name, dated in results.figures.items():
+        if match := _NEXMARK_RATE.fullmatch(name):
+            rates.setdefault(match[2], {})[match[1]] = dated.measurement.value
+    rows = []
+    for query, row in sorted(rates.items(), key=lambda entry: int(entry[0][1:])):
+        systems = [f"{row[system]:,.0f}" if system in row else "" for system in ("1e6", "1e5", "flink", "structured")]
+        rows.append((query, *systems, f"{row['1e6'] / row['flink']:.2f}" if {"1e6", "flink"} <= set(row) else ""))
+    return _table(("query", "ours, batches of 1e6", "ours, batches of 1e5", "Flink SQL", "Structured Streaming", "ours / Flink"), rows)
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
