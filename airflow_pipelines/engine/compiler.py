@@ -116,7 +116,7 @@ def compile_program(
 
 
 class _RecentPrograms:
-    """Programs compiled lately, by their text and their Python module: a host compiles most texts twice, to check them and to run them."""
+    """Programs compiled lately, by their text and Python module: a host compiles most twice, to check them and to run them."""
 
     def __init__(self, size: int) -> None:
         self._size = size

@@ -13,11 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import pandas_udf, udf
-from pyspark.sql.pandas.functions import PandasUDFType
+from pyspark.sql.functions import udf
+from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
 from pyspark.sql.types import StructField, StructType
 
 from airflow_pipelines.engine import python_probe, python_worker
@@ -83,7 +84,8 @@ def register_functions(session: SparkSession, functions: Iterable[FunctionDefini
         if found.vectorised:
             # The type hints that Spark would rather have are those of the user's function, which only the workers import.
             warnings.filterwarnings("ignore", "In Python 3.6", UserWarning, "pyspark.sql.pandas.functions")
-            call = pandas_udf(python_worker.vectorised(digest, text, found.name), returns, PandasUDFType.SCALAR)
+            make: Any = pandas_udf
+            call = make(python_worker.vectorised(digest, text, found.name), returns, PandasUDFType.SCALAR)
         else:
             checked = StructType([StructField("r", returns)]).jsonValue()["fields"][0]["type"]
             call = udf(python_worker.scalar(digest, text, found.name, checked), returns, useArrow=False)
@@ -92,8 +94,8 @@ def register_functions(session: SparkSession, functions: Iterable[FunctionDefini
 
 def _without_module(function: FunctionDefinition) -> str:
     return (
-        f"Function {display(function.name)} has no body: add AS <expression>, or give the pipeline a Python module (udf_python) with a "
-        f"function of that name"
+        f"Function {display(function.name)} has no body: add AS <expression>, or give the pipeline a Python module (udf_python) "
+        "with a function of that name"
     )
 
 
@@ -171,4 +173,5 @@ def _digest(module: str) -> str:
 
 
 # Workers get the functions of this module as code: on a cluster they need not have this project.
-cloudpickle.register_pickle_by_value(python_worker)
+_by_value: Any = cloudpickle.register_pickle_by_value
+_by_value(python_worker)

@@ -1,7 +1,7 @@
 """Run as a script of its own: imports a program's Python module and says which functions it has, as JSON.
 
-The module is user code: to import it in the host would let it stop or change the host. The text comes on standard input, and the last
-line of standard output is the answer. This file imports nothing of the project, so that starting it is fast.
+The module is user code: to import it in the host would let it stop or change the host. The text comes on standard input, and the
+last line of standard output is the answer. This file imports nothing of the project, so that starting it is fast.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ def probe(text: str) -> dict[str, Any]:
     """What a module has: ``functions`` by name, or ``error`` with the line when it cannot be imported."""
     namespace: dict[str, Any] = {"__name__": NAME, "__file__": NAME}
     try:
-        exec(compile(text, NAME, "exec"), namespace)
-    except BaseException as error:
+        exec(compile(text, NAME, "exec"), namespace)  # noqa: S102 - to run the user's functions is what this is for
+    except BaseException as error:  # noqa: BLE001 - it is reported, whatever it is
         # SystemExit included: whatever leaves the module keeps it from being imported.
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == NAME]
         line = error.lineno if isinstance(error, SyntaxError) and error.filename == NAME else lines[-1] if lines else None

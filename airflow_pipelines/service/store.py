@@ -11,7 +11,6 @@ from uuid import UUID
 
 import tenacity
 from sqlalchemy import (
-    DDL,
     JSON,
     DateTime,
     Dialect,
@@ -26,6 +25,7 @@ from sqlalchemy import (
     inspect,
     or_,
     select,
+    text,
     update,
 )
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError, SQLAlchemyError
@@ -284,7 +284,7 @@ def _add_columns(engine: Engine) -> None:
             if column.name not in present:
                 definition = CreateColumn(column).compile(dialect=engine.dialect)
                 with engine.begin() as connection:
-                    connection.execute(DDL(f"ALTER TABLE {table.name} ADD COLUMN {definition}"))
+                    connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {definition}"))
 
 
 def _record(row: Any) -> PipelineRecord:

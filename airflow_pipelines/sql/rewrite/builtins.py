@@ -75,7 +75,10 @@ _FORMATTED: Mapping[str, str] = {
 
 
 def builtin_edits(scan: Scan) -> Iterator[Edit]:
-    """The calls and constructs that have another form in Spark. An edit may hold another one; the inner ones are to be made first."""
+    """The calls and constructs that have another form in Spark.
+
+    An edit may hold another one; the inner ones are to be made first.
+    """
     for call in scan.calls():
         arguments = [scan.piece(*argument) for argument in call.arguments]
         text = _translated(scan, call, arguments)

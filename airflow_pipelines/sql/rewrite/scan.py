@@ -17,7 +17,7 @@ _CLOSING = frozenset({")", "]", "}"})
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call ``name(arguments)``: the token of the name, and of its closing parenthesis; offsets of the arguments, ends exclusive."""
+    """A call ``name(arguments)``: the tokens of the name and of its closing parenthesis; offsets of the arguments, ends exclusive."""
 
     name: str
     at: int
@@ -35,7 +35,7 @@ class Scan:
         self.tokens: Sequence[Token] = tokenise(text)
 
     def word(self, at: int) -> str:
-        """What stands at a token, in lower case with single spaces; empty outside of the text, for literals and for quoted names."""
+        """What stands at a token, in lower case with single spaces; empty outside of the text, for literals and quoted names."""
         if not 0 <= at < len(self.tokens):
             return ""
         token = self.tokens[at]
@@ -58,7 +58,11 @@ class Scan:
         if at == 0:
             return False
         before = self.tokens[at - 1].token_type
-        return before in {TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN} or self.word(at - 1) in {"as", "with", "recursive"}
+        return before in {TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN} or self.word(at - 1) in {
+            "as",
+            "with",
+            "recursive",
+        }
 
     def piece(self, start: int, end: int) -> str:
         """The text between two offsets."""
