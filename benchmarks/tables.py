@@ -100,7 +100,9 @@ def _nexmark(results: Results) -> str:
     for query, row in sorted(rates.items(), key=lambda entry: int(entry[0][1:])):
         systems = [f"{row[system]:,.0f}" if system in row else "" for system in ("1e6", "1e5", "flink", "structured")]
         rows.append((query, *systems, f"{row['1e6'] / row['flink']:.2f}" if {"1e6", "flink"} <= set(row) else ""))
-    return _table(("query", "ours, batches of 1e6", "ours, batches of 1e5", "Flink SQL", "Structured Streaming", "ours / Flink"), rows)
+    return _table(
+        ("query", "ours, batches of 1e6", "ours, batches of 1e5", "Flink SQL", "Structured Streaming", "ours / Flink"), rows
+    )
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
