@@ -145,6 +145,7 @@ def test_places_of_the_clock_that_are_not_filters(sessions: SparkSessions) -> No
             where exists (select 1 from t u where u.id = t.id + 1 and u.ts > localtimestamp());
         create materialized view e as select count(*) filter (where ts > now()) as later,
             sum(case when ts <= now() then id end) as s from t;
+        create materialized view g as select *, row_number() over (order by ts) as r from t where ts > now() - interval 1 hour;
         create materialized view f as select current_time() < time'12:00:00' as morning;
         """,
         sessions,
@@ -156,6 +157,7 @@ def test_places_of_the_clock_that_are_not_filters(sessions: SparkSessions) -> No
     assert running.rows("d") == [(2,)]
     assert running.rows("e") == [(1, 3)]
     assert running.rows("f") == [(True,)]
+    assert [row[::2] for row in running.rows("g")] == [(1, 1), (2, 2), (3, 3)]
     tick(running, "13:00:00")
     assert running.rows("a") == [(1, ts("13:00:00"))]
     assert running.rows("b") == [(0, 1), (1, 2)]
@@ -163,6 +165,7 @@ def test_places_of_the_clock_that_are_not_filters(sessions: SparkSessions) -> No
     assert running.rows("d") == []
     assert running.rows("e") == [(0, 6)]
     assert running.rows("f") == [(False,)]
+    assert running.rows("g") == []
 
 
 LATE = """
@@ -172,6 +175,8 @@ create materialized view hours as
     select date_trunc('hour', ts) as h, count(*) as n, max(id) as m from t group by date_trunc('hour', ts);
 create materialized view final with ('emit_final' = 'h') as
     select date_trunc('hour', ts) as h, count(*) as n from t group by date_trunc('hour', ts);
+create materialized view tumbled with ('emit_final' = '0') as
+    select tumble_start(ts, interval 1 hour) as w, max(id) as m from t group by tumble(ts, interval 1 hour);
 create materialized view late as select id, ts from t;
 lateness late.ts interval 0 hours;
 """
@@ -231,6 +236,7 @@ def test_final_rows_come_once_and_stay(tardy: Running) -> None:
     step = tardy.insert("t", (5, ts("10:00:00")), (6, ts("14:00:00")))
     assert sorted(row[1:] for row in emitted(step, "final")) == [(1, 1), (2, 1)]
     assert emitted(tardy.insert("t", (7, ts("14:00:00"))), "final") == []
+    assert tardy.rows("tumbled") == [(hour("09:00:00"), 3), (hour("10:00:00"), 5), (hour("11:00:00"), 4)]
     assert set(tardy.rows("final")) == {(hour("09:00:00"), 2), (hour("10:00:00"), 2), (hour("11:00:00"), 1)}
 
 

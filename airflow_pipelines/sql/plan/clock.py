@@ -40,6 +40,7 @@ CLOCK_FUNCTIONS = frozenset(_CALLS)
 _HOISTED_TYPES = ("timestamp", "timestamp_ntz", "date", "boolean", "tinyint", "smallint", "int", "bigint", "decimal(")
 _LEAVES = (exp.Literal, exp.Boolean, exp.Null, exp.DataType, exp.DataTypeParam, exp.Var, exp.Identifier, exp.IntervalSpan)
 _BARRIERS = (exp.Query, exp.Window, exp.Lambda, exp.Star, exp.Column, exp.UDTF)
+_PUSHED = "pushed"
 _FROM_PLACES = (exp.From, exp.Join, exp.Subquery, exp.CTE, exp.With, exp.SetOperation)
 
 
@@ -102,6 +103,10 @@ class ClockMarkers:
         if not analyzer.same(query, tree.sql(dialect=DIALECT)):
             self._add(CLOCK.text, CLOCK.type)
             return query
+        # The innermost first: what is moved is copied.
+        for select in reversed(list(tree.find_all(exp.Select))):
+            if not _is_plain(select):
+                _push_down(select)
         for node in _hoistable(tree):
             self._replace(node, analyzer)
         settled = tree.sql(dialect=DIALECT)
@@ -156,7 +161,7 @@ def _clock_reads(tree: exp.Expr) -> Iterator[exp.Expr]:
             yield node
 
 
-def _is_clock_read(node: exp.Expr) -> bool:
+def _is_clock_read(node: exp.Expr | None) -> bool:
     if not isinstance(node, exp.Subquery) or not isinstance(node.this, exp.Select):
         return False
     source = node.this.args.get("from_")
@@ -198,7 +203,8 @@ def _over_clock(node: exp.Expr) -> str:
 def _may_join(select: exp.Select, node: exp.Expr) -> bool:
     """Whether reading a marker by a cross join in ``select`` says the same as a scalar subquery in the place of ``node``."""
     source = select.args.get("from_")
-    if source is None or not _in_from(select) or any(table.args.get("pivots") for table in select.find_all(exp.Table)):
+    placed = _PUSHED in select.meta or _in_from(select)
+    if source is None or not placed or any(table.args.get("pivots") for table in select.find_all(exp.Table)):
         return False
     for star in select.find_all(exp.Star):
         if star.find_ancestor(exp.Select) is not select or isinstance(star.parent, exp.Count | exp.Column):
@@ -217,6 +223,71 @@ def _may_join(select: exp.Select, node: exp.Expr) -> bool:
         return True
     aggregated = any(True for item in select.expressions for _ in aggregate_calls(item))
     return not (aggregated or select.args.get("group") or select.args.get("having"))
+
+
+def _is_plain(select: exp.Select) -> bool:
+    """Whether a SELECT is one block of filters, inner joins and aggregates, in which a marker is but one source more."""
+    inner = all(not (join.side or join.method) and (join.kind or "INNER").upper() in {"INNER", "CROSS"} for join in _joins(select))
+    if not inner or not _in_from(select) or select.args.get("qualify") or select.args.get("windows"):
+        return False
+    parts = [*select.expressions, *(select.args[key] for key in ("where", "having") if select.args.get(key) is not None)]
+    nested = (node for part in parts for node in part.find_all(exp.Query, exp.Window))
+    return all(_is_clock_query(node) for node in nested)
+
+
+def _joins(select: exp.Select) -> list[exp.Join]:
+    return list(select.args.get("joins") or [])
+
+
+def _push_down(select: exp.Select) -> None:
+    """Put the conditions of a WHERE that compare the first table of FROM with the clock into a derived table around it.
+
+    That table is read by nothing else than the condition then, so that what is around it, joins, windows or subqueries, sees the
+    rows come and go that the clock passes by.
+    """
+    source, where = select.args.get("from_"), select.args.get("where")
+    if source is None or where is None or not isinstance(source.this, exp.Table) or source.this.args.get("pivots"):
+        return
+    table = source.this
+    if _is_clock_read(select.parent) or any((join.side or "").upper() in {"RIGHT", "FULL"} for join in _joins(select)):
+        return
+    alone = not _joins(select) and not select.args.get("laterals") and _in_from(select)
+    names = {table.alias_or_name} | ({""} if alone else set())
+    moved = [part for part in _conjuncts(where.this) if any(True for _ in _clock_reads(part)) and _reads_only(part, names)]
+    if not moved:
+        return
+    inner = exp.Select(expressions=[exp.Star()])
+    inner.set("from_", exp.From(this=table.copy()))
+    inner.set("where", exp.Where(this=exp.and_(*(part.copy() for part in moved), copy=False)))
+    inner.meta[_PUSHED] = True
+    kept = [part.copy() for part in _conjuncts(where.this) if not any(part is other for other in moved)]
+    select.set("where", exp.Where(this=exp.and_(*kept, copy=False)) if kept else None)
+    alias = table.args.get("alias")
+    name = alias.copy() if alias is not None else exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
+    select.set("from_", exp.From(this=exp.Subquery(this=inner, alias=name)))
+
+
+def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    if isinstance(condition, exp.And):
+        yield from _conjuncts(condition.left)
+        yield from _conjuncts(condition.right)
+    else:
+        yield condition
+
+
+def _reads_only(part: exp.Expr, names: Collection[str]) -> bool:
+    """Whether a condition reads, besides the clock, only columns of the tables ``names`` and has no other subquery."""
+    for node in part.walk():
+        if isinstance(node, exp.Query) and not (_is_clock_read(node) or _is_clock_query(node)):
+            return False
+        if isinstance(node, exp.Column) and node.name != CLOCK_COLUMN and node.table not in names:
+            return False
+    return True
+
+
+def _is_clock_query(node: exp.Expr) -> bool:
+    """Whether a node is a read of the clock or the query in one."""
+    return _is_clock_read(node) or (node.parent is not None and _is_clock_read(node.parent))
 
 
 def _in_from(select: exp.Select) -> bool:

@@ -6,6 +6,7 @@ what is not known to keep a waterline has none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -27,6 +28,16 @@ _MONOTONE = frozenset(
 )  # fmt: skip
 """Functions that keep the order of their one argument that is not constant."""
 _KEPT_TYPES = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "BIGINT", "INT", "DECIMAL", "DOUBLE")
+_SIZE = re.compile(r"(?:interval\s+)?(\d+)\s*(microsecond|millisecond|second|minute|hour|day|week)s?")
+_MICROSECONDS = {
+    "microsecond": 1,
+    "millisecond": 1000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
 _CONSTANTS = (exp.Literal, exp.Interval, exp.Var, exp.DataType, exp.Neg, exp.IntervalSpan)
 
 
@@ -66,15 +77,22 @@ class WaterlineAnalysis:
                 return self._items([(item.name, item.text) for item in node.items], self._sources(node))
             case Aggregate():
                 below = {("", name): text for name, text in self.of(node.input).items()}
-                keys = self._items([(key.name, key.text) for key in node.keys], below)
-                return self._items([(item.name, item.text) for item in node.items], {("", name): t for name, t in keys.items()})
+                keys = {("", name): text for name, text in self._items([(k.name, k.text) for k in node.keys], below).items()}
+                for key in node.keys:
+                    keys |= {(key.name, bound): text for bound, text in _window_bounds(key.text, below).items()}
+                return self._items([(item.name, item.text) for item in node.items], keys)
             case _:
                 return {}
 
     def keys(self, node: Aggregate) -> Known:
-        """The waterlines of an aggregate's keys: groups below one never change again."""
+        """The waterlines of an aggregate's keys, or of the starts of windows: groups below one never change again."""
         below = {("", name): text for name, text in self.of(node.input).items()}
-        return self._items([(key.name, key.text) for key in node.keys], below)
+        found = self._items([(key.name, key.text) for key in node.keys], below)
+        for key in node.keys:
+            bounds = _window_bounds(key.text, below)
+            if bounds:
+                found[f"{key.name}.`start`"] = bounds["start"]
+        return found
 
     def _items(self, items: Sequence[tuple[str, str]], below: Mapping[tuple[str, str], str]) -> dict[str, str]:
         if not below:
@@ -149,6 +167,8 @@ def _over(text: str, below: Mapping[tuple[str, str], str]) -> str | None:
         item = parse_query(f"SELECT {text}").expressions[0]
     except SyntaxFailure:
         return None
+    if isinstance(item, exp.Dot):
+        return _bounds(item.this, below).get(item.expression.name)
     columns = list(item.find_all(exp.Column))
     if len(columns) != 1 or not _is_monotone(item):
         return None
@@ -160,6 +180,29 @@ def _over(text: str, below: Mapping[tuple[str, str], str]) -> str | None:
         return known
     column.replace(parse_query(f"SELECT {known}").expressions[0].copy())
     return str(item.sql(dialect=DIALECT))
+
+
+def _window_bounds(text: str, below: Mapping[tuple[str, str], str]) -> dict[str, str]:
+    """The waterlines of ``start`` and ``end`` when a text is a tumbling window of a column with a waterline."""
+    try:
+        return _bounds(parse_query(f"SELECT {text}").expressions[0], below)
+    except SyntaxFailure:
+        return {}
+
+
+def _bounds(window: exp.Expr, below: Mapping[tuple[str, str], str]) -> dict[str, str]:
+    if not isinstance(window, exp.Anonymous) or window.name.lower() != "window" or len(window.expressions) != 2:
+        return {}
+    size = _SIZE.fullmatch(window.expressions[1].name.strip().lower())
+    known = _over(window.expressions[0].sql(dialect=DIALECT), below)
+    if size is None or known is None:
+        return {}
+    # The window function itself drops rows without a time, and a query may have only one.
+    length = int(size[1]) * _MICROSECONDS[size[2]]
+    micros = f"UNIX_MICROS(CAST({known} AS TIMESTAMP))"
+    start = f"{micros} - PMOD({micros}, {length})"
+    texts = {"start": start, "end": f"{start} + {length}"}
+    return {name: f"CAST(TIMESTAMP_MICROS({text}) AS TIMESTAMP_NTZ)" for name, text in texts.items()}
 
 
 def _is_monotone(node: exp.Expr) -> bool:

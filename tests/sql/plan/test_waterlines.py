@@ -46,6 +46,7 @@ def grouped(key: str, *, linear: bool = False) -> Aggregate:
         ("CAST(`t`.`ts` AS DATE)", "CAST(`__w:t.ts` AS DATE)"),
         ("`t`.`ts` - INTERVAL '1' DAY", "`__w:t.ts` - INTERVAL '1' DAY"),
         ("DATE_SUB(`t`.`ts`, 1)", None),
+        ("WINDOW(`t`.`ts`, '2 minutes', '1 minute').`start`", None),
         ("INTERVAL '1' DAY - `t`.`ts`", None),
         ("HOUR(`t`.`ts`)", None),
         ("-`t`.`ts`", None),
@@ -58,6 +59,13 @@ def test_expressions_keep_a_waterline_when_they_keep_the_order(
     analysis: WaterlineAnalysis, text: str, waterline: str | None
 ) -> None:
     assert analysis.of(block(text)).get("c0") == waterline
+
+
+def test_a_tumbling_window_has_the_waterline_of_its_start(analysis: WaterlineAnalysis) -> None:
+    found = analysis.of(block("WINDOW(`t`.`ts`, '2 minutes').`start`", "WINDOW(`t`.`ts`, '2 minutes').`end`"))
+    assert "PMOD(UNIX_MICROS(CAST(`__w:t.ts` AS TIMESTAMP)), 120000000)" in found["c0"]
+    assert "+ 120000000" in found["c1"]
+    assert analysis.keys(grouped("WINDOW(c1, '1 hour')")).keys() == {"__k0.`start`"}
 
 
 def test_a_join_keeps_waterlines_of_columns_that_all_sides_agree_in(analysis: WaterlineAnalysis) -> None:
