@@ -47,8 +47,8 @@ class Contents:
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in TABLES})
 
     def __post_init__(self) -> None:
-        # So few events a second that they fill several time windows.
-        events = Generator(rate=60).events(0, EVENTS)
+        # So few events a second that they fill several time windows, and a seed with answers for the rarest queries.
+        events = Generator(rate=60, seed=2).events(0, EVENTS)
         self.tables = {**events.tables, "side_input": side_input()}
         self.waiting = {name: table.to_pylist() for name, table in self.tables.items()}
         for rows in self.waiting.values():
@@ -70,7 +70,9 @@ class Contents:
             gone = [self.rows[name].pop(self.random.randrange(len(self.rows[name]))) for _ in range(self._part(name, share))]
             changes.append(self._changes(name, gone, Op.DELETE))
             changes.append(self._insert(name, [self._corrected(row) for row in gone[::2]]))
-            changes.append(self._insert(name, self.random.sample(self.rows[name], self._part(name, share / 4))))
+            if name != "auction":
+                # An auction that is there twice, once corrected, would leave it open with which of the two a bid wins.
+                changes.append(self._insert(name, self.random.sample(self.rows[name], self._part(name, share / 4))))
         return changes
 
     def table(self, name: str) -> Any:
