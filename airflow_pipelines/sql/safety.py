@@ -12,19 +12,6 @@ from sqlglot.tokenizer_core import TokenType
 from airflow_pipelines.sql.dialect import tokenise
 
 _DOORS = frozenset({"java_method", "reflect", "try_reflect"})
-_CLOCK = frozenset(
-    {
-        "curdate",
-        "current_date",
-        "current_time",
-        "current_timestamp",
-        "getdate",
-        "localtime",
-        "localtimestamp",
-        "now",
-        "systimestamp",
-    }
-)
 _SESSION = frozenset({"current_catalog", "current_database", "current_schema", "current_user", "session_user", "user"})
 _RANDOM = frozenset(
     {"monotonically_increasing_id", "rand", "randn", "random", "randstr", "shuffle", "spark_partition_id", "uniform", "uuid"}
