@@ -15,7 +15,7 @@ from airflow_pipelines.engine.operators.fetch import delta_of
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
-from airflow_pipelines.sql.plan.nodes import Aggregate, Stage
+from airflow_pipelines.sql.plan.nodes import Aggregate, Stage, merging, reads
 
 _SIGN = "__sign"
 _SHOWN = "__shown"
@@ -38,7 +38,8 @@ def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state
     """
     known = state if state is not None else accumulator_state(node)
     rows, mode = delta_of(node.input, context)
-    change = _grouped(node, rows)
+    batches = [batch for name in reads(node.input) for batch in context.relations[name].after.batches]
+    change = _grouped(node, rows, once=all(batch.insert_only for batch in batches))
     # Without keys there is a change even without rows, but only before the first evaluation.
     if change is None or (rows is None and state is not None):
         return Outcome(Batch.empty(weighted(stage_schema(stage))), Batch.empty(known.schema))
@@ -72,17 +73,18 @@ def _large(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: 
     return Outcome(delta, change)
 
 
-def _grouped(node: Aggregate, rows: str | None) -> str | None:
-    """Accumulators of the input's delta, by group."""
+def _grouped(node: Aggregate, rows: str | None, *, once: bool) -> str | None:
+    """Accumulators of the input's delta, by group. ``once``: every weight is 1."""
     if rows is None:
         if node.keys:
             return None
-        zeros = [f"CAST(0 AS {a.type}) AS {a.name}" for a in node.accumulators]
+        zeros = [f"{_nothing(a.name, a.type)} AS {a.name}" for a in node.accumulators]
         return f"SELECT {', '.join([*zeros, f'CAST(0 AS BIGINT) AS {WEIGHT}'])}"
     keys = [f"{key.text} AS {key.name}" for key in node.keys]
-    sums = [f"{accumulator.text} AS {accumulator.name}" for accumulator in node.accumulators]
+    sums = [f"{(once and a.once) or a.text} AS {a.name}" for a in node.accumulators]
+    weight = "COUNT(*)" if once else f"COALESCE(SUM({WEIGHT}), 0)"
     group = f" GROUP BY {', '.join(str(at + 1) for at in range(len(keys)))}" if keys else ""
-    return f"SELECT {', '.join([*keys, *sums, f'COALESCE(SUM({WEIGHT}), 0) AS {WEIGHT}'])} FROM ({rows}){group}"
+    return f"SELECT {', '.join([*keys, *sums, f'{weight} AS {WEIGHT}'])} FROM ({rows}){group}"
 
 
 def _sums(node: Aggregate) -> list[tuple[str, str]]:
@@ -96,7 +98,7 @@ def _merged(node: Aggregate, change: str, state: Trace, context: Context, mode: 
     stored = context.frames.rows(state.batches, single_partition=mode is Mode.SMALL)
     if stored is None:
         structs = [
-            _struct(letter, [(name, name if letter != "o" else f"CAST(0 AS {kind})") for name, kind in _sums(node)])
+            _struct(letter, [(name, name if letter != "o" else _nothing(name, kind)) for name, kind in _sums(node)])
             for letter in "don"
         ]
         return f"SELECT {', '.join([*keys, *structs])} FROM ({change})"
@@ -112,6 +114,8 @@ def _merged(node: Aggregate, change: str, state: Trace, context: Context, mode: 
     )
 
     def total(name: str, kind: str, condition: str) -> str:
+        if merging(name) != "SUM":
+            return f"CAST({merging(name)}({name}){condition} AS {kind})"
         return f"CAST(COALESCE(SUM({name}){condition}, 0) AS {kind})"
 
     structs = [
@@ -120,6 +124,11 @@ def _merged(node: Aggregate, change: str, state: Trace, context: Context, mode: 
     ]
     group = f" GROUP BY {', '.join(keys)}" if keys else ""
     return f"SELECT {', '.join([*keys, *structs])} FROM ({both}){group} HAVING MAX({_TOUCHED}) = 1"
+
+
+def _nothing(name: str, kind: str) -> str:
+    """What an accumulator is before the first row."""
+    return f"CAST({'0' if merging(name) == 'SUM' else 'NULL'} AS {kind})"
 
 
 def _struct(letter: str, fields: list[tuple[str, str]]) -> str:
@@ -148,12 +157,12 @@ def _outputs(node: Aggregate, merged: str, had_output: bool) -> str:
 
 
 def _over_version(value: str) -> str:
-    return re.sub(r"\b__a\d+\b", lambda found: f"__v.{found[0]}", value)
+    return re.sub(r"\b__a\d+(max|min)?\b", lambda found: f"__v.{found[0]}", value)
 
 
 def _split(stage: Stage, node: Aggregate, wide: Any, state_schema: StructType) -> Outcome:
     new = wide.filter(pc.equal(wide[_SIGN], 1))
-    nothing = [pc.equal(new[name], pa.scalar(0, new[name].type)) for name, _ in _sums(node)]
+    nothing = [pc.equal(new[name], pa.scalar(0, new[name].type)) for name, _ in _sums(node) if merging(name) == "SUM"]
     silent = nothing[0]
     for column in nothing[1:]:
         silent = pc.and_(silent, column)

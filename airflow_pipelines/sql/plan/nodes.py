@@ -100,11 +100,23 @@ Linear = Scan | Select | UnionAll
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """A number per group that adds up over deltas: its column, Spark type, and SQL text over the input's columns and weight."""
+    """A number per group that adds up over deltas: its column, Spark type, and SQL text over the input's columns and weight.
+
+    ``once``: the same where every weight is 1, if that is less work: to multiply decimals by it costs more than all the rest.
+    """
 
     name: str
     type: str
     text: str
+    once: str | None = None
+
+
+def merging(column: str) -> str:
+    """The aggregate function that joins two values of a state's column: MAX or MIN for accumulators so named, else SUM.
+
+    Extremes are only kept of inputs that never lose a row; a NULL is no value yet.
+    """
+    return {"max": "MAX", "min": "MIN"}.get(column[-3:], "SUM") if column.startswith("__a") else "SUM"
 
 
 @dataclass(frozen=True, slots=True)
