@@ -236,7 +236,7 @@ def test_final_rows_come_once_and_stay(tardy: Running) -> None:
     step = tardy.insert("t", (5, ts("10:00:00")), (6, ts("14:00:00")))
     assert sorted(row[1:] for row in emitted(step, "final")) == [(1, 1), (2, 1)]
     assert emitted(tardy.insert("t", (7, ts("14:00:00"))), "final") == []
-    assert tardy.rows("tumbled") == [(hour("09:00:00"), 3), (hour("10:00:00"), 5), (hour("11:00:00"), 4)]
+    assert set(tardy.rows("tumbled")) == {(hour("09:00:00"), 3), (hour("10:00:00"), 5), (hour("11:00:00"), 4)}
     assert set(tardy.rows("final")) == {(hour("09:00:00"), 2), (hour("10:00:00"), 2), (hour("11:00:00"), 1)}
 
 

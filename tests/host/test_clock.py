@@ -70,6 +70,10 @@ def test_a_driven_clock_stands_still_until_it_is_told(make: Make) -> None:
         advance(pipeline, 20 * 60 * 1000)
         assert next(chunk for chunk in chunks if "json_data" in chunk)["json_data"] == [{"delete": {"id": 1}}]
     assert pipeline.post("clock/advance", '{"delta_ms": -1}').status_code == 400
+    later = start + timedelta(days=1)
+    pipeline.insert("now", {"now": str(later)})
+    assert (now(pipeline), recent(pipeline)) == (later, [])
+    assert pipeline.stats()["global_metrics"]["total_input_records"] == 4
 
 
 def test_a_clock_goes_by_itself_only_where_a_view_follows_it(make: Make) -> None:

@@ -136,3 +136,16 @@ def test_query_errors_are_problems_without_stacks(running: Pipeline) -> None:
         assert "\tat org." not in answer.json()["message"]
     assert running.get("query", sql="SELECT 1", format="xml").json()["error_code"] == "InvalidParam"
     assert json.loads(running.get("query", sql="SELECT 1 AS x", format="json").text) == {"x": 1}
+
+
+def test_deletes_of_an_append_only_table_are_refused(make: Callable[..., Pipeline]) -> None:
+    pipeline = make("CREATE TABLE t (id BIGINT) WITH ('append_only' = 'true', 'materialized' = 'true');")
+    pipeline.start()
+    body = '{"insert": {"id": 1}} {"delete": {"id": 1}} {"insert": {"id": 2}}'
+    answer = pipeline.post("ingress/t", body, format="json")
+    assert answer.status_code == 400
+    assert "append-only" in answer.json()["message"]
+    pipeline.insert("t", {"id": 3})
+    assert pipeline.query("SELECT id FROM t ORDER BY id") == [{"id": 1}, {"id": 2}, {"id": 3}]
+    metrics = pipeline.stats()["global_metrics"]
+    assert metrics["total_input_records"] == metrics["total_processed_records"] == 3

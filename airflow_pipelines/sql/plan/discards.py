@@ -11,7 +11,7 @@ from airflow_pipelines.sql.dialect import DIALECT, SyntaxFailure, parse_query
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.markers import Marker, waterline_input
 from airflow_pipelines.sql.plan.nodes import Aggregate, Scan, Select, Stage
-from airflow_pipelines.sql.plan.waterlines import WaterlineAnalysis, equal_columns, least
+from airflow_pipelines.sql.plan.waterlines import WaterlineAnalysis, equal_columns, least, tumbling_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +117,13 @@ def _grouped(node: Aggregate, relation: str, analysis: WaterlineAnalysis) -> str
     if len(sources) != 1 or not isinstance(sources[0].node, Scan) or sources[0].node.relation != relation or node.input.laterals:
         return None
     below = {item.name: item.text for item in node.input.items}
-    closed = []
+    closed, known = [], analysis.keys(node)
     for key in node.keys:
-        text = analysis.keys(node).get(key.name)
-        over = _substituted(key.text, below) if text is not None else None
-        if over is not None:
-            closed.append(f"({over}) < {text}")
+        over = _substituted(key.text, below)
+        start = tumbling_start(over) if over is not None else None
+        text = known.get(key.name if start is None else f"{key.name}.`start`")
+        if over is not None and text is not None:
+            closed.append(f"({start or over}) < {text}")
     return " OR ".join(closed) or None
 
 

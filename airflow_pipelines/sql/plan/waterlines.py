@@ -182,6 +182,16 @@ def _over(text: str, below: Mapping[tuple[str, str], str]) -> str | None:
     return str(item.sql(dialect=DIALECT))
 
 
+def tumbling_start(text: str) -> str | None:
+    """The start of a tumbling window of a column as a plain expression; None when a text is no such window."""
+    try:
+        window = parse_query(f"SELECT {text}").expressions[0]
+    except SyntaxFailure:
+        return None
+    columns = {(column.table, column.name): str(column.sql(dialect=DIALECT)) for column in window.find_all(exp.Column)}
+    return _bounds(window, columns).get("start")
+
+
 def _window_bounds(text: str, below: Mapping[tuple[str, str], str]) -> dict[str, str]:
     """The waterlines of ``start`` and ``end`` when a text is a tumbling window of a column with a waterline."""
     try:
