@@ -12,6 +12,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from airflow_pipelines.sql.plan.nodes import merging
+
 WEIGHT = "__weight"
 """The column that says how often a row is added (positive) or taken away (negative): a bigint, the last one of every batch."""
 
@@ -104,10 +106,12 @@ def consolidate(table: Any, sums: Sequence[str] = (WEIGHT,)) -> Any:
     ``sums`` must pass :func:`can_group`. Floating-point numbers are equal only bit by bit here.
     """
     keys = [name for name in table.column_names if name not in sums]
-    grouped = table.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in sums])
-    columns = [grouped[name] if name in keys else grouped[f"{name}_sum"] for name in table.column_names]
+    functions = {name: merging(name).lower() for name in sums}
+    grouped = table.group_by(keys, use_threads=False).aggregate(list(functions.items()))
+    columns = [grouped[name] if name in keys else grouped[f"{name}_{functions[name]}"] for name in table.column_names]
     result = pa.table(columns, names=table.column_names).cast(table.schema)
-    changes = [pc.not_equal(result[name], pa.scalar(0, pa.int64()).cast(result[name].type)) for name in sums]
+    added = [name for name in sums if functions[name] == "sum"]
+    changes = [pc.not_equal(result[name], pa.scalar(0, pa.int64()).cast(result[name].type)) for name in added]
     return result.filter(functools.reduce(pc.or_, changes))
 
 

@@ -247,7 +247,7 @@ class _Compiler:
         if not self.messages:
             query, types = self._settled(view, prepared)
             self._members[view.name] = self._member(view, query, prepared), types
-            plan = plan_query(view.name, query, types, self._types[view.name], tuple(types), self._analyzer)
+            plan = plan_query(view.name, query, types, self._types[view.name], tuple(types), self._analyzer, self.append_only)
             self.plans[view.name] = self.time.finish(view, plan)
             self.append_only |= gaining(self.plans[view.name], self.append_only)
 

@@ -12,6 +12,7 @@ from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.sql.plan.nodes import merging
 
 
 class Frames:
@@ -121,7 +122,8 @@ def summed(trace: Trace, rows: str, keep: str | None = None) -> str:
             keys.append(name)
             groups.append(name)
     types = {field.name: field.dataType.simpleString() for field in trace.schema.fields}
-    sums = [f"CAST(SUM({quote(name)}) AS {types[name]}) AS {quote(name)}" for name in trace.sums]
+    sums = [f"CAST({merging(name)}({quote(name)}) AS {types[name]}) AS {quote(name)}" for name in trace.sums]
     group = f" GROUP BY {', '.join(groups)}" if groups else ""
-    kept = f"SUM({WEIGHT}) {keep}" if keep else " OR ".join(f"SUM({quote(name)}) <> 0" for name in trace.sums)
+    changed = " OR ".join(f"SUM({quote(name)}) <> 0" for name in trace.sums if merging(name) == "SUM")
+    kept = f"SUM({WEIGHT}) {keep}" if keep else changed
     return f"SELECT {', '.join([*keys, *sums])} FROM {rows}{group} HAVING {kept}"

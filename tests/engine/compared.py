@@ -40,7 +40,8 @@ class Compared:
         changes = []
         for name, make in self.rows.items():
             held = self.tables[name]
-            gone = self.random.sample(held, min(deletes, len(held)))
+            append_only = self.running.compiled.program.tables[name].append_only
+            gone = [] if append_only else self.random.sample(held, min(deletes, len(held)))
             new = [make(self.random) for _ in range(inserts)]
             for row in gone:
                 held.remove(row)
@@ -51,6 +52,7 @@ class Compared:
         for name, rows in self.sums.items():
             for *row, weight in emitted(step, name):
                 rows[comparable(row)] += weight
+        self.running.circuit.maintain()
         self.check()
 
     def check(self) -> None:

@@ -15,6 +15,7 @@ from tests.engine.test_oracle import limits
 TABLE = """
 create table t (k int, s varchar, b bigint, d decimal(8,2), w decimal(38,3), o boolean) with ('materialized' = 'true');
 create table u (k int, n varchar) with ('materialized' = 'true');
+create table a (k int, s varchar, b bigint, d decimal(8,2), w decimal(38,3), o boolean) with ('append_only' = 'true');
 """
 QUERIES = {
     "moments": "select s, stddev(k) as a, var_pop(d) as b, stddev_pop(b) filter (where o) as c, variance(w) as e from t group by s",
@@ -27,7 +28,8 @@ QUERIES = {
     " from t group by s having count(*) > 1",
     "distinct_of_all": "select count(distinct s) as n, count(distinct k) as m, count(*) as c from t where k > 0",
     "distinct_joined": "select n, count(distinct s) as a, count(distinct d) as b from t join u on t.k = u.k group by n",
-    "distinct_and_more": "select s, count(distinct k) as n, max(b) as m from t group by s",
+    "distinct_and_extremes": "select s, count(distinct k) as n, max(b) as m from t group by s",
+    "distinct_and_more": "select s, count(distinct k) as n, size(collect_set(b)) as m from t group by s",
     "rolled_up": "select s, k, sum(b) as x, grouping(s) as g, grouping_id() as i, grouping_id(s, k) as j"
     " from t group by rollup(s, k)",
     "cubed": "select s, o, count(distinct k) as n, sum(k) as x from t group by cube(s, o)",
@@ -39,6 +41,9 @@ QUERIES = {
     "by_alias": "select s as z, k + 1 as q, count(*) as n from t group by z, 2",
     "chosen": "select s, max_by(k, b) as m, min_by(d, k) as n, mode(k) as o from t group by s",
     "ranked_sets": "select s, rank() over (partition by grouping(s) order by sum(b)) as r from t group by cube(s, o)",
+    "extremes": "select s, max(k) as a, min(b) filter (where o) as b, max(d) - min(w) as c, max(s) as e, count(*) as n"
+    " from a group by s",
+    "extremes_of_all": "select min(k) as a, max(s) as b, min(o) as c from (select * from a union all select * from a where k > 1)",
     "pivoted": "select * from (select s, k, b from t) pivot (sum(b) as x, count(*) as n for k in (1 as one, 2 as two))",
 }
 STRATEGIES = {
@@ -50,6 +55,9 @@ STRATEGIES = {
     "distinct_and_more": ["touched groups"],
     "cubed": ["linear", *["accumulators"] * 3, "join"],
     "rolled_up": ["accumulators"],
+    "extremes": ["accumulators"],
+    "extremes_of_all": ["accumulators"],
+    "distinct_and_extremes": ["accumulators", "accumulators", "accumulators", "touched groups", "join"],
 }
 
 
@@ -72,7 +80,7 @@ def _u(draw: random.Random) -> tuple[Any, ...]:
 def test_aggregates_equal_the_batch_answer(sessions: SparkSessions, size: str) -> None:
     views = "".join(f"create view {name} as {query};\n" for name, query in QUERIES.items())
     with limits(SIZES[size]):
-        compared = Compared(TABLE + views, sessions, {"t": _t, "u": _u}, seed=len(size))
+        compared = Compared(TABLE + views, sessions, {"t": _t, "u": _u, "a": _t}, seed=len(size))
         for inserts, deletes in ((0, 0), (6, 0), (3, 4), (0, 5)):
             compared.step(inserts, deletes)
     for name, strategies in STRATEGIES.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -25,6 +25,8 @@ _BY_NAME = frozenset({
 })
 # fmt: on
 _WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+_SORTED = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "STRING", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "BOOLEAN"})
+"""Types whose greatest value Spark and Arrow agree about."""
 _NARROW = frozenset({"TINYINT", "SMALLINT", "INT", "INTEGER"})
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 _MAX_SUMMED_PRECISION = 27
@@ -78,12 +80,16 @@ def _unwrapped(node: exp.Expr) -> exp.Expr:
 
 
 @dataclass(frozen=True, slots=True)
-class DistinctCall:
-    """A call such as ``SUM(DISTINCT x) FILTER (WHERE c)`` whose value follows from the different values of its arguments."""
+class ValueCall:
+    """A call such as ``SUM(DISTINCT x) FILTER (WHERE c)`` or ``MAX(x)``, which follows from the different values of its arguments.
+
+    ``distinct``: whether it says so itself.
+    """
 
     function: type[exp.Expr]
     arguments: tuple[exp.Expr, ...]
     condition: exp.Expr | None
+    distinct: bool
 
     def over(self, arguments: list[exp.Expr]) -> exp.Expr:
         """The function without DISTINCT, over other arguments."""
@@ -92,20 +98,20 @@ class DistinctCall:
         return self.function(this=arguments[0])
 
 
-def distinct_call(call: exp.Expr) -> DistinctCall | None:
-    """The call as one over different values, or None when it is none or of a function that needs more."""
+def value_call(call: exp.Expr) -> ValueCall | None:
+    """The call as one over different values, or None when it needs more than these."""
     condition: exp.Expr | None = None
     if isinstance(call, exp.Filter):
         condition, call = call.expression.this, call.this
-    inner = call.this
-    if not isinstance(inner, exp.Distinct) or type(call) not in {exp.Count, exp.Sum, exp.Avg} or call.expressions:
+    inner, function = call.this, type(call)
+    if call.expressions:
         return None
-    return DistinctCall(type(call), tuple(inner.expressions), condition)
+    if isinstance(inner, exp.Distinct):
+        return ValueCall(function, tuple(inner.expressions), condition, True) if function in _BY_VALUE else None
+    return ValueCall(function, (inner,), condition, False) if function in {exp.Max, exp.Min} else None
 
 
-def distinct_arguments(calls: Sequence[exp.Expr]) -> list[tuple[exp.Expr, ...]]:
-    """The arguments of the calls with DISTINCT, each once."""
-    return list(dict.fromkeys(found.arguments for found in map(distinct_call, calls) if found is not None))
+_BY_VALUE = frozenset({exp.Avg, exp.Count, exp.Max, exp.Min, exp.Sum})
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,28 +149,36 @@ def _function(call: exp.Expr) -> tuple[str | None, list[exp.Expr]]:
         exp.Avg: "avg",
         exp.LogicalAnd: "all",
         exp.LogicalOr: "some",
+        exp.Max: "max",
+        exp.Min: "min",
         exp.Any: "some",
     }
     arguments = [call.this, *call.expressions] if call.this is not None else list(call.expressions)
     return kinds.get(type(call)), arguments
 
 
+_DECIMAL_WEIGHT = f"CAST({WEIGHT} AS DECIMAL(10,0))"
+
+
 @dataclass(slots=True)
 class Accumulators:
-    """Collects the accumulators that calls need; equal ones are shared."""
+    """Collects the accumulators that calls need; equal ones are shared. ``gains``: whether the input never loses a row."""
 
     found: list[Accumulator] = field(default_factory=list)
+    gains: bool = False
 
     def value(self, call: Linear, argument_types: tuple[str, ...], result_type: str) -> str | None:
         """The call's value as text over accumulators, or None when it is not exact for these types."""
         match call.function:
             case "count":
                 return self._count(call)
+            case "max" | "min":
+                return self._extreme(call, argument_types[0].upper())
             case "count_if":
-                return self._number(f"CASE WHEN {_filtered(call, 0)} THEN {WEIGHT} ELSE 0 END")
+                return self._number(_filtered(call, 0))
             case "all" | "some":
-                truths = self._number(f"CASE WHEN {_filtered(call, 0)} THEN {WEIGHT} ELSE 0 END")
-                lies = self._number(f"CASE WHEN NOT ({_filtered(call, 0)}) THEN {WEIGHT} ELSE 0 END")
+                truths = self._number(_filtered(call, 0))
+                lies = self._number(f"NOT ({_filtered(call, 0)})")
                 answer = f"{lies} = 0" if call.function == "all" else f"{truths} > 0"
                 return f"(CASE WHEN {truths} + {lies} > 0 THEN {answer} END)"
             case _:
@@ -174,34 +188,47 @@ class Accumulators:
         there = [f"({text}) IS NOT NULL" for text in call.arguments if text != "*"]
         if call.condition is not None:
             there.insert(0, f"({call.condition})")
-        return self._number(f"CASE WHEN {' AND '.join(there)} THEN {WEIGHT} ELSE 0 END" if there else WEIGHT)
+        return self._number(" AND ".join(there) or None)
 
     def _sum(self, call: Linear, kind: str, result_type: str) -> str | None:
         text = _filtered(call, 0)
         decimal = _DECIMAL.fullmatch(kind)
         if kind in _NARROW:
-            summed, type_ = f"CAST({text} AS BIGINT) * {WEIGHT}", "BIGINT"
+            value, weight, type_ = f"CAST({text} AS BIGINT)", WEIGHT, "BIGINT"
         elif kind == "BIGINT":
-            summed, type_ = f"CAST({text} AS DECIMAL(19,0)) * CAST({WEIGHT} AS DECIMAL(10,0))", "DECIMAL(38,0)"
+            value, weight, type_ = f"CAST({text} AS DECIMAL(19,0))", _DECIMAL_WEIGHT, "DECIMAL(38,0)"
         elif decimal and _keeps_scale(int(decimal[1]), int(decimal[2])) and call.function == "sum":
-            summed, type_ = f"({text}) * CAST({WEIGHT} AS DECIMAL(10,0))", f"DECIMAL(38,{decimal[2]})"
+            value, weight, type_ = f"({text})", _DECIMAL_WEIGHT, f"DECIMAL(38,{decimal[2]})"
         else:
             return None
-        count = self._number(f"CASE WHEN {text} IS NOT NULL THEN {WEIGHT} ELSE 0 END")
-        total = self._add(type_, summed)
+        count = self._number(f"{text} IS NOT NULL")
+        total = self._add(type_, f"{value} * {weight}", value)
         if call.function == "avg":
             return f"(CASE WHEN {count} > 0 THEN CAST({total} AS DOUBLE) / {count} END)"
         return f"(CASE WHEN {count} > 0 THEN CAST({total} AS {result_type}) END)"
 
-    def _number(self, summed: str) -> str:
-        return self._add("BIGINT", summed)
-
-    def _add(self, kind: str, summed: str) -> str:
-        text = f"COALESCE(CAST(SUM({summed}) AS {kind}), CAST(0 AS {kind}))"
+    def _extreme(self, call: Linear, kind: str) -> str | None:
+        if not self.gains or not (kind in _SORTED or _DECIMAL.fullmatch(kind)):
+            return None
+        text = f"{call.function.upper()}({_filtered(call, 0)})"
         for accumulator in self.found:
             if accumulator.text == text:
                 return accumulator.name
-        accumulator = Accumulator(f"__a{len(self.found)}", kind, text)
+        self.found.append(Accumulator(f"__a{len(self.found)}{call.function}", kind, text, text))
+        return self.found[-1].name
+
+    def _number(self, condition: str | None) -> str:
+        """The number of rows that meet a condition."""
+        if condition is None:
+            return self._add("BIGINT", WEIGHT, "1")
+        return self._add("BIGINT", f"CASE WHEN {condition} THEN {WEIGHT} ELSE 0 END", f"CASE WHEN {condition} THEN 1 ELSE 0 END")
+
+    def _add(self, kind: str, summed: str, once: str) -> str:
+        text, alone = (f"COALESCE(CAST(SUM({what}) AS {kind}), CAST(0 AS {kind}))" for what in (summed, once))
+        for accumulator in self.found:
+            if accumulator.text == text:
+                return accumulator.name
+        accumulator = Accumulator(f"__a{len(self.found)}", kind, text, alone)
         self.found.append(accumulator)
         return accumulator.name
 

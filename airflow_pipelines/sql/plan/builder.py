@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
 from airflow_pipelines.sql.plan.expressions import NotIncremental
-from airflow_pipelines.sql.plan.nodes import ColumnTypes, Linear, Node, Scan, Select, Stage, UnionAll
+from airflow_pipelines.sql.plan.nodes import ColumnTypes, Linear, Node, Scan, Select, Stage, UnionAll, reads
 from airflow_pipelines.sql.plan.plain import plain
 
 
@@ -19,6 +19,8 @@ class Builder:
     relations: Mapping[str, ColumnTypes]
     analyzer: Analyzer
     stages: list[Stage] = field(default_factory=list)
+    append_only: frozenset[str] = frozenset()
+    """Relations that never lose a row."""
     reasons: list[str] = field(default_factory=list)
     """Why parts of the view are recomputed in full."""
     _names: int = 0
@@ -42,6 +44,15 @@ class Builder:
         self.analyzer.declare({relation: columns})
         self.stages.append(Stage(relation, columns, node))
         return Scan(relation, tuple(name for name, _ in columns))
+
+    def gains(self, node: Linear) -> bool:
+        """Whether a node never loses a row, because nothing that it reads does."""
+        made = {stage.relation: stage.node for stage in self.stages}
+        for name in reads(node):
+            below = made.get(name)
+            if name not in self.append_only and not (isinstance(below, Select | UnionAll) and self.gains(below)):
+                return False
+        return True
 
     def forget(self, made: int) -> None:
         """Take back all but the first ``made`` stages."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from airflow_pipelines.sql.identifiers import quote
-from airflow_pipelines.sql.plan.aggregates import Accumulators, aggregate_calls, distinct_arguments, distinct_call, linear_form
+from airflow_pipelines.sql.plan.aggregates import Accumulators, ValueCall, aggregate_calls, linear_form, value_call
 from airflow_pipelines.sql.plan.blocks import Block, is_key_type
 from airflow_pipelines.sql.plan.expressions import (
     NotIncremental,
@@ -77,18 +77,29 @@ def aggregate(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr |
     node = _plain(block, groups, outputs, having)
     if any(is_session(key) for key in groups.keys):
         return _sessions(block, node)
-    arguments = distinct_arguments(groups.calls)
-    if arguments and _is_linear_but_for(node, groups.calls):
-        return _by_pairs(block, groups, arguments, outputs, having)
+    by_value = _by_value(node, groups.calls)
+    if by_value is not None:
+        return _by_pairs(block, groups, by_value, outputs, having)
     if not node.is_linear:
         rows = _rereadable(block, node.input)
         node = replace(node, input=rows)
     return node
 
 
-def _is_linear_but_for(node: Aggregate, calls: Sequence[exp.Expr]) -> bool:
-    """Whether all calls without DISTINCT follow from accumulators."""
-    return all(call.value is not None or distinct_call(tree) is not None for call, tree in zip(node.calls, calls, strict=True))
+ByValue = Mapping[exp.Expr, ValueCall]
+"""Calls that follow from the different values of their arguments."""
+
+
+def _by_value(node: Aggregate, calls: Sequence[exp.Expr]) -> ByValue | None:
+    """The calls to be computed from groups of equal arguments, when some have DISTINCT and all others are linear or extremes."""
+    found: dict[exp.Expr, ValueCall] = {}
+    for call, tree in zip(node.calls, calls, strict=True):
+        value = value_call(tree)
+        if value is not None and (value.distinct or call.value is None):
+            found[tree] = value
+        elif call.value is None:
+            return None
+    return found if any(value.distinct for value in found.values()) else None
 
 
 def _plain(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr | None) -> Aggregate:
@@ -119,21 +130,22 @@ def _sessions(block: Block, node: Aggregate) -> Keyed:
 
 
 def _by_pairs(
-    block: Block, groups: Groups, arguments: Sequence[tuple[exp.Expr, ...]], outputs: Outputs, having: exp.Expr | None
+    block: Block, groups: Groups, by_value: ByValue, outputs: Outputs, having: exp.Expr | None
 ) -> Aggregate | Keyed | Select:
-    """Calls with DISTINCT over groups of equal arguments, the others over the rows; joined by the keys when there are several."""
+    """Calls by value over groups of equal arguments, the others over the rows; joined by the keys when there are several."""
     builder = block.builder
     packed, names = block.packed()
-    if len(arguments) > 1 or any(distinct_call(call) is None for call in groups.calls):
+    arguments = list(dict.fromkeys(value.arguments for value in by_value.values()))
+    plain = [call for call in groups.calls if call not in by_value]
+    if len(arguments) > 1 or plain:
         # Several aggregates follow the same rows, which are made once.
         rows = builder.rereadable(packed)
         if rows is not packed:
             block.become(rows, names)
     parts: list[tuple[Block, Groups, dict[exp.Expr, exp.Expr]]] = []
     for argument in arguments:
-        calls = [call for call in groups.calls if (asked := distinct_call(call)) is not None and asked.arguments == argument]
-        parts.append(_pairs(block, groups.keys, argument, calls))
-    plain = [call for call in groups.calls if distinct_call(call) is None]
+        chosen = {call: value for call, value in by_value.items() if value.arguments == argument}
+        parts.append(_pairs(block, groups.keys, argument, chosen))
     if plain:
         parts.append((block, Groups(groups.keys, plain), {tree: tree for tree in [*groups.keys, *plain]}))
     if len(parts) == 1:
@@ -163,13 +175,12 @@ _ONE = ("g0", exp.Literal.number(1))
 
 
 def _pairs(
-    block: Block, keys: Sequence[exp.Expr], argument: tuple[exp.Expr, ...], calls: Sequence[exp.Expr]
+    block: Block, keys: Sequence[exp.Expr], argument: tuple[exp.Expr, ...], calls: ByValue
 ) -> tuple[Block, Groups, dict[exp.Expr, exp.Expr]]:
     """The groups of equal keys and arguments as a block, the calls over it, and what keys and calls have become."""
     builder, alias = block.builder, block.builder.name("d")
-    found = [call for call in map(distinct_call, calls) if call is not None]
     counts: dict[exp.Expr, exp.Expr] = {
-        call.condition: exp.CountIf(this=call.condition.copy()) for call in found if call.condition is not None
+        call.condition: exp.CountIf(this=call.condition.copy()) for call in calls.values() if call.condition is not None
     }
     members = distinct([*keys, *argument])
     outputs = [(f"m{at}", tree) for at, tree in enumerate(members)] + [(f"n{at}", tree) for at, tree in enumerate(counts.values())]
@@ -182,7 +193,7 @@ def _pairs(
         for at, condition in enumerate(counts)
     }
     named: dict[exp.Expr, exp.Expr] = {key: place[key] for key in keys}
-    for tree, call in zip(calls, found, strict=True):
+    for tree, call in calls.items():
         function = call.over([place[one].copy() for one in argument])
         if call.condition is not None:
             function = exp.Filter(this=function, expression=exp.Where(this=there[call.condition].copy()))
@@ -226,7 +237,7 @@ def _typed(
     forms = [linear_form(call) for call in calls]
     arguments = [text for form in forms if form is not None for text in form.arguments if text != "*"]
     types = _probe(block, rows, [key.text for key in keys], calls, arguments)
-    accumulators = Accumulators()
+    accumulators = Accumulators(gains=block.builder.gains(rows))
     finished = []
     for at, (call, form) in enumerate(zip(calls, forms, strict=True)):
         result, value = types[f"r{at}"], None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from sqlglot import exp
@@ -27,6 +27,7 @@ def plan_view(
     columns: ColumnTypes,
     reads: Sequence[str],
     analyzer: Analyzer,
+    append_only: Set[str] = frozenset(),
 ) -> ViewPlan:
     """Plan a view.
 
@@ -36,13 +37,14 @@ def plan_view(
     :param columns: the view's columns; only their names matter, the query's columns are taken by position
     :param reads: the relations that the query names
     :param analyzer: answers about Spark's view of queries
+    :param append_only: those of ``relations`` that never lose a row
     :returns: a plan that always has the full strategy, and stages of its own when every construct has an incremental rule
     :raises AnalysisFailed: when Spark refuses the query itself
     """
     types = (kind for _, kind in analyzer.columns(query))
     columns = tuple((name, kind) for (name, _), kind in zip(columns, types, strict=True))
     full = Stage(view, columns, Full(query, tuple(reads), "chosen"))
-    builder = Builder(view, relations, analyzer)
+    builder = Builder(view, relations, analyzer, append_only=frozenset(append_only))
     try:
         node = _plan(qualified(query, relations, analyzer), Scope(builder, _plan))
         final = _as_view(node, columns, builder)

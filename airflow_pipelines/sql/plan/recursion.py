@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -89,12 +89,13 @@ def plan_query(
     columns: ColumnTypes,
     reads: Sequence[str],
     analyzer: Analyzer,
+    append_only: Set[str] = frozenset(),
 ) -> ViewPlan:
     """Like :func:`plan_view`, with a stage of its own for each recursive common table expression at the query's top."""
     tree = parse_query(query)
     clause = tree.args.get("with_")
     if clause is None or not clause.args.get("recursive"):
-        return plan_view(view, query, relations, columns, reads, analyzer)
+        return plan_view(view, query, relations, columns, reads, analyzer, append_only)
     try:
         if not analyzer.same(query, sql(tree)):
             raise NotIncremental("the query could not be printed with the same meaning")
