@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_pipelines.engine.analysis import Analysis, QueryRefused, refusal
+from airflow_pipelines.engine.analysis import AUTOMATIC, Analysis, QueryRefused, refusal
 from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
@@ -26,6 +26,8 @@ from airflow_pipelines.sql.errors import COMPILATION_ERROR, ProgramErrors
 from airflow_pipelines.sql.identifiers import SYSTEM_VIEW, display, quote
 from airflow_pipelines.sql.program import Table, ViewKind
 from airflow_pipelines.sql.rewrite.casts import cast_text
+from airflow_pipelines.sql.rewrite.clauses import selects, split
+from airflow_pipelines.sql.rewrite.scan import Scan
 from airflow_pipelines.sql.source import Source
 from airflow_pipelines.sql.types import UNSIGNED_MAXIMA
 
@@ -77,17 +79,35 @@ def run_adhoc(circuit: Circuit, text: str) -> AdhocResult:
 
 def _analyzed(session: SparkSession, statement: AdhocStatement, text: str) -> DataFrame:
     try:
-        return session.sql(statement.sql)
+        return _named(session.sql(statement.sql), statement, text)
     except (AnalysisException, ParseException) as error:
         first, source = refusal(error, statement.sql), Source(text)
         try:
             # Of what Spark refuses, taking VARIANTs apart can be said in other words.
             edited, _ = analyze_variants(Edited(statement.sql), Analysis(session))
-            return session.sql(edited.text)
+            return _named(session.sql(edited.text), statement, text)
         except QueryRefused as again:
             refused = again if again.condition != first.condition else first
         span = source.span(*statement.place(refused.start, refused.end))
         raise ProgramErrors([source.message(span, COMPILATION_ERROR, refused.message)]) from error
+
+
+def _named(frame: DataFrame, statement: AdhocStatement, text: str) -> DataFrame:
+    """The frame with columns named after the request where Spark named them after what translating made of it."""
+    edits, scan = statement.edits, Scan(statement.sql)
+    found = selects(scan)
+    if edits is None or edits.before is None or not found:
+        return frame
+    items = split(scan, found[0].clauses.get("list", (0, 0)))
+    fields = frame.schema.fields
+    if len(items) != len(fields):
+        return frame
+    names = []
+    for (first, behind), field in zip(items, fields, strict=True):
+        start, end = statement.place(scan.start(first), scan.end(behind - 1))
+        plain = statement.sql[scan.start(first) : scan.end(behind - 1)].lower() == text[start:end].lower()
+        names.append(field.name if plain or AUTOMATIC not in field.metadata else text[start:end])
+    return frame.toDF(*names)
 
 
 def _check_reads(circuit: Circuit, statement: AdhocStatement) -> None:

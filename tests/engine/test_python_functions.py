@@ -66,9 +66,9 @@ def test_python_functions_in_views(sessions: SparkSessions, strategy: str) -> No
     assert running.rows("j") == [(5, 2)]
     if strategy == "full":
         return
-    found = run_adhoc(running.circuit, "select half(id) as h, shout(s) as u from t where id = 5").frame
+    found = run_adhoc(running.circuit, "select Half(id), shout(s) as u, id + 1 from t where id = 5").frame
     assert found is not None
-    assert [tuple(row) for row in found.collect()] == [(2, "C")]
+    assert [row.asDict() for row in found.collect()] == [{"Half(id)": 2, "u": "C", "(id + 1)": 6}]
     with pytest.raises(StepError, match=r"half\(13\) raised ValueError: unlucky \(udf_python, line 6\)") as caught:
         running.insert("t", (13, "d", None))
     assert caught.value.view in {"p", "g", "j"}

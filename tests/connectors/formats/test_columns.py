@@ -39,6 +39,8 @@ COLUMNS = {
     "ts": col("ts", "TIMESTAMP"),
     "tz": col("tz", "TIMESTAMP_TZ"),
     "u": col("u", "UUID"),
+    "u8": col("u8", "UTINYINT"),
+    "u32": col("u32", "UINTEGER"),
     "q": col("Q", "INTEGER", quoted=True),
     "x": col("x", "INTEGER", default="7"),
 }
@@ -57,6 +59,10 @@ TEXTS = st.sampled_from(
         "007",
         "0x1f",
         "127",
+        "255",
+        "256",
+        "4294967296",
+        "18446744073709551615",
         "128",
         "-129",
         "1.5",
@@ -119,6 +125,8 @@ TAME = {
     "b": ["true", "FALSE"],
     "i8": ["1", "-128"],
     "i64": ["5", "-9000000000"],
+    "u8": ["0", "255"],
+    "u32": ["4294967295", "7"],
     "r": ["1.1", "16777217"],
     "f": ["0.1", "1e300"],
     "dec": ["999.99", "1", "-0.5"],
@@ -259,7 +267,7 @@ def json_cases(draw: st.DrawFn) -> tuple[RelationSchema, JsonOptions, bytes]:
 
 
 def _tame_json(name: str) -> st.SearchStrategy[str]:
-    numeric = name in {"i8", "i64", "r", "f", "dec", "big", "q", "x"}
+    numeric = name in {"i8", "i64", "u8", "u32", "r", "f", "dec", "big", "q", "x"}
     return st.sampled_from(TAME[name]).map(
         lambda text: text if numeric else text.lower() if name == "b" else json.dumps(text, ensure_ascii=False)
     )

@@ -117,6 +117,17 @@ def test_integral_numbers_are_integers_and_decimals_stay_exact() -> None:
     ]
 
 
+def test_unsigned_integers_have_their_own_range() -> None:
+    schema = relation(col("a", "UTINYINT"), col("b", "UBIGINT"))
+    parsed = parse(f"[255, {2**64 - 1}]\n[256, 0]\n[0, -1]\n[0, {2**64}]", schema, update_format="raw")
+    assert [(row["a"], row["b"]) for row in rows(parsed)] == [(255, Decimal(2**64 - 1))]
+    assert [error.message.split(": ", 1)[1].split(" in [")[0] for error in parsed.errors] == [
+        "256 is out of range for TINYINT UNSIGNED",
+        "-1 is out of range for BIGINT UNSIGNED",
+        f"{2**64} is out of range for BIGINT UNSIGNED",
+    ]
+
+
 def test_an_array_is_taken_or_refused_as_a_whole() -> None:
     text = '[{"student_id": 1}, {"student_id": "x"}, {"student_id": 3}]\n[{"student_id": 4}]\n{"student_id": 5}\n[]'
     parsed = parse(text, update_format="raw", array=True)
