@@ -19,6 +19,8 @@ import pyarrow.parquet as pq
 _NAME = re.compile(r"[0-9a-f]{40}\.parquet")
 _STAGING = ".staging"
 _CHUNK = 1 << 20
+ROW_GROUP = 100_000
+"""Rows per row group: Spark's tasks share a file by row groups, so that a single one would keep all cores but one idle."""
 
 
 class _HasFiles(Protocol):
@@ -50,7 +52,7 @@ class BatchStore:
             return ()
         staging = self.staging()
         target = staging / "part.parquet"
-        pq.write_table(table, target, compression="zstd", store_schema=False)
+        pq.write_table(table, target, compression="zstd", store_schema=False, row_group_size=ROW_GROUP)
         return self.adopt(staging)
 
     def staging(self) -> Path:

@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.nexmark.generator import Generator, side_input
 
+ROW_GROUP = 100_000
+"""Rows that a reader of one batch may take for itself; the others of the batch's rows are for its other threads."""
 CHUNK = 500_000
 """So many events are made at a time, whatever the sizes of the files."""
 
@@ -58,8 +60,9 @@ def write_stream(folder: Path, events: int, sizes: tuple[int, ...], readers: int
     tables = {name: pa.concat_tables(chunks).combine_chunks() for name, chunks in parts.items()}
     for name, table in tables.items():
         for reader in range(readers):
+            part = table.take(np.arange(reader, table.num_rows, readers))
             # One row group per file: a reader that splits files would otherwise begin in the middle of event time.
-            _write(table.take(np.arange(reader, table.num_rows, readers)), stream.whole / name / f"part-{reader}.parquet")
+            _write(part, stream.whole / name / f"part-{reader}.parquet", part.num_rows)
     _write(side_input(), stream.side_input())
     for size in sizes:
         for number, path in enumerate(stream.batches(size)):
@@ -68,6 +71,6 @@ def write_stream(folder: Path, events: int, sizes: tuple[int, ...], readers: int
     return stream
 
 
-def _write(table: Any, path: Path) -> None:
+def _write(table: Any, path: Path, row_group: int = ROW_GROUP) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table, path, compression="snappy", row_group_size=max(table.num_rows, 1))
+    pq.write_table(table, path, compression="snappy", row_group_size=row_group)
