@@ -81,7 +81,7 @@ def test_aggregates_equal_the_batch_answer(sessions: SparkSessions, size: str) -
     views = "".join(f"create view {name} as {query};\n" for name, query in QUERIES.items())
     with limits(SIZES[size]):
         compared = Compared(TABLE + views, sessions, {"t": _t, "u": _u, "a": _t}, seed=len(size))
-        for inserts, deletes in ((0, 0), (6, 0), (3, 4), (0, 5)):
+        for inserts, deletes in ((6, 0), (2, 5)):
             compared.step(inserts, deletes)
     for name, strategies in STRATEGIES.items():
         assert compared.strategies(name) == strategies
