@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.machine import Machine
-from benchmarks.measure import timed
+from benchmarks.measure import Incomplete, timed
 from benchmarks.options import Options
 from benchmarks.parts import PARTS, Part
 from benchmarks.plots import draw
@@ -84,16 +84,21 @@ def _words(text: str) -> tuple[str, ...]:
 def _run(part: Part, options: Options, results: Results) -> bool:
     """Measure a part and take its figures in; whether it worked."""
     print(f"{part.name}: {part.title}", flush=True)
+    failures: list[str] = []
     with timed() as watch:
         try:
             measurements = part.run(options)
+        except Incomplete as incomplete:
+            measurements, failures = incomplete.measurements, incomplete.failures
         except Exception:  # noqa: BLE001
             # The other parts can still be measured; the exit code tells.
             traceback.print_exc()
             return False
     results.add(measurements, Machine.here())
+    for failure in failures:
+        print(failure, file=sys.stderr)
     print(f"{part.name}: {len(measurements)} figures in {watch.seconds:.0f} s", flush=True)
-    return True
+    return not failures
 
 
 def _table(results: Results, machine: Machine) -> Table:

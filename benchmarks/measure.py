@@ -40,6 +40,15 @@ class Measurement:
         return self.value <= self.target if self.bound is Bound.AT_MOST else self.value >= self.target
 
 
+class Incomplete(Exception):
+    """A part could not measure everything. ``measurements``: what it did measure; ``failures``: what went wrong, as text."""
+
+    def __init__(self, measurements: list[Measurement], failures: list[str]) -> None:
+        super().__init__(measurements, failures)
+        self.measurements = measurements
+        self.failures = failures
+
+
 class Stopwatch:
     """Seconds of one timed block."""
 

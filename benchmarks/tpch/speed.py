@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.compiler import compile_program
 from airflow_pipelines.engine.sessions import build_spark
-from benchmarks.measure import Bound, Measurement, geometric_mean, median_seconds, timed
+from benchmarks.measure import Bound, Incomplete, Measurement, geometric_mean, median_seconds, timed
 from benchmarks.options import Options
 from benchmarks.tpch.generator import Generator
 from benchmarks.tpch.prepared import Prepared
@@ -83,8 +84,12 @@ def size(rows: int) -> str:
 
 
 def measure(options: Options, report: Callable[[str], None] = print) -> list[Measurement]:
-    """Measure the chosen queries at the chosen sizes. Means are given only for sizes at which every query was measured."""
+    """Measure the chosen queries at the chosen sizes. Means are given only for sizes at which every query was measured.
+
+    :raises Incomplete: when queries failed, or gave something else than Spark does; with the figures of the others
+    """
     found: list[QueryFigures] = []
+    failures: list[str] = []
     measurements: list[Measurement] = []
     for rows in options.rows:
         spark = build_spark("local[*]", "benchmarks", {"spark.driver.memory": DRIVER_MEMORY})
@@ -97,12 +102,19 @@ def measure(options: Options, report: Callable[[str], None] = print) -> list[Mea
                 measurements.append(Measurement(f"tpch.{size(rows)}.load_tables_s", prepared.load_s, "s"))
                 report(f"{size(rows)} lineitems: tables loaded in {prepared.load_s:.1f} s")
                 for figures in _queries(prepared, rows, options):
-                    found.append(figures)
-                    report(_line(figures))
+                    if isinstance(figures, QueryFigures):
+                        found.append(figures)
+                        report(_line(figures))
+                    else:
+                        failures.append(figures)
+                        report(figures)
         finally:
             spark.stop()
     measurements += [item for figures in found for item in figures.measurements()]
-    return measurements + summary(found)
+    measurements += summary(found)
+    if failures:
+        raise Incomplete(measurements, failures)
+    return measurements
 
 
 def summary(found: list[QueryFigures]) -> list[Measurement]:
@@ -144,14 +156,18 @@ def _growth(smaller: list[QueryFigures], larger: list[QueryFigures]) -> list[Mea
     return found
 
 
-def _queries(prepared: Prepared, rows: int, options: Options) -> Iterator[QueryFigures]:
+def _queries(prepared: Prepared, rows: int, options: Options) -> Iterator[QueryFigures | str]:
+    """The figures of each query, or the text of what went wrong with it: it must not cost an hour of other figures."""
     names = options.queries or NAMES
     # The first query of a fresh JVM would pay for what all of them use.
     prepared.query(names[0]).write.format("noop").mode("overwrite").save()
     for name in names:
         if options.out_of_time:
             return
-        yield _measured(prepared, name, rows, options.repeats)
+        try:
+            yield _measured(prepared, name, rows, options.repeats)
+        except Exception:  # noqa: BLE001
+            yield f"{size(rows)} {name} failed:\n{traceback.format_exc()}"
 
 
 def _measured(prepared: Prepared, name: str, rows: int, repeats: int) -> QueryFigures:
