@@ -121,7 +121,7 @@ def test_unsigned_integers_have_their_own_range() -> None:
     schema = relation(col("a", "UTINYINT"), col("b", "UBIGINT"))
     parsed = parse(f"[255, {2**64 - 1}]\n[256, 0]\n[0, -1]\n[0, {2**64}]", schema, update_format="raw")
     assert [(row["a"], row["b"]) for row in rows(parsed)] == [(255, Decimal(2**64 - 1))]
-    assert [error.message.split(": ", 1)[1].split(" in [")[0] for error in parsed.errors] == [
+    assert [error.message.split("': ", 1)[1].split(" in [")[0] for error in parsed.errors] == [
         "256 is out of range for TINYINT UNSIGNED",
         "-1 is out of range for BIGINT UNSIGNED",
         f"{2**64} is out of range for BIGINT UNSIGNED",
