@@ -12,8 +12,9 @@ from airflow_pipelines.sql.plan.blocks import Block, column
 from airflow_pipelines.sql.plan.expressions import substituted
 from airflow_pipelines.sql.plan.grouping import Groups
 from airflow_pipelines.sql.plan.names import own_sources
+from airflow_pipelines.sql.plan.questions import holders
 from airflow_pipelines.sql.plan.scope import Scope
-from airflow_pipelines.sql.plan.subqueries import answered, holders
+from airflow_pipelines.sql.plan.subqueries import answered
 
 _ALIAS = "__asked"
 _AROUND_ARGUMENTS = (exp.Filter, exp.Where, exp.Distinct, exp.WithinGroup, exp.Order, exp.Ordered)

@@ -19,8 +19,9 @@ from airflow_pipelines.sql.plan.lateral import join_lateral
 from airflow_pipelines.sql.plan.names import free_sources
 from airflow_pipelines.sql.plan.nodes import Full
 from airflow_pipelines.sql.plan.outer import outer_join
+from airflow_pipelines.sql.plan.questions import has_subquery, holders
 from airflow_pipelines.sql.plan.scope import Scope
-from airflow_pipelines.sql.plan.subqueries import answered, has_subquery, holders, keep
+from airflow_pipelines.sql.plan.subqueries import answered, keep
 
 _JOIN_PARTS = frozenset({"this", "on", "kind", "side", "method", "using"})
 
