@@ -70,20 +70,14 @@ QUERIES = (
         "hot items",
         ("bid",),
         """
-        SELECT bids.auction, bids.num
-        FROM (
+        WITH counts AS (
             SELECT auction, COUNT(*) AS num, window.start AS starttime, window.end AS endtime
             FROM bid GROUP BY auction, window(date_time, '10 seconds', '2 seconds')
-        ) AS bids
-        JOIN (
-            SELECT MAX(counts.num) AS maxn, counts.starttime, counts.endtime
-            FROM (
-                SELECT COUNT(*) AS num, window.start AS starttime, window.end AS endtime
-                FROM bid GROUP BY auction, window(date_time, '10 seconds', '2 seconds')
-            ) AS counts
-            GROUP BY counts.starttime, counts.endtime
-        ) AS most
-        ON bids.starttime = most.starttime AND bids.endtime = most.endtime AND bids.num >= most.maxn
+        )
+        SELECT counts.auction, counts.num
+        FROM counts
+        JOIN (SELECT MAX(num) AS maxn, starttime, endtime FROM counts GROUP BY starttime, endtime) AS most
+        ON counts.starttime = most.starttime AND counts.endtime = most.endtime AND counts.num >= most.maxn
         """,
     ),
     Query(
@@ -109,7 +103,7 @@ QUERIES = (
         SELECT b.auction, b.bidder, b.price, b.date_time, b.extra
         FROM bid AS b
         JOIN (
-            SELECT MAX(price) AS maxprice, window.end AS endtime FROM bid GROUP BY (window(date_time, '10 seconds'))
+            SELECT MAX(price) AS maxprice, window.end AS endtime FROM bid GROUP BY window(date_time, '10 seconds')
         ) AS m
         ON b.price = m.maxprice
         WHERE b.date_time BETWEEN m.endtime - INTERVAL '10' SECOND AND m.endtime
