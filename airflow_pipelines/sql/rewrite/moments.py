@@ -39,7 +39,7 @@ def exact_moments(query: Edited, analyzer: Analyzer) -> Edited:
     calls = [call for call in scan.calls() if call.name in _SAMPLES and len(call.arguments) == 1]
     if not calls:
         return query
-    selects = {}
+    selects: dict[int, exp.Select] = {}
     for node in parse_query(query.text).walk():
         if "start" in node.meta and (select := node.find_ancestor(exp.Select)) is not None:
             selects.setdefault(node.meta["start"], select)
