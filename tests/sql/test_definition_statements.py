@@ -111,7 +111,9 @@ def test_errors_have_a_place(text: str, place: str, message: str) -> None:
 
 
 def test_wrong_numbers_of_arguments_are_told_at_the_call() -> None:
-    text = "create table t (a int); create function f(x int) returns int as x;\ncreate view v as select 1 + f(a, (2, 3)) as b from t"
+    text = (
+        "create table t (a int); create function f(x int) returns int as x;\ncreate view v as select 1 + f(a, (2, 3)) as b from t"
+    )
     assert the_error(text, "f(a, (2, 3))") == "Function f takes 1 argument, and this call gives 2"
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from airflow_pipelines.sql.identifiers import quote
-from airflow_pipelines.sql.plan.nodes import Aggregate, Full, Keyed, Linear, Node, Scan, Select, UnionAll
+from airflow_pipelines.sql.plan.nodes import Aggregate, Full, Keyed, Linear, Node, Recursive, Scan, Select, UnionAll
 
 
 def plain(node: Node | Linear) -> str:
-    """The node's query over the relations themselves."""
+    """The node's query over the relations themselves. Raises ValueError for recursion, which no query of its own can say."""
     match node:
         case Aggregate():
             return plain_aggregate(node)
@@ -15,6 +15,8 @@ def plain(node: Node | Linear) -> str:
             return plain_keyed(node)
         case Full():
             return node.query
+        case Recursive():
+            raise ValueError("recursion reads its own result, so that it has no plain query")
         case _:
             return plain_linear(node)
 
