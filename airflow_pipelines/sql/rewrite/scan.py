@@ -17,7 +17,7 @@ _CLOSING = frozenset({")", "]", "}"})
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call ``name(arguments)``: the tokens of the name and of its closing parenthesis; offsets of the arguments, ends exclusive."""
+    """A call ``name(arguments)``: tokens of the name and of its closing parenthesis; offsets of its arguments (ends exclusive)."""
 
     name: str
     at: int
