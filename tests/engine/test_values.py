@@ -21,7 +21,7 @@ from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.sql.errors import ProgramErrors
 from tests.engine.programs import Running, emitted
-from tests.engine.random_programs import comparable
+from tests.engine.random_changes import comparable
 from tests.engine.test_oracle import SIZES, limits
 
 
