@@ -91,7 +91,8 @@ class Batch:
     def frame(self, spark: SparkSession) -> DataFrame:
         """The rows as a DataFrame of ``spark``: a local relation when in memory, else a scan of the files."""
         if self.table is not None:
-            return spark.createDataFrame(self.table, schema=relaxed(self.schema))
+            # Spark reads a table in chunks only up to the first one without rows.
+            return spark.createDataFrame(self.table.combine_chunks(), schema=relaxed(self.schema))
         if self.store is None or not self.files:
             return spark.createDataFrame([], schema=relaxed(self.schema))
         return spark.read.schema(relaxed(self.schema)).parquet(*(str(self.store.path(name)) for name in self.files))

@@ -11,10 +11,14 @@ import pyarrow.compute as pc
 from airflow_pipelines.engine.arrow import can_group, consolidate
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.frames import summed
+from airflow_pipelines.engine.index import can_look_up
 from airflow_pipelines.engine.operators.context import SMALL_INPUT, Context, Mode
+from airflow_pipelines.engine.operators.matching import distinct_rows, matching_table
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
 
+INDEXED = 3
+"""Whole rows are looked up by so many of their columns; the others are compared afterwards."""
 _WANTED = "__wanted"
 
 
@@ -29,12 +33,23 @@ def matching_rows(trace: Trace, wanted: Any, names: Sequence[str], context: Cont
         return arrow.empty_table()
     columns = pa.schema([arrow.field(name) for name in trace.keys])
     if trace.in_memory and trace.rows <= SMALL_INPUT and can_group(columns):
-        return _in_memory(trace, wanted, list(names))
-    return _by_spark(trace, wanted, names, context)
+        return _in_memory(pa.concat_tables([batch.table for batch in trace.batches]), wanted, list(names))
+    found = _by_index(trace, wanted, list(names)) if can_group(columns) else None
+    return found if found is not None else _by_spark(trace, wanted, names, context)
 
 
-def _in_memory(trace: Trace, wanted: Any, names: list[str]) -> Any:
-    stored = pa.concat_tables([batch.table for batch in trace.batches])
+def _by_index(trace: Trace, wanted: Any, names: list[str]) -> Any | None:
+    indexed = [name for name in names if can_look_up(wanted[name].type)][:INDEXED]
+    if not indexed:
+        return None
+    columns = [*trace.keys, *trace.sums]
+    found = matching_table(trace.batches, distinct_rows({name: wanted[name] for name in indexed}), columns)
+    if found is None:
+        return None
+    return consolidate(found, trace.sums) if indexed == names else _in_memory(found, wanted, names)
+
+
+def _in_memory(stored: Any, wanted: Any, names: list[str]) -> Any:
     if len(names) == 1 and wanted[names[0]].null_count == 0:
         found = stored.filter(pc.is_in(stored[names[0]], value_set=wanted[names[0]].combine_chunks()))
         return consolidate(found)

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql.types import DecimalType, LongType, StringType, StructField, StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.storage import BatchStore
 from airflow_pipelines.engine.trace import Trace
@@ -105,3 +106,9 @@ def test_a_large_batch_is_not_written_again_for_a_few_small_ones(tmp_path: Path)
     assert len(trace.batches) <= 9
     # Writing all of it at each merge would be some 4 thousand million rows.
     assert sum(written) < 6 * 50_000_000
+
+
+def test_rows_after_an_empty_piece_of_a_table_are_read_too(sessions: SparkSessions) -> None:
+    piece = _batch((1, "a", "1.50", 1), (2, "b", None, 1)).table
+    batch = Batch.in_memory(SCHEMA, pa.concat_tables([piece, piece.slice(0, 0), piece]))
+    assert batch.frame(sessions.small).count() == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.fetch import delta_of
+from airflow_pipelines.engine.operators.matching import distinct_rows, matching_batch
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
@@ -59,8 +61,20 @@ def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state
     if batch is not None:
         change = f"SELECT * FROM {context.frames.table(batch)}"
         mode = Mode.SMALL if known.is_small else Mode.NARROW
+        near = _near(node, batch, known) if mode is Mode.NARROW else None
+        if near is not None:
+            known, mode = near, Mode.SMALL
     query = _outputs(node, _merged(node, change, known, context, mode), had_output=had_output)
     return _split(stage, node, context.collect(query, mode), known.schema)
+
+
+def _near(node: Aggregate, change: Batch, known: Trace) -> Trace | None:
+    """What the state has of the touched groups; None when it has to be scanned for."""
+    keys = [key.name for key in node.keys]
+    if not keys or change.table is None:
+        return None
+    batch = matching_batch(known.batches, known.schema, distinct_rows({key: change.table[key] for key in keys}))
+    return None if batch is None else replace(known, batches=(batch,) if batch.rows else ())
 
 
 def _large(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: Context, *, had_output: bool) -> Outcome:

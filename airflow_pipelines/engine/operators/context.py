@@ -115,6 +115,15 @@ class Context:
 
         return Printer(read, single_partition=small, broadcast=mode is Mode.NARROW, crosses=crosses)
 
+    def over(self, relation: str, batch: Batch) -> Printer:
+        """Prints nodes over a batch in memory in the place of whatever version of one relation."""
+
+        def read(name: str, version: Version) -> str | None:
+            batches = (batch,) if name == relation else self.relations[name].batches(version)
+            return self.frames.rows(batches, single_partition=True)
+
+        return Printer(read, single_partition=True)
+
     def schema(self, node: Linear) -> StructType:
         """The columns of a node's result, without the weight."""
         match node:

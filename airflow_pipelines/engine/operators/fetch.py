@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.operators import context as limits
 from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.known import Known
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.derivation import Printer
 from airflow_pipelines.sql.plan.equalities import JoinGraph, join_graph
@@ -73,6 +74,9 @@ class Fetching(Printer):
                 return None
             tables[place] = contents
         large = [place for place in versions if place not in small]
+        if not passed and self._looked_up(node, at, large, versions, tables):
+            texts = [tables.get(place) for place in range(len(node.sources))]
+            return None if None in texts else self.select(node, texts, None, passed)
         if len(large) == 1 and (len(node.sources) == 2 or passed):
             contents = narrow.contents(node.sources[large[0]].node, versions[large[0]])
             self.streamed.append(node)
@@ -81,6 +85,33 @@ class Fetching(Printer):
         if not self._fetch_all(node, at, large, versions, tables, narrow):
             return None
         return self.select(node, [tables[place] for place in range(len(node.sources))], None, passed)
+
+    def _looked_up(
+        self, node: Select, at: int, large: list[int], versions: dict[int, Version], tables: dict[int, str]
+    ) -> bool:
+        """Put what the large sources have for the delta's keys into ``tables``, nothing for what has no row.
+
+        False, and nothing done, when that is not to be had without a scan.
+        """
+        context = self.context
+        if context is None:
+            return False
+        rows = Known.of_delta(node, at, context)
+        found: dict[int, str] = {}
+        missing = set(large)
+        while missing:
+            hop = rows.hop(node, missing, set(versions) - set(large), versions)
+            if hop is None:
+                return False
+            missing.discard(hop.place)
+            if not hop.batch.rows:
+                # Without a row on one side the join has none.
+                tables.pop(hop.place, None)
+                return True
+            contents = context.over(hop.relation, hop.batch).contents(node.sources[hop.place].node, versions[hop.place])
+            found[hop.place] = str(contents)
+        tables |= found
+        return True
 
     def _small(self, node: Select, versions: dict[int, Version]) -> set[int]:
         """The sources that together are small enough to be read as they are, smallest first."""

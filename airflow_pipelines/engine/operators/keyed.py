@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql.types import StructType
 
@@ -12,6 +13,7 @@ from airflow_pipelines.engine.frames import empty_rows, expanded, summed
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.fetch import delta_of
 from airflow_pipelines.engine.operators.full import subtracted
+from airflow_pipelines.engine.operators.matching import base_column, distinct_rows, matching_batch, read_columns, same_kind, without_casts
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
@@ -105,19 +107,19 @@ def _fetching(stage: Stage, node: Keyed, context: Context) -> Outcome | None:
     touched = f"SELECT * FROM {context.frames.table(keys)}"
     fetched = {}
     for source in large:
-        batch = _fetch(node, source, touched, schemas[source.alias], context)
-        if batch is None:
+        near = _looked_up(node, source, found, context) or _scanned(node, source, touched, schemas[source.alias], context)
+        if near is None:
             return None
-        fetched[source.alias] = batch
+        fetched[source.alias] = near
     versions = {}
     for version in (Version.AFTER, Version.BEFORE):
         others = [source for source in node.sources if source.alias not in fetched]
         rows = _contents(node, context, Mode.SMALL, version, touched=touched, sources=others)
-        for alias, batch in fetched.items():
-            parts = [f"SELECT * FROM {context.frames.table(batch)}"] if batch.rows else []
+        for alias, stored in fetched.items():
+            parts = [stored.text] if stored.text is not None else []
             parts += [deltas[alias]] if version is Version.AFTER and alias in deltas else []
             weights = printer.union(parts) or empty_rows(schemas[alias])
-            insert_only = len(parts) == 0 or (len(parts) == 1 and batch.rows > 0 and batch.insert_only)
+            insert_only = len(parts) == 0 or (len(parts) == 1 and stored.text is not None and stored.insert_only)
             rows[alias] = expanded(Trace(schemas[alias]), f"({weights})", insert_only=insert_only)
         versions[version] = {source.alias: rows[source.alias] for source in node.sources}
     return _difference(stage, node, context, Mode.SMALL, versions)
@@ -139,16 +141,49 @@ def _small_deltas(node: Keyed, schemas: Mapping[str, StructType], context: Conte
     return deltas
 
 
-def _fetch(node: Keyed, source: KeyedSource, touched: str, schema: StructType, context: Context) -> Batch | None:
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    """A query for rows in memory, None for no rows; ``insert_only``: each has the weight 1. ``batch`` lives as long as this."""
+
+    text: str | None
+    insert_only: bool
+    batch: Batch
+
+
+def _looked_up(node: Keyed, source: KeyedSource, keys: Any, context: Context) -> _Fetched | None:
+    """The rows that a source had before for the touched keys, perhaps with others; None when they have to be scanned for."""
+    wanted: dict[str, Any] = {}
+    relation = None
+    for at, (key, kind) in enumerate(zip(source.keys, node.key_types, strict=True)):
+        base = base_column(source.node, without_casts(key, kind))
+        if base is not None and same_kind(context.relations[base[0]].before.schema[base[1]].dataType.simpleString(), kind):
+            relation = base[0]
+            wanted.setdefault(base[1], keys[f"{_KEY}{at}"])
+    if relation is None:
+        return None
+    before = context.relations[relation].before
+    batch = matching_batch(before.batches, before.schema, distinct_rows(wanted), read_columns(source.node, relation))
+    if batch is None:
+        return None
+    if not batch.rows:
+        return _Fetched(None, True, batch)
+    context.held[f"looked up {batch.number}"] = batch
+    return _Fetched(context.over(relation, batch).contents(source.node, Version.BEFORE), batch.insert_only, batch)
+
+
+def _scanned(node: Keyed, source: KeyedSource, touched: str, schema: StructType, context: Context) -> _Fetched | None:
     """The rows that a source had before for the touched keys; None when they are too many for memory."""
     contents = context.printer(Mode.NARROW).contents(source.node, Version.BEFORE)
     if contents is None:
-        return Batch.empty(schema)
+        return _Fetched(None, True, Batch.empty(schema))
     rows = _restricted(node, source, contents, touched, broadcast=True)
     if not all(context.relations[name].before.insert_only for name in reads(source.node)):
         rows = summed(Trace(schema), f"({rows})")
     table = context.collect_bounded(rows, Mode.NARROW)
-    return None if table is None else Batch.in_memory(schema, table)
+    if table is None:
+        return None
+    batch = Batch.in_memory(schema, table)
+    return _Fetched(f"SELECT * FROM {context.frames.table(batch)}" if batch.rows else None, batch.insert_only, batch)
 
 
 def _key_schema(node: Keyed) -> StructType:

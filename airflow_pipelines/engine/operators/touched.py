@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.frames import summed
 from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.matching import base_column, distinct_rows, matching_batch, read_columns
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
@@ -32,7 +33,6 @@ def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Tra
     # Without keys there is one group even without rows, which the first evaluation gives.
     if change is None and (node.keys or state is not None):
         return Outcome(Batch.empty(weighted(stage_schema(stage))), Batch.empty(known.schema))
-    contents = printer.contents(node.input, Version.AFTER)
     insert_only = all(context.relations[name].after.insert_only for name in stage.reads)
     # The delta of all contents, as in a first load, touches every group.
     everything = not known.batches and all(not context.relations[name].before.batches for name in stage.reads)
@@ -41,7 +41,12 @@ def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Tra
     collected = _collected(node, touched, context) if mode is Mode.NARROW and touched is not None else None
     if collected is not None:
         touched = f"SELECT {', '.join(key.name for key in node.keys)} FROM {context.frames.table(collected)}"
-    hint = "/*+ BROADCAST(t) */ " if collected is not None else ""
+    near = _near(node, collected, known, context) if collected is not None else None
+    if near is not None:
+        contents, known, small = near.contents, near.state, True
+    else:
+        contents = printer.contents(node.input, Version.AFTER)
+    hint = "/*+ BROADCAST(t) */ " if collected is not None and near is None else ""
     fresh = _fresh(node, contents, touched, insert_only, hint)
     stored = context.frames.rows(known.batches, single_partition=small)
     query = fresh
@@ -53,8 +58,39 @@ def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Tra
         both = f"(SELECT {coalesce}* FROM (({fresh}) UNION ALL SELECT {columns}, -{WEIGHT} AS {WEIGHT} FROM {stored}))"
         query = summed(known, both)
     # Without touched keys the result is as large as the state.
-    batch = context.run(query, known.schema, mode if small or collected is not None else Mode.LARGE)
+    batch = context.run(query, known.schema, Mode.SMALL if small else Mode.NARROW if collected is not None else Mode.LARGE)
     return Outcome(_output(stage, batch, context), batch, strategy="all groups" if most else None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """What the input (a query, None for no rows) and the state have of the touched groups, in memory; perhaps more than that."""
+
+    contents: str | None
+    state: Trace
+    batch: Batch
+
+
+def _near(node: Aggregate, touched: Batch, known: Trace, context: Context) -> _Near | None:
+    """None when the touched groups have to be scanned for."""
+    wanted: dict[str, Any] = {}
+    relation = None
+    for key in node.keys:
+        base = base_column(node.input, key.text)
+        if base is not None:
+            relation = base[0]
+            wanted.setdefault(base[1], touched.to_arrow()[key.name])
+    if relation is None:
+        return None
+    after = context.relations[relation].after
+    batch = matching_batch(after.batches, after.schema, distinct_rows(wanted), read_columns(node.input, relation))
+    stored = matching_batch(
+        known.batches, known.schema, distinct_rows({key.name: touched.to_arrow()[key.name] for key in node.keys})
+    )
+    if batch is None or stored is None:
+        return None
+    contents = context.over(relation, batch).contents(node.input, Version.AFTER) if batch.rows else None
+    return _Near(contents, replace(known, batches=(stored,) if stored.rows else ()), batch)
 
 
 def _collected(node: Aggregate, touched: str, context: Context) -> Batch | None:
