@@ -78,7 +78,6 @@ class Round:
         duration = round((time.monotonic() - started) * 1000, 3)
         self.figures[stage.relation] = OperatorFigures(view, outcome.strategy or stage.strategy, rows_in, delta.rows, duration)
 
-
     def _culprit(self, stage: Stage, state: Trace | None, stored: Trace | None, failed: StepError) -> Culprit | None:
         """A row that a stage's failure comes from."""
         if "cancel" in failed.message.lower():
