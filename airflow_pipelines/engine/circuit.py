@@ -70,8 +70,8 @@ class Circuit:
         :param compiled: the program
         :param sessions: sessions for small and large operators
         :param store: where large batches go
-        :param strategy: ``incremental`` uses incremental rules where there are any; so does ``auto``, unless most of what a stage reads
-            has changed; ``full`` recomputes every view
+        :param strategy: ``incremental`` uses incremental rules where there are any; so does ``auto``, unless most of what a stage
+            reads has changed; ``full`` recomputes every view
         :raises ValueError: for an unknown strategy
         """
         self.compiled = compiled

@@ -12,6 +12,7 @@ import hashlib
 import threading
 import uuid
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -131,11 +132,33 @@ class FileIndex:
         return self._folder / f"{file.partition('.')[0]}.{digest}"
 
 
-def find_in_table(table: Any, wanted: Any, columns: Sequence[str], most: int) -> Any | None:
-    """The same as :meth:`FileIndex.find` in a pyarrow Table."""
-    hashes = hash_rows(table.select(wanted.column_names))
-    order = np.argsort(hashes, kind="stable")
-    return _found(hashes[order], order, lambda name: table[name], wanted, columns, most)
+class MemoryIndex:
+    """Finds rows in batches that are in memory; remembers the hashes of those that it was asked about lately."""
+
+    def __init__(self, size: int = 256) -> None:
+        """Remember so many sets of hashes."""
+        self._size = size
+        self._hashes: OrderedDict[tuple[int, tuple[str, ...]], tuple[Any, Any]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, number: int, table: Any, wanted: Any, columns: Sequence[str], most: int) -> Any | None:
+        """The same as :meth:`FileIndex.find` in a pyarrow Table, which ``number`` stands for."""
+        key = (number, tuple(wanted.column_names))
+        with self._lock:
+            known = self._hashes.get(key)
+        if known is None:
+            hashes = hash_rows(table.select(wanted.column_names))
+            order = np.argsort(hashes, kind="stable")
+            known = (hashes[order], order)
+            with self._lock:
+                self._hashes[key] = known
+                while len(self._hashes) > self._size:
+                    self._hashes.popitem(last=False)
+        return _found(known[0], known[1], lambda name: table[name], wanted, columns, most)
+
+
+memory_index = MemoryIndex()
+"""The one for all batches of this process."""
 
 
 def _found(hashes: Any, places: Any, column: Callable[[str], Any], wanted: Any, columns: Sequence[str], most: int) -> Any | None:

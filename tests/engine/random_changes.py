@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
+from pyspark.sql.types import VariantVal
 
 from airflow_pipelines.engine.changes import Op, TableChanges
 from tests.engine.programs import Running
@@ -65,15 +66,25 @@ class Tables:
 
 def comparable(row: Any) -> tuple[Any, ...]:
     """Values that compare as SQL groups do."""
-    found: list[Any] = []
-    for value in row:
-        if isinstance(value, float):
-            found.append("nan" if value != value else value + 0.0)
-        elif isinstance(value, decimal.Decimal):
-            found.append(EXACT.normalize(value))
-        else:
-            found.append(value)
-    return tuple(found)
+    return tuple(_comparable(value) for value in row)
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, float):
+        return "nan" if value != value else value + 0.0
+    if isinstance(value, decimal.Decimal):
+        return EXACT.normalize(value)
+    if isinstance(value, VariantVal):
+        return _comparable({"value": bytes(value.value), "metadata": bytes(value.metadata)})
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if isinstance(value, dict):
+        return tuple(sorted((key, _comparable(item)) for key, item in value.items()))
+    if isinstance(value, list):
+        # Arrow gives a map as a list of pairs, in the order in which it was written.
+        found = [tuple(map(_comparable, item)) if isinstance(item, tuple) else _comparable(item) for item in value]
+        return tuple(sorted(found) if value and all(isinstance(item, tuple) for item in value) else found)
+    return value
 
 
 def multiset(rows: Iterable[Sequence[Any]]) -> Counter[tuple[Any, ...]]:

@@ -79,7 +79,7 @@ def test_the_student_grades_program(sessions: SparkSessions) -> None:
         "class": ColumnType("VARCHAR"),
         "class_avg": decimal(5, 2),
     }
-    assert set(compiled.schemas) == {"students", "grades", "avg_grade", "avg_grade_enriched"}
+    assert set(compiled.schemas) == {"students", "grades", "avg_grade", "avg_grade_enriched", "error_view"}
     assert list(compiled.plans) == ["avg_grade", "avg_grade_enriched"]
     outputs = {relation["name"]: relation for relation in compiled.info["schema"]["outputs"]}
     assert set(outputs) == {"avg_grade", "avg_grade_enriched", "error_view"}

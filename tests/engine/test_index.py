@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.engine.index import FileIndex, can_look_up, find_in_table, hash_rows
+from airflow_pipelines.engine.index import FileIndex, MemoryIndex, can_look_up, hash_rows
 from airflow_pipelines.engine.storage import BatchStore
 
 ROWS = pa.table(
@@ -48,7 +48,7 @@ def store(tmp_path: Path) -> BatchStore:
 def test_rows_are_found_in_files_and_in_memory(store: BatchStore, wanted: dict[str, list[Any]], places: list[int]) -> None:
     asked = pa.table({name: pa.array(values, ROWS[name].type) for name, values in wanted.items()})
     (file,) = store.write(ROWS)
-    for found in (FileIndex(store).find(file, asked, ["n", "s"], 10), find_in_table(ROWS, asked, ["n", "s"], 10)):
+    for found in (FileIndex(store).find(file, asked, ["n", "s"], 10), MemoryIndex().find(1, ROWS, asked, ["n", "s"], 10)):
         assert found["n"].to_pylist() == places
         assert found["s"].to_pylist() == ROWS["s"].take(pa.array(places, pa.int64())).to_pylist()
 

@@ -65,7 +65,7 @@ PLACE = '"transport": {"name": "file_input", "config": {"path": "/x"}}'
 
 # The marks show what the error has to point at.
 WRONG_PROGRAMS = {
-    "no-statement": ("«import» os", "Expected CREATE TABLE or CREATE VIEW; found 'import'"),
+    "no-statement": ("«import» os", "Expected CREATE TABLE, VIEW, TYPE or FUNCTION; found 'import'"),
     "misspelt-word": (T + "create view v as\n  «selec» * from t;", "Expected a query after AS; found 'selec'"),
     "unfinished": (T + "create view v as select i + «from» t;", "Incomplete expression; found 'from'"),
     "open-bracket": ("create table t (i «int»;", "Expected ); found the end of the statement"),

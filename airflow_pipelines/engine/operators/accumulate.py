@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.operators import context as limits
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.fetch import delta_of
 from airflow_pipelines.engine.operators.matching import distinct_rows, matching_batch
@@ -50,7 +51,7 @@ def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state
         batch = context.run(change, known.schema, Mode.LARGE)
         if batch.table is None:
             return _large(stage, node, batch, known, context, had_output=had_output)
-    elif mode is Mode.SMALL and known.is_small:
+    elif mode is Mode.SMALL and known.is_small and known.rows <= limits.TINY:
         batch = None
     else:
         found = context.run(change, known.schema, mode, may_grow=True)
@@ -61,7 +62,7 @@ def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state
     if batch is not None:
         change = f"SELECT * FROM {context.frames.table(batch)}"
         mode = Mode.SMALL if known.is_small else Mode.NARROW
-        near = _near(node, batch, known) if mode is Mode.NARROW else None
+        near = _near(node, batch, known)
         if near is not None:
             known, mode = near, Mode.SMALL
     query = _outputs(node, _merged(node, change, known, context, mode), had_output=had_output)

@@ -24,6 +24,8 @@ from airflow_pipelines.sql.plan.nodes import Crossing, Linear, Scan, Select, Uni
 
 SMALL_INPUT = 2 * SMALL_ROWS
 """An operator whose inputs together have at most this many rows, all in memory, runs in one task and answers to the driver."""
+TINY = 5_000
+"""What has at most this many rows is shown to Spark as it is; of more, only the rows that matter are looked up first."""
 FAN_OUT = 4 * SMALL_ROWS
 """... unless its result has more rows than this: then it is run again and writes files."""
 
@@ -158,6 +160,10 @@ class Context:
     def _deltas_are_small(self, names: frozenset[str]) -> bool:
         batches = [batch for name in names for batch in self.relations[name].delta]
         return all(batch.table is not None for batch in batches) and sum(batch.rows for batch in batches) <= SMALL_ROWS
+
+    def is_tiny(self, names: frozenset[str], version: Version = Version.AFTER) -> bool:
+        """Whether relations together have so few rows that it costs nothing to read them all."""
+        return sum(batch.rows for name in names for batch in self.relations[name].batches(version)) <= TINY
 
     def touches_most(self, names: frozenset[str]) -> bool:
         """Whether the step changes so much of relations that to compute everything anew costs less than to find what is touched."""

@@ -30,7 +30,7 @@ def delta_of(node: Linear, context: Context) -> tuple[str | None, Mode]:
     """
     changed = context.changed()
     mode = context.mode(reads(node) & changed, rereads(node))
-    if mode is Mode.NARROW:
+    if mode is Mode.NARROW or (mode is Mode.SMALL and not context.is_tiny(rereads(node))):
         small = context.printer(Mode.SMALL)
         fetching = Fetching(small.read, single_partition=True, crosses=small.crosses, context=context)
         try:
@@ -99,10 +99,14 @@ class Fetching(Printer):
         rows = Known.of_delta(node, at, context)
         found: dict[int, str] = {}
         missing = set(large)
+        missing |= {place for place in versions if not context.is_tiny(reads(node.sources[place].node), versions[place])}
         while missing:
-            hop = rows.hop(node, missing, set(versions) - set(large), versions)
+            hop = rows.hop(node, missing, set(versions) - missing, versions)
             if hop is None:
-                return False
+                # What is in memory can be read as it is.
+                if missing & set(large):
+                    return False
+                break
             missing.discard(hop.place)
             if not hop.batch.rows:
                 # Without a row on one side the join has none.

@@ -37,11 +37,11 @@ def evaluate_keyed(stage: Stage, node: Keyed, context: Context, stored: Trace | 
         return _every_key(stage, node, context, mode, None if stage.reads & context.incomplete else stored)
     if mode is Mode.LARGE and context.touches_most(stage.reads):
         return replace(_every_key(stage, node, context, mode, stored), strategy=f"{node.shape.value} by recomputing")
-    if mode is Mode.NARROW:
+    if mode is Mode.NARROW or (mode is Mode.SMALL and not context.is_tiny(stage.reads)):
         outcome = _fetching(stage, node, context)
         if outcome is not None:
             return outcome
-        mode = Mode.LARGE
+        mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
     return _touched_keys(stage, node, context, mode)
 
 
@@ -111,6 +111,11 @@ def _fetching(stage: Stage, node: Keyed, context: Context) -> Outcome | None:
         if near is None:
             return None
         fetched[source.alias] = near
+    for source in node.sources:
+        if source.keys and source.alias not in fetched and not context.is_tiny(reads(source.node)):
+            near = _looked_up(node, source, found, context)
+            if near is not None:
+                fetched[source.alias] = near
     versions = {}
     for version in (Version.AFTER, Version.BEFORE):
         others = [source for source in node.sources if source.alias not in fetched]

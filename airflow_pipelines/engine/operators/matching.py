@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.arrow import arrow_schema
 from airflow_pipelines.engine.batch import SMALL_ROWS, WEIGHT, Batch
-from airflow_pipelines.engine.index import can_look_up, file_index, find_in_table
+from airflow_pipelines.engine.index import can_look_up, file_index, memory_index
 from airflow_pipelines.engine.operators import context as limits
 from airflow_pipelines.sql.plan.nodes import Linear, Scan, Select
 
@@ -53,7 +53,7 @@ def matching_table(batches: Iterable[Batch], wanted: Any, columns: Sequence[str]
 
 def _in_batch(batch: Batch, wanted: Any, columns: Sequence[str], most: int) -> Iterable[Any | None]:
     if batch.table is not None:
-        yield find_in_table(batch.table, wanted, columns, most)
+        yield memory_index.find(batch.number, batch.table, wanted, columns, most)
     elif batch.store is not None:
         index = file_index(batch.store)
         for file in batch.files:

@@ -99,6 +99,14 @@ def _translated(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
     return special(scan, call, arguments) if special is not None else None
 
 
+def _unnest(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
+    # In FROM it has a name with columns behind it; elsewhere it means nothing.
+    alias = call.close + (2 if scan.word(call.close + 1) == "as" else 1)
+    if len(arguments) != 1 or scan.word(alias + 1) != "(" or scan.word(call.at - 1) not in {",", "join", "lateral"}:
+        return None
+    return f"{'' if scan.word(call.at - 1) == 'lateral' else 'LATERAL '}EXPLODE({arguments[0]})"
+
+
 def _extract(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
     field = scan.word(call.at + 2)
     if len(arguments) != 1 or scan.word(call.at + 3) != "from" or field not in _EXTRACTED or call.close < call.at + 5:
@@ -207,6 +215,7 @@ def _bare_relations(scan: Scan) -> Iterator[Edit]:
 _BEFORE_QUERY = frozenset({"", "all", "distinct", "except", "intersect", "minus", "union"})
 _Special = Callable[[Scan, Call, Sequence[str]], str | None]
 _SPECIAL: Mapping[str, _Special] = {
+    "unnest": _unnest,
     "ceil": _rounded,
     "ceiling": _rounded,
     "date_part": _date_part,

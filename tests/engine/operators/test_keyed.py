@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from pyspark.sql.types import VariantVal
 
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.compiler import compile_program
@@ -104,13 +105,18 @@ CASES = {
 }
 
 
+def _variant(text: str) -> dict[str, bytes]:
+    found = VariantVal.parseJson(text)
+    return {"value": bytes(found.value), "metadata": bytes(found.metadata)}
+
+
 def values(case: Case) -> tuple[list[Any], list[Any]]:
     """Some keys and some values of the case's types."""
     keys: list[Any] = [1, 2, 3, None] if case.kind == "int" else [1.5, math.nan, -0.0, 0.0, None]
     found = {
         "int": [5, 15, 25, None],
         "map<varchar, array<int>>": [{"a": [1], "b": []}, {"b": [], "a": [1]}, None],
-        "variant": ['{"x": 1}', "[1, null]", None],
+        "variant": [_variant('{"x": 1}'), _variant("[1, null]"), None],
     }
     return keys, found[case.value]
 

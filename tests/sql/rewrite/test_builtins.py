@@ -6,6 +6,8 @@ import datetime as dt
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from airflow_pipelines.sql.definitions import Definitions
 from airflow_pipelines.sql.rewrite.builtins import TEMPLATES
 from airflow_pipelines.sql.rewrite.translate import translate
@@ -93,3 +95,9 @@ def test_aggregates(sessions: SparkSessions) -> None:
 def test_every_name_has_a_value() -> None:
     tried = {text.split("(")[0] for text in [*VALUES, *AGGREGATES, "variantnull("]}
     assert {name for name, _ in TEMPLATES} <= tried
+
+
+@pytest.mark.parametrize("join", [", unnest(l) as u(x)", " cross join unnest(l) u(x)", " join lateral unnest(l) as u(x)"])
+def test_unnest_in_from(sessions: SparkSessions, join: str) -> None:
+    query = translate(f"select k, x from values (1, array(2, 3)) t(k, l){join}", Definitions())
+    assert [tuple(row) for row in sessions.small.sql(query.text).collect()] == [(1, 2), (1, 3)]
