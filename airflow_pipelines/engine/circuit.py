@@ -16,6 +16,7 @@ from airflow_pipelines.engine.evaluation import Round, Workers
 from airflow_pipelines.engine.failures import step_error
 from airflow_pipelines.engine.figures import OperatorFigures, StepFigures
 from airflow_pipelines.engine.frames import Frames
+from airflow_pipelines.engine.index import file_index
 from airflow_pipelines.engine.lateness import ERROR_VIEW, Late, Waterlines
 from airflow_pipelines.engine.lookup import matching_rows
 from airflow_pipelines.engine.merging import consolidated
@@ -217,6 +218,8 @@ class Circuit:
         with self._lock:
             self._snapshot = self.timing.discarding.apply(self._snapshot, self._context({}))
         self.frames.sweep()
+        if merged:
+            file_index(self.store).forget()
         return merged
 
     def close(self) -> None:

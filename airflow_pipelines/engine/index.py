@@ -83,7 +83,7 @@ class FileIndex:
         return _found(hashes, places, lambda name: self._column(file, name), wanted, columns, most)
 
     def forget(self) -> None:
-        """Remove the companions of files that are no more."""
+        """Remove the companions of files that are no more. What a companion was mapped for can still be read by whoever has it."""
         files = {path.name for path in self._files.iterdir()}
         with self._lock:
             self._columns = {key: value for key, value in self._columns.items() if key[0] in files}
