@@ -164,11 +164,10 @@ def check(case: Case, sessions: SparkSessions) -> None:
 
 
 ALSO = {
-    "outer join": ("small", "mixed", "large"),
+    "outer join": ("small", "large"),
     "unkeyed source": ("mixed",),
-    "one key": ("small", "large"),
-    "joined source": ("small", "mixed"),
-    "floating point": ("large",),
+    "one key": ("small",),
+    "joined source": ("mixed",),
     "maps": ("small",),
     "variants": ("mixed",),
 }
