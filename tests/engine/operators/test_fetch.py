@@ -20,7 +20,8 @@ create materialized view sold as
     select c.name, i.n * p.price as total, o.o from orders o, items i, customers c, parts p
     where o.o = i.o and o.c = c.c and i.p = p.p and o.region <> 'x' and c.name is not null;
 create materialized view by_name as
-    select c.name, sum(i.n) as n, max(i.n) as most from customers c join orders o on o.c = c.c join items i on i.o = o.o group by c.name;
+    select c.name, sum(i.n) as n, max(i.n) as most
+    from customers c join orders o on o.c = c.c join items i on i.o = o.o group by c.name;
 """
 
 
