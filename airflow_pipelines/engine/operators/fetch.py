@@ -112,6 +112,8 @@ class Fetching(Printer):
                 # Without a row on one side the join has none.
                 tables.pop(hop.place, None)
                 return True
+            # The query names the batch, which has to live until it has run.
+            context.held[f"looked up {hop.batch.number}"] = hop.batch
             contents = context.over(hop.relation, hop.batch).contents(node.sources[hop.place].node, versions[hop.place])
             found[hop.place] = str(contents)
         tables |= found
