@@ -1,50 +1,95 @@
-"""Batches as tables that SQL text can name: registered once per batch, forgotten when the batch is."""
+"""Batches as tables that SQL text can name, and the running of such text."""
 
 from __future__ import annotations
 
+import re
 import threading
 import weakref
-from collections import deque
+from collections import OrderedDict, deque
 
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.batch import WEIGHT, Batch
+from airflow_pipelines.engine.prepared import PreparedQueries, Result
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.nodes import merging
 
+_VIEW = "airflow_pipelines_batch_"
+_PREFIX = f"global_temp.{_VIEW}"
+_NUMBERS = re.compile(rf"\b{re.escape(_PREFIX)}(\d+)\b")
+
+
+BUNDLED_ROWS = 20_000
+"""Batches in memory that together have at most this many rows are read as one."""
+BUNDLES = 200
+
 
 class Frames:
-    """Names for batches in the SQL of all sessions.
+    """Names for batches in SQL, and ways to run queries that have such names.
 
-    Making a DataFrame and a view costs 10-25 ms, so that a batch keeps its view for as long as something refers to it. Views are
-    global temporary ones, which all sessions see.
+    Making a DataFrame and a view costs 10-25 ms: it is done when a query needs it, and a batch keeps its view for as long as
+    something refers to the batch. Views are global temporary ones, which all sessions see.
     """
 
     def __init__(self, sessions: SparkSessions) -> None:
         """Name batches for ``sessions``."""
         self.sessions = sessions
-        self._names: dict[int, str] = {}
+        self._prepared = PreparedQueries(sessions.small)
+        self._views: set[int] = set()
+        self._bundles: OrderedDict[tuple[int, ...], Batch] = OrderedDict()
         # A batch that was flushed, or read back into memory, is another object of the same number.
         self._users: dict[int, weakref.WeakSet[Batch]] = {}
         self._dead: deque[int] = deque()
         self._lock = threading.Lock()
 
     def table(self, batch: Batch) -> str:
-        """The name under which SQL reads ``batch``."""
+        """The name under which queries that go through :meth:`query` or :meth:`result` read ``batch``."""
         with self._lock:
             users = self._users.setdefault(batch.number, weakref.WeakSet())
             if batch not in users:
                 users.add(batch)
                 weakref.finalize(batch, self._dead.append, batch.number)
-            name = self._names.get(batch.number)
-            if name is None:
-                name = f"airflow_pipelines_batch_{batch.number}"
+        return f"{_PREFIX}{batch.number}"
+
+    def query(self, session: SparkSession, text: str) -> DataFrame:
+        """A query over batches by their names."""
+        return session.sql(self.known(text))
+
+    def known(self, text: str) -> str:
+        """The query itself, after all sessions know the batches that it names."""
+        for number in dict.fromkeys(map(int, _NUMBERS.findall(text))):
+            with self._lock:
+                if number in self._views:
+                    continue
+                batch = self._batch(number)
                 session = self.sessions.small if batch.table is not None else self.sessions.large
-                batch.frame(session).createOrReplaceGlobalTempView(name)
-                self._names[batch.number] = name
-        return f"global_temp.{name}"
+                batch.frame(session).createOrReplaceGlobalTempView(f"{_VIEW}{number}")
+                self._views.add(number)
+        return text
+
+    def result(self, text: str) -> Result:
+        """The result of a query that reads only batches in memory: one job of one task."""
+        parts = _NUMBERS.split(text)
+        with self._lock:
+            batches = [self._batch(int(number)) for number in parts[1::2]]
+        if batches and all(batch.table is not None for batch in batches):
+            prepared = self._prepared.result(parts[::2], batches)
+            if prepared is not None:
+                return prepared
+        frame = self.query(self.sessions.small, text)
+        return Result(collected(frame), frame.schema)
+
+    def _batch(self, number: int) -> Batch:
+        """A batch that has been named; one with its rows in memory if there is one."""
+        users = list(self._users.get(number, ()))
+        if not users:
+            raise LookupError(f"batch {number} is gone, but a query names it")
+        return next((batch for batch in users if batch.table is not None), users[0])
 
     def sweep(self, keep: int = 0) -> None:
         """Drop the views of batches that nothing refers to any more; up to ``keep`` of them may wait for a better moment."""
@@ -57,23 +102,43 @@ class Frames:
                 if self._users.get(number):
                     continue
                 self._users.pop(number, None)
-                name = self._names.pop(number, None)
-                if name is not None:
-                    self.sessions.small.catalog.dropGlobalTempView(name)
+                if number in self._views:
+                    self._views.discard(number)
+                    self.sessions.small.catalog.dropGlobalTempView(f"{_VIEW}{number}")
 
     def close(self) -> None:
-        """Drop all views."""
+        """Drop all views and forget all plans."""
         with self._lock:
-            names, self._names = list(self._names.values()), {}
-        for name in names:
-            self.sessions.small.catalog.dropGlobalTempView(name)
+            views, self._views = self._views, set()
+            self._bundles.clear()
+        for number in views:
+            self.sessions.small.catalog.dropGlobalTempView(f"{_VIEW}{number}")
+        self._prepared.close()
 
     def rows(self, batches: tuple[Batch, ...], single_partition: bool = False) -> str | None:
         """A table expression for the rows of several batches with their weights, or None when there are no batches."""
+        if single_partition and len(batches) > 1 and all(batch.table is not None for batch in batches):
+            batches = self._bundled(batches)
         if len(batches) < 2:
             return self.table(batches[0]) if batches else None
         hint = "/*+ COALESCE(1) */ " if single_partition else ""
         return f"(SELECT {hint}* FROM ({' UNION ALL '.join(f'SELECT * FROM {self.table(batch)}' for batch in batches)}))"
+
+    def _bundled(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
+        """Batches in memory as one, when they are small: the same text then serves however many there are."""
+        if sum(batch.rows for batch in batches) > BUNDLED_ROWS:
+            return batches
+        numbers = tuple(batch.number for batch in batches)
+        with self._lock:
+            bundle = self._bundles.pop(numbers, None)
+            if bundle is None:
+                table = pa.concat_tables([batch.table for batch in batches])
+                insert_only = all(batch.insert_only for batch in batches)
+                bundle = Batch(batches[0].schema, table.num_rows, table, insert_only=insert_only)
+            self._bundles[numbers] = bundle
+            while len(self._bundles) > BUNDLES:
+                self._bundles.popitem(last=False)
+        return (bundle,)
 
     def contents(self, trace: Trace, single_partition: bool = False) -> str:
         """A query for the contents of a relation's trace as a plain multiset, without weights."""

@@ -16,6 +16,7 @@ from airflow_pipelines.engine.batch import SMALL_ROWS, WEIGHT, Batch
 from airflow_pipelines.engine.frames import Frames, empty_rows
 from airflow_pipelines.engine.operators.crossing import passed
 from airflow_pipelines.engine.operators.result import struct_of
+from airflow_pipelines.engine.prepared import Result
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.storage import BatchStore
 from airflow_pipelines.engine.trace import Trace
@@ -174,8 +175,7 @@ class Context:
 
     def collect(self, query: str, mode: Mode) -> Any:
         """The result of a query that gives little, as a pyarrow Table: one job."""
-        session = self.sessions.small if mode is Mode.SMALL else self.sessions.narrow
-        return collected(session.sql(query))
+        return self._result(query, mode).rows
 
     def collect_bounded(self, query: str, mode: Mode) -> Any | None:
         """The result of a query that may give many more rows than it reads; None when they are more than :data:`FAN_OUT`."""
@@ -184,10 +184,14 @@ class Context:
 
     def batch_bounded(self, query: str, mode: Mode) -> Batch | None:
         """Like :meth:`collect_bounded`, as a batch of whatever columns the query gives."""
-        session = self.sessions.small if mode is Mode.SMALL else self.sessions.narrow
-        frame = session.sql(f"SELECT * FROM ({query}) LIMIT {FAN_OUT + 1}")
-        table = collected(frame)
-        return Batch.in_memory(frame.schema, table) if table.num_rows <= FAN_OUT else None
+        found = self._result(f"SELECT * FROM ({query}) LIMIT {FAN_OUT + 1}", mode)
+        return Batch.in_memory(found.schema, found.rows) if found.rows.num_rows <= FAN_OUT else None
+
+    def _result(self, query: str, mode: Mode) -> Result:
+        if mode is Mode.SMALL:
+            return self.frames.result(query)
+        frame = self.frames.query(self.sessions.narrow, query)
+        return Result(collected(frame), frame.schema)
 
     def run(self, query: str, schema: StructType, mode: Mode, may_grow: bool = False) -> Batch:
         """The result of a query as a batch: in files when the mode is large.
@@ -198,7 +202,7 @@ class Context:
             table = self.collect_bounded(query, mode) if may_grow else self.collect(query, mode)
             if table is not None:
                 return self.settle(Batch.in_memory(schema, table))
-        return self.spill(self.sessions.large.sql(query), schema)
+        return self.spill(self.frames.query(self.sessions.large, query), schema)
 
     def spill(self, frame: DataFrame, schema: StructType) -> Batch:
         """A large result: Spark writes it to files. It comes back into memory when it turns out to be small."""

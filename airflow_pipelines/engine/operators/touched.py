@@ -143,5 +143,5 @@ def _output(stage: Stage, batch: Batch, context: Context) -> Batch:
     if batch.table is not None:
         table: Any = batch.table.select([f"__o{at}" for at in range(len(names))] + [WEIGHT]).rename_columns([*names, WEIGHT])
         return Batch.in_memory(schema, table)
-    columns = [f"__o{at} AS {quote(name)}" for at, name in enumerate(names)]
-    return context.spill(context.sessions.large.table(context.frames.table(batch)).selectExpr(*columns, WEIGHT), schema)
+    columns = ", ".join(f"__o{at} AS {quote(name)}" for at, name in enumerate(names))
+    return context.run(f"SELECT {columns}, {WEIGHT} FROM {context.frames.table(batch)}", schema, Mode.LARGE)

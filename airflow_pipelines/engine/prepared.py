@@ -1,0 +1,118 @@
+"""Queries over batches in memory that are parsed, analysed and planned once and then run over other batches.
+
+A step asks the same questions as the step before, over other rows; to plan them takes several times as long as to run them.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from airflow_pipelines.engine.arrow import collected
+from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.slots import Slot, can_refill
+
+REMEMBERED = 300
+"""So many plans are kept, those that were used last."""
+MOST_BYTES = 16 << 20
+"""Batches that together have more bytes are not worth being copied for each query."""
+
+_KEEPS_RESULTS = re.compile(r"Exchange|ubquery")
+"""What in a physical plan keeps what it found when the plan is run again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a query gave: its rows as a pyarrow Table, and Spark's schema of them."""
+
+    rows: Any
+    schema: StructType
+
+
+@dataclass(slots=True)
+class _Prepared:
+    """A planned query. ``plan``: the analysed one when the physical plan cannot be run twice, else None."""
+
+    frame: DataFrame
+    schema: StructType
+    slots: Sequence[Slot]
+    plan: Any
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class PreparedQueries:
+    """The planned queries of one session."""
+
+    def __init__(self, session: SparkSession) -> None:
+        """No query yet."""
+        self._session = session
+        self._known: OrderedDict[tuple[Any, ...], _Prepared] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def result(self, parts: Sequence[str], batches: Sequence[Batch]) -> Result | None:
+        """The result of a query.
+
+        :param parts: the query's text without the names of the batches
+        :param batches: what stands between each two parts: batches in memory, each perhaps several times
+        :returns: None when the query is not to be had this way
+        """
+        distinct = list({batch.number: batch for batch in batches}.values())
+        if not can_refill(self._session) or sum(batch.table.nbytes for batch in distinct) > MOST_BYTES:
+            return None
+        places = {batch.number: place for place, batch in enumerate(distinct)}
+        order = tuple(places[batch.number] for batch in batches)
+        key = (tuple(parts), order, tuple(_signature(batch) for batch in distinct))
+        prepared = self._known.get(key)
+        if prepared is None:
+            prepared = self._remember(key, parts, order, distinct)
+        with prepared.lock:
+            if not all(slot.fill(batch) for slot, batch in zip(prepared.slots, distinct, strict=True)):
+                # The rows have become too many for the slots; whoever waits for these may still use them.
+                prepared = self._remember(key, parts, order, distinct)
+                for slot, batch in zip(prepared.slots, distinct, strict=True):
+                    slot.fill(batch)
+            frame = prepared.frame if prepared.plan is None else self._replanned(prepared.plan)
+            return Result(collected(frame), prepared.schema)
+
+    def _remember(self, key: tuple[Any, ...], parts: Sequence[str], order: Sequence[int], batches: Sequence[Batch]) -> _Prepared:
+        # One at a time, because all use the same names.
+        with self._lock:
+            prepared = self._known[key] = self._prepare(parts, order, batches)
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+            return prepared
+
+    def close(self) -> None:
+        """Forget all queries."""
+        with self._lock:
+            self._known.clear()
+
+    def _prepare(self, parts: Sequence[str], order: Sequence[int], batches: Sequence[Batch]) -> _Prepared:
+        slots = [Slot(self._session, batch.schema, batch.table.nbytes) for batch in batches]
+        names = [f"airflow_pipelines_slot_{place}" for place in range(len(slots))]
+        for name, slot in zip(names, slots, strict=True):
+            # The name matters only until the query is analysed.
+            slot.frame.createOrReplaceTempView(name)
+        text = parts[0] + "".join(f"{names[place]}{part}" for place, part in zip(order, parts[1:], strict=True))
+        frame = self._session.sql(text)
+        within: Any = frame
+        execution = within._jdf.queryExecution()
+        again = _KEEPS_RESULTS.search(execution.executedPlan().toString()) is None
+        return _Prepared(frame, frame.schema, slots, None if again else execution.analyzed())
+
+    def _replanned(self, plan: Any) -> DataFrame:
+        within: Any = self._session
+        datasets = getattr(getattr(within._jvm.org.apache.spark.sql.classic, "Dataset$"), "MODULE$")
+        return DataFrame(datasets.ofRows(within._jsparkSession, plan), self._session)
+
+
+def _signature(batch: Batch) -> tuple[Any, ...]:
+    """What a batch's rows look like to Spark."""
+    return tuple((column.name, column.dataType) for column in batch.schema.fields)

@@ -1,0 +1,123 @@
+"""Leaves of Spark plans whose rows can be replaced, so that a query that was planned once can be run over other rows.
+
+Spark makes the rows of ``createDataFrame(pyarrow.Table)`` out of byte arrays with Arrow record batches, one per partition, and
+reads the arrays again whenever a task is sent to an executor. A slot keeps hold of its array and writes another record batch into
+it between two runs. What Spark does not promise is that it never copies the array; :func:`can_refill` looks whether it does.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
+
+from airflow_pipelines.engine.arrow import collected, relaxed
+from airflow_pipelines.engine.batch import Batch
+
+_LOCAL_RELATIONS_UP_TO = "spark.sql.execution.arrow.localRelationThreshold"
+"""Spark copies the rows of fewer bytes than this into the plan."""
+_LEAST_BYTES = 16 << 10
+_ROOM = 4
+"""A slot has so many times the bytes of its first rows."""
+
+
+class Slot:
+    """A leaf of plans of one session, with a copy of the rows that were last put into it."""
+
+    def __init__(self, session: SparkSession, schema: StructType, typical_bytes: int) -> None:
+        """An empty slot.
+
+        :param session: the session the plans of which read the slot; the caller keeps others from using it meanwhile
+        :param schema: the columns
+        :param typical_bytes: what rows such as will be put into the slot take
+        """
+        self.capacity = max(_LEAST_BYTES, 1 << (_ROOM * typical_bytes).bit_length())
+        within: Any = session.sparkContext
+        self._jvm = within._jvm
+        self._buffer = self._jvm.java.nio.ByteBuffer.allocate(self.capacity)
+        self._holds: int | None = None
+        # An array would come to Python as a copy; so Java takes it out of the buffer by itself.
+        arrays = self._jvm.java.util.Collections.singletonList(self._buffer).stream().map(_array_of(session.sparkContext)).toList()
+        iterator = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(arrays.iterator())
+        usual = session.conf.get(_LOCAL_RELATIONS_UP_TO)
+        session.conf.set(_LOCAL_RELATIONS_UP_TO, "0")
+        try:
+            frame = self._jvm.PythonSQLUtils.toDataFrame(iterator, relaxed(schema).json(), _java(session))
+        finally:
+            session.conf.set(_LOCAL_RELATIONS_UP_TO, str(usual))
+        self.frame = DataFrame(self._one_small_partition(frame, session), session)
+
+    def fill(self, batch: Batch) -> bool:
+        """Replace the rows by those of a batch in memory. False, and nothing done, when these are too many for the slot."""
+        if self._holds == batch.number:
+            return True
+        record = _record(batch.table)
+        if len(record) > self.capacity:
+            return False
+        self._holds = None
+        self._buffer.put(0, record)
+        self._holds = batch.number
+        return True
+
+    def _one_small_partition(self, frame: Any, session: SparkSession) -> Any:
+        """The same with what Spark cannot see: that nothing needs to be exchanged between partitions, or be split into more."""
+        sql = self._jvm.org.apache.spark.sql
+        nothing = _singleton(self._jvm.scala, "None")
+        single = _singleton(sql.catalyst.plans.physical, "SinglePartition")
+        small = self._jvm.scala.Some(sql.catalyst.plans.logical.OneRowRelation().computeStats())
+        rows = frame.queryExecution().analyzed()
+        leaf = rows.copy(rows.output(), rows.rdd(), single, rows.outputOrdering(), False, nothing, _java(session), small, nothing)
+        return _singleton(sql.classic, "Dataset").ofRows(_java(session), leaf)
+
+
+def _record(table: Any) -> bytes:
+    """The rows of a pyarrow Table as one Arrow record batch, an encapsulated message."""
+    batches = table.combine_chunks().to_batches()
+    batch = (
+        batches[0]
+        if batches
+        else pa.RecordBatch.from_arrays([pa.array([], field.type) for field in table.schema], schema=table.schema)
+    )
+    return bytes(batch.serialize())
+
+
+@functools.lru_cache(maxsize=4)
+def can_refill(session: SparkSession) -> bool:
+    """Whether a query over a slot sees what was put into the slot after the query was planned."""
+    schema = StructType([StructField("v", LongType())])
+    try:
+        slot = Slot(session, schema, 0)
+        for value in (1, 2):
+            slot.fill(Batch(schema, 1, pa.table({"v": [value]})))
+            if collected(slot.frame)["v"].to_pylist() != [value]:
+                return False
+    except (Py4JError, TypeError):
+        # Another Spark than those whose inner parts this module knows.
+        return False
+    return True
+
+
+@functools.lru_cache(maxsize=4)
+def _array_of(context: SparkContext) -> Any:
+    """Java's ``ByteBuffer::array`` as a java.util.function.Function."""
+    java: Any = context._jvm.java  # type: ignore[union-attr]
+    kind = java.lang.invoke.MethodType.methodType(java.lang.Class.forName("[B"))
+    method = java.lang.invoke.MethodHandles.publicLookup().findVirtual(
+        java.lang.Class.forName("java.nio.ByteBuffer"), "array", kind
+    )
+    return java.lang.invoke.MethodHandleProxies.asInterfaceInstance(java.lang.Class.forName("java.util.function.Function"), method)
+
+
+def _singleton(package: Any, name: str) -> Any:
+    """A Scala object."""
+    return getattr(getattr(package, f"{name}$"), "MODULE$")
+
+
+def _java(session: SparkSession) -> Any:
+    within: Any = session
+    return within._jsparkSession
