@@ -25,7 +25,7 @@ _NUMBERS = re.compile(rf"\b{re.escape(_PREFIX)}(\d+)\b")
 
 
 BUNDLED_ROWS = 20_000
-"""Batches in memory that together have at most this many rows are read as one."""
+"""The newest batches in memory that together have at most this many rows are read as one."""
 BUNDLES = 200
 
 
@@ -125,20 +125,24 @@ class Frames:
         return f"(SELECT {hint}* FROM ({' UNION ALL '.join(f'SELECT * FROM {self.table(batch)}' for batch in batches)}))"
 
     def _bundled(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
-        """Batches in memory as one, when they are small: the same text then serves however many there are."""
-        if sum(batch.rows for batch in batches) > BUNDLED_ROWS:
+        """Batches in memory with the newest ones as one: the same text then serves however many there are."""
+        newest, rows = len(batches), 0
+        while newest and rows + batches[newest - 1].rows <= BUNDLED_ROWS:
+            newest -= 1
+            rows += batches[newest].rows
+        if len(batches) - newest < 2:
             return batches
-        numbers = tuple(batch.number for batch in batches)
+        numbers = tuple(batch.number for batch in batches[newest:])
         with self._lock:
             bundle = self._bundles.pop(numbers, None)
             if bundle is None:
-                table = pa.concat_tables([batch.table for batch in batches])
-                insert_only = all(batch.insert_only for batch in batches)
+                table = pa.concat_tables([batch.table for batch in batches[newest:]])
+                insert_only = all(batch.insert_only for batch in batches[newest:])
                 bundle = Batch(batches[0].schema, table.num_rows, table, insert_only=insert_only)
             self._bundles[numbers] = bundle
             while len(self._bundles) > BUNDLES:
                 self._bundles.popitem(last=False)
-        return (bundle,)
+        return (*batches[:newest], bundle)
 
     def contents(self, trace: Trace, single_partition: bool = False) -> str:
         """A query for the contents of a relation's trace as a plain multiset, without weights."""

@@ -5,7 +5,6 @@ A step asks the same questions as the step before, over other rows; to plan them
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -17,15 +16,13 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.plans import replanned, rerunnable
 from airflow_pipelines.engine.slots import Slot, can_refill
 
 REMEMBERED = 300
 """So many plans are kept, those that were used last."""
 MOST_BYTES = 16 << 20
 """Batches that together have more bytes are not worth being copied for each query."""
-
-_KEEPS_RESULTS = re.compile(r"Exchange|ubquery")
-"""What in a physical plan keeps what it found when the plan is run again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +35,11 @@ class Result:
 
 @dataclass(slots=True)
 class _Prepared:
-    """A planned query. ``plan``: the analysed one when the physical plan cannot be run twice, else None."""
+    """A planned query. ``again``: the same as a frame that can be run many times, or None when it has to be planned for each."""
 
     frame: DataFrame
-    schema: StructType
+    again: DataFrame | None
     slots: Sequence[Slot]
-    plan: Any
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -78,8 +74,7 @@ class PreparedQueries:
                 prepared = self._remember(key, parts, order, distinct)
                 for slot, batch in zip(prepared.slots, distinct, strict=True):
                     slot.fill(batch)
-            frame = prepared.frame if prepared.plan is None else self._replanned(prepared.plan)
-            return Result(collected(frame), prepared.schema)
+            return Result(collected(prepared.again or replanned(prepared.frame)), prepared.frame.schema)
 
     def _remember(self, key: tuple[Any, ...], parts: Sequence[str], order: Sequence[int], batches: Sequence[Batch]) -> _Prepared:
         # One at a time, because all use the same names.
@@ -102,15 +97,7 @@ class PreparedQueries:
             slot.frame.createOrReplaceTempView(name)
         text = parts[0] + "".join(f"{names[place]}{part}" for place, part in zip(order, parts[1:], strict=True))
         frame = self._session.sql(text)
-        within: Any = frame
-        execution = within._jdf.queryExecution()
-        again = _KEEPS_RESULTS.search(execution.executedPlan().toString()) is None
-        return _Prepared(frame, frame.schema, slots, None if again else execution.analyzed())
-
-    def _replanned(self, plan: Any) -> DataFrame:
-        within: Any = self._session
-        datasets = getattr(getattr(within._jvm.org.apache.spark.sql.classic, "Dataset$"), "MODULE$")
-        return DataFrame(datasets.ofRows(within._jsparkSession, plan), self._session)
+        return _Prepared(frame, rerunnable(frame), slots)
 
 
 def _signature(batch: Batch) -> tuple[Any, ...]:

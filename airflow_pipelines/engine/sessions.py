@@ -49,6 +49,8 @@ SMALL_CONF: Mapping[str, str] = {
     "spark.sql.join.preferSortMergeJoin": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.leafNodeDefaultParallelism": "1",
+    # A plan without exchanges can be run again, and one of one task needs none: see engine/plans.py.
+    "spark.sql.exchange.reuse": "false",
     # Each step's query is a new one, over a few rows: to interpret it takes less time than to compile it to Java first.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

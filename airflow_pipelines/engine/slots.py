@@ -13,14 +13,13 @@ from typing import Any
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from airflow_pipelines.engine.arrow import collected, relaxed
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.plans import from_record_batches
 
-_LOCAL_RELATIONS_UP_TO = "spark.sql.execution.arrow.localRelationThreshold"
-"""Spark copies the rows of fewer bytes than this into the plan."""
 _LEAST_BYTES = 16 << 10
 _ROOM = 4
 """A slot has so many times the bytes of its first rows."""
@@ -37,20 +36,13 @@ class Slot:
         :param typical_bytes: what rows such as will be put into the slot take
         """
         self.capacity = max(_LEAST_BYTES, 1 << (_ROOM * typical_bytes).bit_length())
-        within: Any = session.sparkContext
-        self._jvm = within._jvm
-        self._buffer = self._jvm.java.nio.ByteBuffer.allocate(self.capacity)
+        context: Any = session.sparkContext
+        java = context._jvm.java
+        self._buffer = java.nio.ByteBuffer.allocate(self.capacity)
         self._holds: int | None = None
         # An array would come to Python as a copy; so Java takes it out of the buffer by itself.
-        arrays = self._jvm.java.util.Collections.singletonList(self._buffer).stream().map(_array_of(session.sparkContext)).toList()
-        iterator = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(arrays.iterator())
-        usual = session.conf.get(_LOCAL_RELATIONS_UP_TO)
-        session.conf.set(_LOCAL_RELATIONS_UP_TO, "0")
-        try:
-            frame = self._jvm.PythonSQLUtils.toDataFrame(iterator, relaxed(schema).json(), _java(session))
-        finally:
-            session.conf.set(_LOCAL_RELATIONS_UP_TO, str(usual))
-        self.frame = DataFrame(self._one_small_partition(frame, session), session)
+        arrays = java.util.Collections.singletonList(self._buffer).stream().map(_array_of(session.sparkContext)).toList()
+        self.frame = from_record_batches(session, arrays, relaxed(schema).json())
 
     def fill(self, batch: Batch) -> bool:
         """Replace the rows by those of a batch in memory. False, and nothing done, when these are too many for the slot."""
@@ -63,16 +55,6 @@ class Slot:
         self._buffer.put(0, record)
         self._holds = batch.number
         return True
-
-    def _one_small_partition(self, frame: Any, session: SparkSession) -> Any:
-        """The same with what Spark cannot see: that nothing needs to be exchanged between partitions, or be split into more."""
-        sql = self._jvm.org.apache.spark.sql
-        nothing = _singleton(self._jvm.scala, "None")
-        single = _singleton(sql.catalyst.plans.physical, "SinglePartition")
-        small = self._jvm.scala.Some(sql.catalyst.plans.logical.OneRowRelation().computeStats())
-        rows = frame.queryExecution().analyzed()
-        leaf = rows.copy(rows.output(), rows.rdd(), single, rows.outputOrdering(), False, nothing, _java(session), small, nothing)
-        return _singleton(sql.classic, "Dataset").ofRows(_java(session), leaf)
 
 
 def _record(table: Any) -> bytes:
@@ -111,13 +93,3 @@ def _array_of(context: SparkContext) -> Any:
         java.lang.Class.forName("java.nio.ByteBuffer"), "array", kind
     )
     return java.lang.invoke.MethodHandleProxies.asInterfaceInstance(java.lang.Class.forName("java.util.function.Function"), method)
-
-
-def _singleton(package: Any, name: str) -> Any:
-    """A Scala object."""
-    return getattr(getattr(package, f"{name}$"), "MODULE$")
-
-
-def _java(session: SparkSession) -> Any:
-    within: Any = session
-    return within._jsparkSession

@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.frames import summed
+from airflow_pipelines.engine.operators import context as limits
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.matching import base_column, distinct_rows, matching_batch, read_columns
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
@@ -38,7 +39,9 @@ def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Tra
     everything = not known.batches and all(not context.relations[name].before.batches for name in stage.reads)
     most = not everything and mode is Mode.LARGE and context.touches_most(stage.reads)
     touched = None if change is None or everything or most or not node.keys else _touched(node, change)
-    collected = _collected(node, touched, context) if mode is Mode.NARROW and touched is not None else None
+    # Of what is not large but not tiny either, the touched groups are looked up as well.
+    some = mode is Mode.NARROW or (small and not (context.is_tiny(stage.reads) and known.rows <= limits.TINY))
+    collected = _collected(node, touched, context, mode) if some and touched is not None else None
     if collected is not None:
         touched = f"SELECT {', '.join(key.name for key in node.keys)} FROM {context.frames.table(collected)}"
     near = _near(node, collected, known, context) if collected is not None else None
@@ -46,7 +49,7 @@ def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Tra
         contents, known, small = near.contents, near.state, True
     else:
         contents = printer.contents(node.input, Version.AFTER)
-    hint = "/*+ BROADCAST(t) */ " if collected is not None and near is None else ""
+    hint = "/*+ BROADCAST(t) */ " if collected is not None and not small else ""
     fresh = _fresh(node, contents, touched, insert_only, hint)
     stored = context.frames.rows(known.batches, single_partition=small)
     query = fresh
@@ -93,9 +96,9 @@ def _near(node: Aggregate, touched: Batch, known: Trace, context: Context) -> _N
     return _Near(contents, replace(known, batches=(stored,) if stored.rows else ()), batch)
 
 
-def _collected(node: Aggregate, touched: str, context: Context) -> Batch | None:
+def _collected(node: Aggregate, touched: str, context: Context, mode: Mode) -> Batch | None:
     """The touched groups' keys as a batch in memory, or None when they are too many for that."""
-    table = context.collect_bounded(f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})", Mode.NARROW)
+    table = context.collect_bounded(f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})", mode)
     keys = tuple((key.name, kind) for key, kind in zip(node.keys, node.key_types, strict=True))
     return None if table is None else Batch.in_memory(weighted(struct_of(keys)), table)
 
