@@ -46,7 +46,9 @@ def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state
     # Without keys there is a change even without rows, but only before the first evaluation.
     if change is None or (rows is None and state is not None):
         return Outcome(Batch.empty(weighted(stage_schema(stage))), Batch.empty(known.schema))
-    had_output = state is not None
+    had_output = state is not None and (not node.keys or bool(known.batches))
+    if mode is Mode.LARGE and not known.batches and not had_output:
+        return _first(stage, node, change, known, context)
     if mode is Mode.LARGE:
         batch = context.run(change, known.schema, Mode.LARGE)
         if batch.table is None:
@@ -67,6 +69,21 @@ def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state
             known, mode = near, Mode.SMALL
     query = _outputs(node, _merged(node, change, known, context, mode), had_output=had_output)
     return _split(stage, node, context.collect(query, mode), known.schema)
+
+
+def _first(stage: Stage, node: Aggregate, change: str, known: Trace, context: Context) -> Outcome:
+    """The outcome of a large change where nothing was before: one query gives the state and the output."""
+    query = _outputs(node, _merged(node, change, known, context, Mode.LARGE), had_output=False)
+    shown = [(_SIGN, "int"), (_SHOWN, "boolean"), *((f"__c{at}", kind) for at, (_, kind) in enumerate(stage.columns))]
+    sums = StructType([known.schema[name] for name in (*known.keys, *known.sums)])
+    wide = context.run(query, StructType([*sums.fields, *struct_of(tuple(shown)).fields]), Mode.LARGE)
+    if wide.table is not None or wide.store is None:
+        return _split(stage, node, wide.to_arrow(), known.schema)
+    # The state leaves the other columns of the files unread.
+    state = Batch.in_files(known.schema, wide.rows, wide.files, wide.store, wide.insert_only)
+    columns = ", ".join(f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns))
+    output = f"SELECT {columns}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {context.frames.table(wide)} WHERE {_SHOWN}"
+    return Outcome(context.run(output, weighted(stage_schema(stage)), Mode.LARGE), state, netted=True)
 
 
 def _near(node: Aggregate, change: Batch, known: Trace) -> Trace | None:
