@@ -7,6 +7,8 @@ leaves, which reads them each time; what was exchanged or broadcast is kept, and
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +26,8 @@ def rerunnable(frame: DataFrame) -> DataFrame | None:
     execution = within._jdf.queryExecution()
     plan = execution.executedPlan()
     if _KEEPS_ROWS.search(plan.toString()) is not None:
-        plan = _without_exchanges(frame.sparkSession, plan)
+        with _active(frame.sparkSession):
+            plan = _without_exchanges(frame.sparkSession, plan)
         if _KEEPS_ROWS.search(plan.toString()) is not None:
             return None
     leaf = one_partition(frame.sparkSession, execution.analyzed().output(), plan.execute())
@@ -87,6 +90,21 @@ def _without_exchanges(session: SparkSession, plan: Any) -> Any:
     for child in new:
         changed.add(child)
     return plan.withNewChildren(jvm.scala.jdk.javaapi.CollectionConverters.asScala(changed).toSeq())
+
+
+@contextmanager
+def _active(session: SparkSession) -> Iterator[None]:
+    """Physical plans belong to the session that is active in the thread that makes them."""
+    sessions = _jvm(session).org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(_java(session))
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def _frame(session: SparkSession, plan: Any) -> DataFrame:
