@@ -6,9 +6,11 @@ leaves, which reads them each time; what was exchanged or broadcast is kept, and
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -46,13 +48,9 @@ def one_partition(session: SparkSession, columns: Any, rdd: Any) -> DataFrame:
     :param columns: the attributes of a plan, a Scala Seq
     :param rdd: an RDD of internal rows
     """
-    jvm = _jvm(session)
-    nothing = _singleton(jvm.scala, "None")
-    single = _singleton(jvm.org.apache.spark.sql.catalyst.plans.physical, "SinglePartition")
-    small = jvm.scala.Some(jvm.org.apache.spark.sql.catalyst.plans.logical.OneRowRelation().computeStats())
-    unordered = _singleton(jvm.scala.collection.immutable, "Nil")
-    leaf = jvm.org.apache.spark.sql.execution.LogicalRDD
-    return _frame(session, leaf(columns, rdd, single, unordered, False, nothing, _java(session), small, nothing))
+    inner = _inner(session)
+    leaf = inner.rdd_leaf(columns, rdd, inner.single, inner.nil, False, inner.none, _java(session), inner.small, inner.none)
+    return _frame(session, leaf)
 
 
 def from_record_batches(session: SparkSession, arrays: Any, schema: str) -> DataFrame:
@@ -61,12 +59,12 @@ def from_record_batches(session: SparkSession, arrays: Any, schema: str) -> Data
     :param arrays: a java.util.List of byte arrays, which Spark keeps as they are
     :param schema: the columns as JSON
     """
-    jvm = _jvm(session)
+    inner = _inner(session)
     usual = session.conf.get(_LOCAL_RELATIONS_UP_TO)
     session.conf.set(_LOCAL_RELATIONS_UP_TO, "0")
     try:
-        iterator = jvm.scala.jdk.javaapi.CollectionConverters.asScala(arrays.iterator())
-        rows = jvm.PythonSQLUtils.toDataFrame(iterator, schema, _java(session)).queryExecution().analyzed()
+        iterator = inner.converters.asScala(arrays.iterator())
+        rows = inner.python.toDataFrame(iterator, schema, _java(session)).queryExecution().analyzed()
     finally:
         session.conf.set(_LOCAL_RELATIONS_UP_TO, str(usual))
     return one_partition(session, rows.output(), rows.rdd())
@@ -85,17 +83,17 @@ def _without_exchanges(session: SparkSession, plan: Any) -> Any:
         return new[0]
     if all(one is other for one, other in zip(old, new, strict=True)):
         return plan
-    jvm = _jvm(session)
-    changed = jvm.java.util.ArrayList()
+    inner = _inner(session)
+    changed = inner.array_list()
     for child in new:
         changed.add(child)
-    return plan.withNewChildren(jvm.scala.jdk.javaapi.CollectionConverters.asScala(changed).toSeq())
+    return plan.withNewChildren(inner.converters.asScala(changed).toSeq())
 
 
 @contextmanager
 def _active(session: SparkSession) -> Iterator[None]:
     """Physical plans belong to the session that is active in the thread that makes them."""
-    sessions = _jvm(session).org.apache.spark.sql.classic.SparkSession
+    sessions = _inner(session).sessions
     before = sessions.getActiveSession()
     sessions.setActiveSession(_java(session))
     try:
@@ -108,17 +106,47 @@ def _active(session: SparkSession) -> Iterator[None]:
 
 
 def _frame(session: SparkSession, plan: Any) -> DataFrame:
-    return DataFrame(_singleton(_jvm(session).org.apache.spark.sql.classic, "Dataset").ofRows(_java(session), plan), session)
+    return DataFrame(_inner(session).datasets.ofRows(_java(session), plan), session)
+
+
+@dataclass(frozen=True, slots=True)
+class _Inner:
+    """Classes and objects of the JVM: each part of a name that leads to one costs a call."""
+
+    converters: Any
+    python: Any
+    array_list: Any
+    datasets: Any
+    sessions: Any
+    rdd_leaf: Any
+    none: Any
+    nil: Any
+    single: Any
+    small: Any
+
+
+@functools.lru_cache(maxsize=8)
+def _inner(session: SparkSession) -> _Inner:
+    within: Any = session
+    jvm = within._jvm
+    sql = jvm.org.apache.spark.sql
+    return _Inner(
+        converters=jvm.scala.jdk.javaapi.CollectionConverters,
+        python=jvm.PythonSQLUtils,
+        array_list=jvm.java.util.ArrayList,
+        datasets=_singleton(sql.classic, "Dataset"),
+        sessions=sql.classic.SparkSession,
+        rdd_leaf=sql.execution.LogicalRDD,
+        none=_singleton(jvm.scala, "None"),
+        nil=_singleton(jvm.scala.collection.immutable, "Nil"),
+        single=_singleton(sql.catalyst.plans.physical, "SinglePartition"),
+        small=jvm.scala.Some(sql.catalyst.plans.logical.OneRowRelation().computeStats()),
+    )
 
 
 def _singleton(package: Any, name: str) -> Any:
     """A Scala object."""
     return getattr(getattr(package, f"{name}$"), "MODULE$")
-
-
-def _jvm(session: SparkSession) -> Any:
-    within: Any = session
-    return within._jvm
 
 
 def _java(session: SparkSession) -> Any:

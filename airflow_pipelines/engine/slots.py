@@ -8,6 +8,7 @@ it between two runs. What Spark does not promise is that it never copies the arr
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -36,12 +37,11 @@ class Slot:
         :param typical_bytes: what rows such as will be put into the slot take
         """
         self.capacity = max(_LEAST_BYTES, 1 << (_ROOM * typical_bytes).bit_length())
-        context: Any = session.sparkContext
-        java = context._jvm.java
-        self._buffer = java.nio.ByteBuffer.allocate(self.capacity)
+        java = _java(session.sparkContext)
+        self._buffer = java.buffers.allocate(self.capacity)
         self._holds: int | None = None
         # An array would come to Python as a copy; so Java takes it out of the buffer by itself.
-        arrays = java.util.Collections.singletonList(self._buffer).stream().map(_array_of(session.sparkContext)).toList()
+        arrays = java.collections.singletonList(self._buffer).stream().map(java.array_of).toList()
         self.frame = from_record_batches(session, arrays, relaxed(schema).json())
 
     def fill(self, batch: Batch) -> bool:
@@ -84,12 +84,22 @@ def can_refill(session: SparkSession) -> bool:
     return True
 
 
+@dataclass(frozen=True, slots=True)
+class _Java:
+    """Classes of the JVM, and ``ByteBuffer::array`` as a java.util.function.Function."""
+
+    buffers: Any
+    collections: Any
+    array_of: Any
+
+
 @functools.lru_cache(maxsize=4)
-def _array_of(context: SparkContext) -> Any:
-    """Java's ``ByteBuffer::array`` as a java.util.function.Function."""
-    java: Any = context._jvm.java  # type: ignore[union-attr]
-    kind = java.lang.invoke.MethodType.methodType(java.lang.Class.forName("[B"))
-    method = java.lang.invoke.MethodHandles.publicLookup().findVirtual(
-        java.lang.Class.forName("java.nio.ByteBuffer"), "array", kind
+def _java(context: SparkContext) -> _Java:
+    within: Any = context
+    java = within._jvm.java
+    invoke, named = java.lang.invoke, java.lang.Class.forName
+    array = invoke.MethodHandles.publicLookup().findVirtual(
+        named("java.nio.ByteBuffer"), "array", invoke.MethodType.methodType(named("[B"))
     )
-    return java.lang.invoke.MethodHandleProxies.asInterfaceInstance(java.lang.Class.forName("java.util.function.Function"), method)
+    function = invoke.MethodHandleProxies.asInterfaceInstance(named("java.util.function.Function"), array)
+    return _Java(java.nio.ByteBuffer, java.util.Collections, function)
