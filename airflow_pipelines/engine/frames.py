@@ -24,7 +24,7 @@ _PREFIX = f"global_temp.{_VIEW}"
 _NUMBERS = re.compile(rf"\b{re.escape(_PREFIX)}(\d+)\b")
 
 
-BUNDLED_ROWS = 20_000
+BUNDLED_ROWS = 10_000
 """The newest batches in memory that together have at most this many rows are read as one."""
 BUNDLES = 200
 

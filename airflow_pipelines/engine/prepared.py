@@ -20,7 +20,9 @@ from airflow_pipelines.engine.plans import replanned, rerunnable
 from airflow_pipelines.engine.slots import Slot, can_refill
 
 REMEMBERED = 300
-"""So many plans are kept, those that were used last."""
+"""At most so many plans are kept, those that were used last ..."""
+REMEMBERED_BYTES = 128 << 20
+"""... and only while their slots together have at most so many bytes."""
 MOST_BYTES = 16 << 20
 """Batches that together have more bytes are not worth being copied for each query."""
 
@@ -42,6 +44,11 @@ class _Prepared:
     slots: Sequence[Slot]
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def bytes(self) -> int:
+        """The size of the slots."""
+        return sum(slot.capacity for slot in self.slots)
+
 
 class PreparedQueries:
     """The planned queries of one session."""
@@ -51,6 +58,7 @@ class PreparedQueries:
         self._session = session
         self._known: OrderedDict[tuple[Any, ...], _Prepared] = OrderedDict()
         self._lock = threading.Lock()
+        self._preparing = threading.Lock()
 
     def result(self, parts: Sequence[str], batches: Sequence[Batch]) -> Result | None:
         """The result of a query.
@@ -65,23 +73,30 @@ class PreparedQueries:
         places = {batch.number: place for place, batch in enumerate(distinct)}
         order = tuple(places[batch.number] for batch in batches)
         key = (tuple(parts), order, tuple(_signature(batch) for batch in distinct))
-        prepared = self._known.get(key)
+        with self._lock:
+            prepared = self._known.get(key)
+            if prepared is not None:
+                self._known.move_to_end(key)
         if prepared is None:
             prepared = self._remember(key, parts, order, distinct)
-        with prepared.lock:
-            if not all(slot.fill(batch) for slot, batch in zip(prepared.slots, distinct, strict=True)):
-                # The rows have become too many for the slots; whoever waits for these may still use them.
-                prepared = self._remember(key, parts, order, distinct)
-                for slot, batch in zip(prepared.slots, distinct, strict=True):
-                    slot.fill(batch)
-            return Result(collected(prepared.again or replanned(prepared.frame)), prepared.frame.schema)
+        while True:
+            with prepared.lock:
+                if all(slot.fill(batch) for slot, batch in zip(prepared.slots, distinct, strict=True)):
+                    return Result(collected(prepared.again or replanned(prepared.frame)), prepared.frame.schema)
+            # The rows have become too many for the slots.
+            prepared = self._remember(key, parts, order, distinct)
 
     def _remember(self, key: tuple[Any, ...], parts: Sequence[str], order: Sequence[int], batches: Sequence[Batch]) -> _Prepared:
         # One at a time, because all use the same names.
+        with self._preparing:
+            prepared = self._prepare(parts, order, batches)
         with self._lock:
-            prepared = self._known[key] = self._prepare(parts, order, batches)
-            while len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
+            self._known[key] = prepared
+            self._known.move_to_end(key)
+            held = sum(known.bytes for known in self._known.values())
+            while len(self._known) > REMEMBERED or (held > REMEMBERED_BYTES and len(self._known) > 1):
+                _, forgotten = self._known.popitem(last=False)
+                held -= forgotten.bytes
             return prepared
 
     def close(self) -> None:
@@ -90,7 +105,7 @@ class PreparedQueries:
             self._known.clear()
 
     def _prepare(self, parts: Sequence[str], order: Sequence[int], batches: Sequence[Batch]) -> _Prepared:
-        slots = [Slot(self._session, batch.schema, batch.table.nbytes) for batch in batches]
+        slots = [Slot(self._session, batch) for batch in batches]
         names = [f"airflow_pipelines_slot_{place}" for place in range(len(slots))]
         for name, slot in zip(names, slots, strict=True):
             # The name matters only until the query is analysed.

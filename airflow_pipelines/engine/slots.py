@@ -22,27 +22,26 @@ from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.plans import from_record_batches
 
 _LEAST_BYTES = 16 << 10
-_ROOM = 4
+_ROOM = 2
 """A slot has so many times the bytes of its first rows."""
 
 
 class Slot:
     """A leaf of plans of one session, with a copy of the rows that were last put into it."""
 
-    def __init__(self, session: SparkSession, schema: StructType, typical_bytes: int) -> None:
-        """An empty slot.
+    def __init__(self, session: SparkSession, batch: Batch) -> None:
+        """A slot with the rows of a batch in memory, and with room for some more.
 
         :param session: the session the plans of which read the slot; the caller keeps others from using it meanwhile
-        :param schema: the columns
-        :param typical_bytes: what rows such as will be put into the slot take
         """
-        self.capacity = max(_LEAST_BYTES, 1 << (_ROOM * typical_bytes).bit_length())
+        self.capacity = max(_LEAST_BYTES, 1 << (_ROOM * len(_record(batch.table))).bit_length())
         java = _java(session.sparkContext)
         self._buffer = java.buffers.allocate(self.capacity)
         self._holds: int | None = None
         # An array would come to Python as a copy; so Java takes it out of the buffer by itself.
         arrays = java.collections.singletonList(self._buffer).stream().map(java.array_of).toList()
-        self.frame = from_record_batches(session, arrays, relaxed(schema).json())
+        self.frame = from_record_batches(session, arrays, relaxed(batch.schema).json())
+        self.fill(batch)
 
     def fill(self, batch: Batch) -> bool:
         """Replace the rows by those of a batch in memory. False, and nothing done, when these are too many for the slot."""
@@ -73,7 +72,7 @@ def can_refill(session: SparkSession) -> bool:
     """Whether a query over a slot sees what was put into the slot after the query was planned."""
     schema = StructType([StructField("v", LongType())])
     try:
-        slot = Slot(session, schema, 0)
+        slot = Slot(session, Batch(schema, 0, pa.table({"v": pa.array([], pa.int64())})))
         for value in (1, 2):
             slot.fill(Batch(schema, 1, pa.table({"v": [value]})))
             if collected(slot.frame)["v"].to_pylist() != [value]:

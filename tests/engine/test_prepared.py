@@ -84,6 +84,14 @@ def test_what_is_too_large_to_be_copied_is_read_all_the_same(frames: Frames, mon
     assert frames.result(f"SELECT SUM(k) AS k FROM {frames.table(rows)}").rows.to_pylist() == [{"k": 3}]
 
 
+def test_plans_that_were_not_used_for_long_make_room(frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "REMEMBERED", 2)
+    rows = batch((3, "2.00", "a"))
+    for factor in (1, 2, 3, 4, 1):
+        assert frames.result(f"SELECT k * {factor} AS k FROM {frames.table(rows)}").rows.to_pylist() == [{"k": 3 * factor}]
+    assert len(frames._prepared._known) == 2
+
+
 def test_an_error_leaves_the_query_as_it_was(frames: Frames) -> None:
     for many, fails in ((2, False), (0, True), (4, False)):
         rows = batch((many, "1.00", None))
