@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import arrow_schema
+from airflow_pipelines.engine.arrow import arrow_schema, can_group
 from airflow_pipelines.engine.batch import SMALL_ROWS, WEIGHT, Batch
 from airflow_pipelines.engine.index import can_look_up, file_index, memory_index
 from airflow_pipelines.engine.operators import context as limits
@@ -79,8 +79,9 @@ def matching_batch(
 
 
 def distinct_rows(columns: Mapping[str, Any]) -> Any:
-    """The distinct rows of some columns, as a pyarrow Table."""
-    return pa.table(dict(columns)).group_by(list(columns), use_threads=False).aggregate([])
+    """The distinct rows of some columns, as a pyarrow Table; all rows where a type cannot be grouped, nor looked up then."""
+    rows = pa.table(dict(columns))
+    return rows if not can_group(rows.schema) else rows.group_by(list(columns), use_threads=False).aggregate([])
 
 
 def read_columns(node: Linear, relation: str) -> frozenset[str] | None:

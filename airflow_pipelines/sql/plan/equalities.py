@@ -79,6 +79,10 @@ def _conjuncts(tree: exp.Expr) -> list[exp.Expr]:
     tree = tree.unnest()
     if isinstance(tree, exp.And):
         return [*_conjuncts(tree.this), *_conjuncts(tree.expression)]
+    if isinstance(tree, exp.Or):
+        # What every alternative demands is demanded.
+        other = set(_conjuncts(tree.expression))
+        return [tree, *(part for part in _conjuncts(tree.this) if part in other)]
     return [tree]
 
 
