@@ -25,10 +25,11 @@ from airflow_pipelines.engine.operators.keyed import evaluate_keyed
 from airflow_pipelines.engine.operators.linear import evaluate_linear
 from airflow_pipelines.engine.operators.recursive import evaluate_recursive
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
+from airflow_pipelines.engine.operators.top_k import evaluate_top_k
 from airflow_pipelines.engine.operators.touched import evaluate_touched
 from airflow_pipelines.engine.stages import empty_state
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.sql.plan.nodes import Aggregate, Full, Keyed, Recursive, Stage
+from airflow_pipelines.sql.plan.nodes import Aggregate, Full, Keyed, Recursive, Stage, TopK
 
 Accept = Callable[[str, RelationVersions, Context], Mapping[str, RelationVersions]]
 
@@ -176,6 +177,8 @@ def _evaluated(stage: Stage, context: Context, state: Trace | None, stored: Trac
             if stage.node.is_linear:
                 return evaluate_accumulators(stage, stage.node, context, state)
             return evaluate_touched(stage, stage.node, context, state)
+        case TopK():
+            return evaluate_top_k(stage, stage.node, context, stored or Trace(weighted(stage_schema(stage))))
         case Recursive():
             return evaluate_recursive(stage, stage.node, context, state, stored or Trace(weighted(stage_schema(stage))))
         case _:

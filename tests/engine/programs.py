@@ -21,7 +21,9 @@ class Running:
     def __init__(self, text: str, sessions: SparkSessions, strategy: str = "auto", compiled: CompiledProgram | None = None) -> None:
         self.compiled = compiled or compile_program(text, sessions)
         self.sessions = sessions
-        self.store = BatchStore(tempfile.mkdtemp(prefix="batches-"))
+        # It goes with this object.
+        self._folder = tempfile.TemporaryDirectory(prefix="batches-")
+        self.store = BatchStore(self._folder.name)
         self.circuit = Circuit(self.compiled, sessions, self.store, strategy)
 
     def changes(self, table: str, *rows: Sequence[Any], op: Op = Op.INSERT, given: Sequence[str] | None = None) -> TableChanges:

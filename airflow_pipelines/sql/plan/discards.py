@@ -10,7 +10,7 @@ from sqlglot import exp
 from airflow_pipelines.sql.dialect import DIALECT, SyntaxFailure, parse_query
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.markers import Marker, waterline_input
-from airflow_pipelines.sql.plan.nodes import Aggregate, Scan, Select, Stage
+from airflow_pipelines.sql.plan.nodes import Aggregate, Scan, Select, Stage, TopK
 from airflow_pipelines.sql.plan.waterlines import WaterlineAnalysis, equal_columns, least, tumbling_start
 
 
@@ -77,6 +77,8 @@ def _unneeded(stage: Stage, relation: str, analysis: WaterlineAnalysis, markers:
             return _joined(stage.node, relation, analysis) or _passed(stage.node, relation, markers)
         case Aggregate():
             return _grouped(stage.node, relation, analysis)
+        case TopK() if isinstance(stage.node.source, Select) and len(stage.node.source.sources) > 1:
+            return _joined(stage.node.source, relation, analysis)
         case _:
             return None
 

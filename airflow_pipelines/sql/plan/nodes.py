@@ -201,6 +201,30 @@ class Keyed:
 
 
 @dataclass(frozen=True, slots=True)
+class TopK:
+    """The first rows per key of a source that never loses a row, with their places.
+
+    A row behind the first ones stays behind them whatever comes, so that the known first rows and the new rows decide.
+
+    ``keys``: texts over the source's columns by their bare names that give a row's key, of the types ``key_types``. ``rank``: the
+    window function that gives a row's place, over the same columns; partitioned by more than ``keys`` perhaps. ``most``: the last
+    place that is taken. ``place``: the name of the place's column, the last one of the result.
+    """
+
+    source: Linear
+    keys: tuple[str, ...]
+    key_types: tuple[str, ...]
+    rank: str
+    most: int
+    place: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the result's columns."""
+        return (*self.source.columns, self.place)
+
+
+@dataclass(frozen=True, slots=True)
 class Full:
     """A query that is recomputed over its relations' contents; the stored output is subtracted. ``reason``: why it is so."""
 
@@ -228,7 +252,7 @@ class Recursive:
     result: str | None = None
 
 
-Node = Select | UnionAll | Aggregate | Keyed | Full | Recursive
+Node = Select | UnionAll | Aggregate | Keyed | TopK | Full | Recursive
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +273,8 @@ class Stage:
                 return "accumulators" if self.node.is_linear else "touched groups"
             case Keyed():
                 return f"{self.node.shape.value} by {'touched keys' if self.node.key_types else 'recomputing'}"
+            case TopK():
+                return "top-k by new rows"
             case UnionAll():
                 return "union"
             case Recursive():
@@ -285,7 +311,7 @@ class Stage:
     @property
     def keeps_contents(self) -> bool:
         """Whether the stage needs its relation's contents to find out how they change."""
-        return isinstance(self.node, Full | Recursive) or (isinstance(self.node, Keyed) and not self.node.key_types)
+        return isinstance(self.node, Full | Recursive | TopK) or (isinstance(self.node, Keyed) and not self.node.key_types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +343,7 @@ def renamed(node: Node | Scan, names: Sequence[str]) -> Node:
             return replace(node, items=tuple(Item(name, item.text) for name, item in zip(names, node.items, strict=True)))
         case Keyed():
             return replace(node, columns=tuple(names))
-        case Full() | Recursive():
+        case Full() | Recursive() | TopK():
             return node
 
 
@@ -334,6 +360,8 @@ def reads(node: Node | Linear) -> frozenset[str]:
             return reads(node.input)
         case Keyed():
             return frozenset().union(*(reads(source.node) for source in node.sources))
+        case TopK():
+            return reads(node.source)
         case Full():
             return frozenset(node.reads)
         case Recursive():
@@ -353,6 +381,8 @@ def rereads(node: Node | Linear) -> frozenset[str]:
             return rereads(node.input) if node.is_linear else reads(node)
         case Keyed():
             return reads(node)
+        case TopK():
+            return rereads(node.source)
         case Full():
             return frozenset(node.reads)
         case Recursive():

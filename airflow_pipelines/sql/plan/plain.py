@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_pipelines.sql.identifiers import quote
-from airflow_pipelines.sql.plan.nodes import Aggregate, Full, Keyed, Linear, Node, Recursive, Scan, Select, UnionAll
+from airflow_pipelines.sql.plan.nodes import Aggregate, Full, Keyed, Linear, Node, Recursive, Scan, Select, TopK, UnionAll
 
 
 def plain(node: Node | Linear) -> str:
@@ -13,6 +13,8 @@ def plain(node: Node | Linear) -> str:
             return plain_aggregate(node)
         case Keyed():
             return plain_keyed(node)
+        case TopK():
+            return ranked(node, plain_linear(node.source))
         case Full():
             return node.query
         case Recursive():
@@ -47,6 +49,12 @@ def plain_keyed(node: Keyed) -> str:
     """The node's query over the relations themselves."""
     sources = ", ".join(f"{quote(source.alias)} AS ({plain_linear(source.node)})" for source in node.sources)
     return f"WITH {sources} SELECT * FROM ({node.query}) AS q({', '.join(map(quote, node.columns))})"
+
+
+def ranked(node: TopK, rows: str) -> str:
+    """The first rows per key of a query's rows."""
+    places = f"SELECT *, {node.rank} AS {quote(node.place)} FROM ({rows})"
+    return f"SELECT {', '.join(map(quote, node.columns))} FROM ({places}) WHERE {quote(node.place)} <= {node.most}"
 
 
 def grouped(node: Aggregate, rows: str) -> str:

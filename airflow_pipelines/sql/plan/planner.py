@@ -11,6 +11,7 @@ from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, kind, only
 from airflow_pipelines.sql.plan.fusion import fused
+from airflow_pipelines.sql.plan.leading import leading
 from airflow_pipelines.sql.plan.names import qualified
 from airflow_pipelines.sql.plan.nodes import ColumnTypes, Full, Linear, Node, Scan, Stage, ViewPlan, renamed
 from airflow_pipelines.sql.plan.plain import plain
@@ -51,7 +52,8 @@ def plan_view(
     except NotIncremental as error:
         full = replace(full, node=Full(query, tuple(reads), str(error)))
         return ViewPlan(view, query, columns, (full,), full, str(error))
-    return ViewPlan(view, query, columns, fused((*builder.stages, final)), full, "; ".join(builder.reasons) or None)
+    stages = fused(leading((*builder.stages, final), builder.gains))
+    return ViewPlan(view, query, columns, stages, full, "; ".join(builder.reasons) or None)
 
 
 def _as_view(node: Node | Scan, columns: ColumnTypes, builder: Builder) -> Stage:

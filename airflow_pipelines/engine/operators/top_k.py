@@ -1,0 +1,120 @@
+"""The first rows per key of a source that never loses a row: the known first rows and the new rows decide.
+
+An append-only top-k, as stream processors call it: what is kept is the result, not the source's rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.frames import expanded
+from airflow_pipelines.engine.operators import context as limits
+from airflow_pipelines.engine.operators.context import MOST, Context, Mode
+from airflow_pipelines.engine.operators.fetch import delta_of
+from airflow_pipelines.engine.operators.matching import column_named, distinct_rows, matching_batch, same_kind, without_casts
+from airflow_pipelines.engine.operators.result import Outcome, stage_schema
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.sql.plan.nodes import Stage, TopK, reads
+from airflow_pipelines.sql.plan.plain import ranked
+
+_WAS = "__was"
+"""The place that a row had before the step."""
+
+
+def evaluate_top_k(stage: Stage, node: TopK, context: Context, stored: Trace) -> Outcome:
+    """The delta of a top-k stage.
+
+    :param stored: the stage's own contents before the step
+    """
+    schema = weighted(stage_schema(stage))
+    delta, mode = delta_of(node.source, context)
+    if delta is None:
+        return Outcome(Batch.empty(schema), netted=True)
+    if not stored.batches:
+        return _first(node, delta, Trace(schema), context, mode)
+    if mode is Mode.LARGE:
+        return Outcome(context.run(_change(node, delta, stored, context, mode), schema, mode), netted=True)
+    if mode is Mode.NARROW or stored.rows > limits.TINY:
+        rows = context.batch_bounded(delta, mode)
+        if rows is None:
+            return Outcome(context.run(_change(node, delta, stored, context, Mode.LARGE), schema, Mode.LARGE), netted=True)
+        # The batch that the query reads lives until the query has run.
+        delta = f"SELECT * FROM {context.frames.table(rows)}"
+        near = _near(node, rows, stored)
+        stored, mode = (stored, Mode.NARROW) if near is None else (near, Mode.SMALL)
+    return Outcome(context.run(_change(node, delta, stored, context, mode), schema, mode, may_grow=True), netted=True)
+
+
+def _first(node: TopK, delta: str, empty: Trace, context: Context, mode: Mode) -> Outcome:
+    """Nothing was there before: the delta's first rows."""
+    rows = expanded(replace(empty, schema=weighted(context.schema(node.source))), f"({delta})", insert_only=_once(node, context))
+    mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
+    query = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({ranked(node, rows)})"
+    return Outcome(context.run(query, empty.schema, mode, may_grow=True), netted=True)
+
+
+def _once(node: TopK, context: Context) -> bool:
+    """Whether every row of the source's delta has the weight 1."""
+    return all(batch.insert_only for name in reads(node.source) for batch in context.relations[name].after.batches)
+
+
+def _near(node: TopK, rows: Batch, stored: Trace) -> Trace | None:
+    """What is stored for the keys of some rows, perhaps with more; None when it has to be scanned for."""
+    types = {column.name: column.dataType.simpleString() for column in stored.schema.fields}
+    wanted = {}
+    for key, kind in zip(node.keys, node.key_types, strict=True):
+        column = column_named(without_casts(key, kind))
+        if column is not None and same_kind(types[column], kind):
+            wanted[column] = rows.to_arrow()[column]
+    if not wanted:
+        return None
+    batch = matching_batch(stored.batches, stored.schema, distinct_rows(wanted))
+    return None if batch is None else replace(stored, batches=(batch,) if batch.rows else ())
+
+
+def _change(node: TopK, delta: str, stored: Trace, context: Context, mode: Mode) -> str:
+    """The first rows of the delta's keys as they are now less those stored.
+
+    One exchange, by the key, serves to add up the stored rows, to rank them among the new ones, and to net the changes.
+    """
+    own = ", ".join(quote(name) for name in node.source.columns)
+    place = quote(node.place)
+    kind = stored.schema[node.place].dataType.simpleString()
+    parts = [f"SELECT {own}, CAST(NULL AS {kind}) AS {_WAS}, {WEIGHT} FROM ({delta})"]
+    known = _known(node, delta, stored, context, mode)
+    if known is not None:
+        parts.append(f"SELECT {own}, {place} AS {_WAS}, {WEIGHT} FROM {known}")
+    hint = "/*+ COALESCE(1) */ " if mode is Mode.SMALL else ""
+    both = f"SELECT {hint}* FROM ({' UNION ALL '.join(parts)})"
+    if mode is Mode.LARGE:
+        both = f"SELECT * FROM ({both}) DISTRIBUTE BY {', '.join(node.keys)}"
+    summed = f"SELECT {own}, {_WAS}, SUM({WEIGHT}) AS {WEIGHT} FROM ({both}) GROUP BY {own}, {_WAS} HAVING SUM({WEIGHT}) > 0"
+    rows = f"SELECT {own}, {_WAS} FROM ({summed}) LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT({WEIGHT}))) AS `__n`"
+    moved = f"SELECT * FROM (SELECT *, {node.rank} AS {place} FROM ({rows})) WHERE NOT {_WAS} <=> {place}"
+    changes = (
+        f"ARRAY(NAMED_STRUCT('place', {place}, 'weight', CAST(1 AS BIGINT)), NAMED_STRUCT('place', {_WAS}, 'weight', CAST(-1 AS BIGINT)))"
+    )
+    places = f"SELECT {own}, `__c`.place AS {place}, `__c`.weight AS {WEIGHT} FROM ({moved}) LATERAL VIEW EXPLODE({changes}) AS `__c`"
+    return (
+        f"SELECT {own}, {place}, SUM({WEIGHT}) AS {WEIGHT} FROM ({places}) WHERE {place} <= {node.most}"
+        f" GROUP BY {own}, {place} HAVING SUM({WEIGHT}) <> 0"
+    )
+
+
+def _known(node: TopK, delta: str, stored: Trace, context: Context, mode: Mode) -> str | None:
+    """A table expression for the stored rows that the delta's keys may concern."""
+    rows = context.frames.rows(stored.batches, single_partition=mode is Mode.SMALL)
+    if rows is None or mode is Mode.SMALL or (mode is Mode.LARGE and _concerns_most(node, stored, context)):
+        return rows
+    touched = ", ".join(f"{key} AS k{at}" for at, key in enumerate(node.keys))
+    match = " AND ".join(f"{key} <=> t.k{at}" for at, key in enumerate(node.keys))
+    hint = "/*+ BROADCAST(t) */ " if mode is Mode.NARROW else ""
+    return f"(SELECT {hint}s.* FROM {rows} AS s LEFT SEMI JOIN (SELECT DISTINCT {touched} FROM ({delta})) AS t ON {match})"
+
+
+def _concerns_most(node: TopK, stored: Trace, context: Context) -> bool:
+    """Whether the step has so many new rows that to find out which stored rows they concern costs more than to take them all."""
+    changed = sum(batch.rows for name in reads(node.source) for batch in context.relations[name].delta)
+    return changed > MOST * stored.rows
