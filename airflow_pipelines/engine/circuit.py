@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,16 @@ from airflow_pipelines.engine.operators.result import stage_schema
 from airflow_pipelines.engine.python_functions import register_functions
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot, owner
-from airflow_pipelines.engine.stages import Compiled, empty_state, kept_relations, lacks, needed_for, shown_relations, stages_of
+from airflow_pipelines.engine.stages import (
+    Compiled,
+    empty_state,
+    ends,
+    kept_relations,
+    lacks,
+    needed_for,
+    shown_relations,
+    stages_of,
+)
 from airflow_pipelines.engine.storage import BatchStore
 from airflow_pipelines.engine.timing import TimedStep, Timing
 from airflow_pipelines.engine.trace import Trace
@@ -41,7 +50,7 @@ HARD_LIMIT = 24
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An evaluated step that nobody sees yet. Deltas without rows are left out.
+    """An evaluated step that nobody sees yet. Deltas without rows are left out, and large ones that nobody takes.
 
     ``late``: rows of tables and views that were left out because they were behind a waterline; ``table_deltas`` has what the system
     view gains by them.
@@ -84,9 +93,12 @@ class Circuit:
         self.stages = stages_of(compiled, strategy)
         self._by_cost = strategy == "auto"
         self.timing = Timing(compiled, sessions)
+        self.takes: Callable[[str], bool] = lambda _: True
+        """Whether somebody outside the circuit takes the deltas of a view that has no contents; asked in every step."""
         self.kept = (kept_relations(compiled.program, self.stages) | {SYSTEM_VIEW}) - self.timing.markers.markers.keys()
         tables = {name: weighted(compiled.schemas[name].spark) for name in compiled.program.tables}
         stages = {stage.relation: weighted(stage_schema(stage)) for stage in self.stages}
+        self._ends = ends(compiled.program, self.stages, self.kept | {column.relation for column in compiled.late_columns})
         self._schemas = {**tables, **stages, SYSTEM_VIEW: weighted(ERROR_VIEW.spark)}
         self.timing.allow_discards(compiled, self.stages, shown_relations(compiled.program))
         self._owners = {stage.relation: owner(stage.relation, compiled.program.views.keys()) for stage in self.stages}
@@ -300,7 +312,10 @@ class Circuit:
 
     def _context(self, relations: Mapping[str, RelationVersions]) -> Context:
         incomplete = self.timing.discarding.relations
-        return Context(self.sessions, self.frames, self.store, relations, by_cost=self._by_cost, incomplete=incomplete)
+        unheard = frozenset(view for view in self._ends if not self.takes(view))
+        return Context(
+            self.sessions, self.frames, self.store, relations, by_cost=self._by_cost, incomplete=incomplete, unheard=unheard
+        )
 
     def _round(self, base: Snapshot, timed: TimedStep) -> Round:
         relations: dict[str, RelationVersions] = {}

@@ -77,7 +77,9 @@ class Round:
             self.states[stage.relation] = known.append(outcome.state)
         rows_in = sum(batch.rows for name in stage.reads for batch in self.relations[name].delta)
         duration = round((time.monotonic() - started) * 1000, 3)
-        self.figures[stage.relation] = OperatorFigures(view, outcome.strategy or stage.strategy, rows_in, delta.rows, duration)
+        self.figures[stage.relation] = OperatorFigures(
+            view, outcome.strategy or stage.strategy, rows_in, delta.rows + outcome.unheard, duration
+        )
 
     def _culprit(self, stage: Stage, state: Trace | None, stored: Trace | None, failed: StepError) -> Culprit | None:
         """A row that a stage's failure comes from."""

@@ -71,13 +71,26 @@ def shown_relations(program: Program) -> frozenset[str]:
 
 
 def kept_relations(program: Program, stages: Iterable[Stage]) -> frozenset[str]:
-    """The relations whose contents are kept."""
-    kept = set(program.tables) | {name for name, view in program.views.items() if view.kind is ViewKind.MATERIALIZED}
+    """The relations whose contents are kept.
+
+    Of a table that nobody may ask for, that only gains rows and that no stage reads again, nothing is ever needed.
+    """
+    kept = {table.name for table in program.tables.values() if table.materialized or table.primary_key or not table.append_only}
+    kept |= {name for name, view in program.views.items() if view.kind is ViewKind.MATERIALIZED}
     for stage in stages:
         kept |= stage.rereads
         if stage.keeps_contents:
             kept.add(stage.relation)
     return frozenset(kept)
+
+
+def ends(program: Program, stages: Iterable[Stage], kept: Set[str]) -> frozenset[str]:
+    """The views whose deltas nothing in the circuit needs.
+
+    :param kept: relations of which more is needed than what others read
+    """
+    read = frozenset().union(*(stage.reads for stage in stages))
+    return frozenset(program.views) - kept - read
 
 
 def empty_state(stage: Stage) -> Trace:

@@ -10,6 +10,7 @@ import threading
 import uuid
 import weakref
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,6 +20,10 @@ import pyarrow.parquet as pq
 _NAME = re.compile(r"[0-9a-f]{40}\.parquet")
 _STAGING = ".staging"
 _CHUNK = 1 << 20
+COMPRESSION = "lz4_raw"
+"""Of all batch files, as both Spark and Arrow call it. To compress better takes longer than it saves: most files are read once or
+twice before they are merged."""
+_THREADS = max(2, os.cpu_count() or 1)
 ROW_GROUP = 100_000
 """Rows per row group: Spark's tasks share a file by row groups, so that a single one would keep all cores but one idle."""
 
@@ -51,8 +56,16 @@ class BatchStore:
         if table.num_rows == 0:
             return ()
         staging = self.staging()
-        target = staging / "part.parquet"
-        pq.write_table(table, target, compression="zstd", store_schema=False, row_group_size=ROW_GROUP)
+
+        def write(part: int) -> None:
+            rows = table.slice(part * size, size)
+            target = staging / f"part-{part:05}.parquet"
+            pq.write_table(rows, target, compression=COMPRESSION, store_schema=False, row_group_size=ROW_GROUP)
+
+        parts = max(1, min(_THREADS, table.num_rows // ROW_GROUP))
+        size = -(-table.num_rows // parts)
+        with ThreadPoolExecutor(parts) as threads:
+            list(threads.map(write, range(parts)))
         return self.adopt(staging)
 
     def staging(self) -> Path:
@@ -78,19 +91,20 @@ class BatchStore:
         Every file is on disk (fsync) before it gets its name. The staging folder is removed.
         """
         folder = Path(staging)
-        names = []
-        for path in sorted(folder.rglob("*.parquet")):
-            if pq.read_metadata(path).num_rows == 0:
-                continue
-            name = f"{_digest(path)}.parquet"
-            target = self.folder / name
-            if not target.exists():
-                _sync(path)
-                path.replace(target)
-            names.append(name)
+        paths = [path for path in sorted(folder.rglob("*.parquet")) if pq.read_metadata(path).num_rows]
+        with ThreadPoolExecutor(_THREADS) as threads:
+            names = list(threads.map(self._adopt, paths))
         self.discard(folder)
         _sync(self.folder)
         return tuple(names)
+
+    def _adopt(self, path: Path) -> str:
+        name = f"{_digest(path)}.parquet"
+        target = self.folder / name
+        if not target.exists():
+            _sync(path)
+            path.replace(target)
+        return name
 
     def path(self, name: str) -> Path:
         """The file of that name. Raises ValueError when ``name`` is not the name of a batch file."""

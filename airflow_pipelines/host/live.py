@@ -168,8 +168,8 @@ class LivePipeline:
         if not silent:
             self.endpoints.deliver(step.number, step.view_deltas)
         self.figures.complete()
-        rows = sum(delta.rows for delta in step.view_deltas.values())
-        self.log.info("bootstrapped %s: %d rows", ", ".join(sorted(plan.evaluated)), rows)
+        views = ", ".join(sorted(plan.evaluated))
+        self.log.info("bootstrapped %s: %d operators, %.0f ms", views, len(step.figures.operators), step.figures.duration_ms)
 
     def relation_contents(self, relation: str) -> Any:
         """The rows of a relation as a pyarrow Table with ``__weight`` 1."""

@@ -322,6 +322,8 @@ class PipelineRunner:
 
     def _build(self, compiled: CompiledProgram, durability: Durability) -> LivePipeline:
         self._endpoints = Endpoints(compiled, self._arrived, self.log)
+        circuit = Circuit(compiled, self._sessions, durability.batches)
+        circuit.takes = self._endpoints.takes
         fingerprints = compiled.fingerprints
         self._live = LivePipeline(
             compiled=compiled,
@@ -329,7 +331,7 @@ class PipelineRunner:
                 self.deployment.program_code, fingerprints.to_json(), program_hash(fingerprints), self.deployment.udf_python
             ),
             sessions=self._sessions,
-            circuit=Circuit(compiled, self._sessions, durability.batches),
+            circuit=circuit,
             endpoints=self._endpoints,
             durability=durability,
             figures=self.figures,

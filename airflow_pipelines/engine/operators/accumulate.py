@@ -83,7 +83,7 @@ def _first(stage: Stage, node: Aggregate, change: str, known: Trace, context: Co
     state = Batch.in_files(known.schema, wide.rows, wide.files, wide.store, wide.insert_only)
     columns = ", ".join(f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns))
     output = f"SELECT {columns}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {context.frames.table(wide)} WHERE {_SHOWN}"
-    return Outcome(context.run(output, weighted(stage_schema(stage)), Mode.LARGE), state, netted=True)
+    return replace(context.emit(stage, output, Mode.LARGE, netted=True), state=state)
 
 
 def _near(node: Aggregate, change: Batch, known: Trace) -> Trace | None:
@@ -101,8 +101,7 @@ def _large(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: 
     columns = [f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns)]
     query = _outputs(node, merged, had_output=had_output)
     shown = f"SELECT {', '.join([*columns, f'CAST({_SIGN} AS BIGINT) AS {WEIGHT}'])} FROM ({query}) WHERE {_SHOWN}"
-    delta = context.run(shown, weighted(stage_schema(stage)), Mode.LARGE)
-    return Outcome(delta, change)
+    return replace(context.emit(stage, shown, Mode.LARGE), state=change)
 
 
 def _grouped(node: Aggregate, rows: str | None, *, once: bool) -> str | None:

@@ -8,20 +8,21 @@ from enum import Enum
 from typing import Any
 
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql.functions import count, lit
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.arrow import collected
-from airflow_pipelines.engine.batch import SMALL_ROWS, WEIGHT, Batch
+from airflow_pipelines.engine.batch import SMALL_ROWS, WEIGHT, Batch, weighted
 from airflow_pipelines.engine.frames import Frames, empty_rows
 from airflow_pipelines.engine.operators.crossing import passed
-from airflow_pipelines.engine.operators.result import struct_of
+from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.prepared import Result
 from airflow_pipelines.engine.sessions import SparkSessions
-from airflow_pipelines.engine.storage import BatchStore
+from airflow_pipelines.engine.storage import COMPRESSION, BatchStore
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.derivation import Printer
-from airflow_pipelines.sql.plan.nodes import Crossing, Linear, Scan, Select, UnionAll, Version, reads
+from airflow_pipelines.sql.plan.nodes import Crossing, Linear, Scan, Select, Stage, UnionAll, Version, reads
 
 SMALL_INPUT = 2 * SMALL_ROWS
 """An operator whose inputs together have at most this many rows, all in memory, runs in one task and answers to the driver."""
@@ -85,7 +86,7 @@ class Context:
     """One step's view of the relations, and the means to run queries.
 
     ``by_cost``: whether operators may leave out what tells touched from other rows when nearly all are touched. ``incomplete``:
-    relations whose contents may lack rows that no change can touch any more.
+    relations whose contents may lack rows that no change can touch any more. ``unheard``: those whose deltas nobody takes.
     """
 
     sessions: SparkSessions
@@ -94,6 +95,7 @@ class Context:
     relations: Mapping[str, RelationVersions] = field(default_factory=dict)
     by_cost: bool = False
     incomplete: frozenset[str] = frozenset()
+    unheard: frozenset[str] = frozenset()
     held: dict[str, Batch] = field(default_factory=dict)
     """What was fetched for the step, by the query for it: several operators may need the same."""
 
@@ -193,6 +195,23 @@ class Context:
         frame = self.frames.query(self.sessions.narrow, query)
         return Result(collected(frame), frame.schema)
 
+    def emit(self, stage: Stage, query: str, mode: Mode, *, may_grow: bool = False, netted: bool = False) -> Outcome:
+        """What a stage gives by a query for its delta. Many rows that nobody takes are computed, but not kept.
+
+        ``may_grow``: see :meth:`run`. ``netted``: see :class:`Outcome`.
+        """
+        schema = weighted(stage_schema(stage))
+        if mode is Mode.LARGE and stage.relation in self.unheard:
+            return Outcome(Batch.empty(schema), netted=True, unheard=self._evaluated(query))
+        return Outcome(self.run(query, schema, mode, may_grow), netted=netted)
+
+    def _evaluated(self, query: str) -> int:
+        """Evaluate every row of a query and keep none; gives their number."""
+        seen = Observation()
+        rows = self.frames.query(self.sessions.large, query).observe(seen, count(lit(1)).alias("rows"))
+        rows.write.format("noop").mode("overwrite").save()
+        return int(seen.get["rows"])
+
     def run(self, query: str, schema: StructType, mode: Mode, may_grow: bool = False) -> Batch:
         """The result of a query as a batch: in files when the mode is large.
 
@@ -208,7 +227,7 @@ class Context:
         """A large result: Spark writes it to files. It comes back into memory when it turns out to be small."""
         staging = self.store.staging()
         try:
-            frame.write.mode("overwrite").option("compression", "zstd").parquet(str(staging))
+            frame.write.mode("overwrite").option("compression", COMPRESSION).parquet(str(staging))
         except BaseException:
             self.store.discard(staging)
             raise

@@ -55,7 +55,7 @@ def _first(stage: Stage, node: Keyed, context: Context, mode: Mode) -> Outcome:
     """Nothing was there before, so that the delta is the answer."""
     mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
     query = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({_answer(node, _contents(node, context, mode, Version.AFTER))})"
-    return Outcome(context.run(query, weighted(stage_schema(stage)), mode, may_grow=True), netted=True)
+    return context.emit(stage, query, mode, may_grow=True, netted=True)
 
 
 def _every_key(stage: Stage, node: Keyed, context: Context, mode: Mode, stored: Trace | None) -> Outcome:
@@ -253,5 +253,5 @@ def _difference(stage: Stage, node: Keyed, context: Context, mode: Mode, version
     ]
     query = str(context.printer(mode).union(parts))
     if mode is Mode.LARGE:
-        return Outcome(context.run(summed(Trace(schema), f"({query})"), schema, mode), netted=True)
-    return Outcome(context.run(query, schema, mode, may_grow=True))
+        return context.emit(stage, summed(Trace(schema), f"({query})"), mode, netted=True)
+    return context.emit(stage, query, mode, may_grow=True)

@@ -11,8 +11,7 @@ from airflow_pipelines.sql.plan.nodes import Select, Stage, UnionAll
 
 def evaluate_linear(stage: Stage, node: Select | UnionAll, context: Context) -> Outcome:
     """The delta of a stage without a state of its own."""
-    schema = weighted(stage_schema(stage))
     query, mode = delta_of(node, context)
     if query is None:
-        return Outcome(Batch.empty(schema))
-    return Outcome(context.run(query, schema, mode, may_grow=bool(stage.rereads)))
+        return Outcome(Batch.empty(weighted(stage_schema(stage))))
+    return context.emit(stage, query, mode, may_grow=bool(stage.rereads))

@@ -18,13 +18,15 @@ class Outcome:
     """A stage's ``delta``, and what its state (if it keeps one) gains.
 
     ``netted``: it is known that no two rows of the delta are equal but for their weights. ``strategy``: how it was computed, where
-    that is not what the stage says of itself.
+    that is not what the stage says of itself. ``unheard``: the number of rows that were computed and not kept, because nobody takes
+    them; then the delta has none.
     """
 
     delta: Batch
     state: Batch | None = None
     netted: bool = False
     strategy: str | None = None
+    unheard: int = 0
 
 
 @lru_cache(maxsize=1024)

@@ -62,7 +62,7 @@ def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Tra
         query = summed(known, both)
     # Without touched keys the result is as large as the state.
     batch = context.run(query, known.schema, Mode.SMALL if small else Mode.NARROW if collected is not None else Mode.LARGE)
-    return Outcome(_output(stage, batch, context), batch, strategy="all groups" if most else None)
+    return replace(_output(stage, batch, context), state=batch, strategy="all groups" if most else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +139,12 @@ def _with_keys(node: Aggregate, keys: tuple[Item, ...]) -> Aggregate:
     return replace(node, keys=keys)
 
 
-def _output(stage: Stage, batch: Batch, context: Context) -> Batch:
+def _output(stage: Stage, batch: Batch, context: Context) -> Outcome:
     """The relation's delta: the state's delta without the keys."""
     names = [name for name, _ in stage.columns]
     schema = weighted(stage_schema(stage))
     if batch.table is not None:
         table: Any = batch.table.select([f"__o{at}" for at in range(len(names))] + [WEIGHT]).rename_columns([*names, WEIGHT])
-        return Batch.in_memory(schema, table)
+        return Outcome(Batch.in_memory(schema, table))
     columns = ", ".join(f"__o{at} AS {quote(name)}" for at, name in enumerate(names))
-    return context.run(f"SELECT {columns}, {WEIGHT} FROM {context.frames.table(batch)}", schema, Mode.LARGE)
+    return context.emit(stage, f"SELECT {columns}, {WEIGHT} FROM {context.frames.table(batch)}", Mode.LARGE)
