@@ -35,11 +35,11 @@ def evaluate_top_k(stage: Stage, node: TopK, context: Context, stored: Trace) ->
     if not stored.batches:
         return _first(node, delta, Trace(schema), context, mode)
     if mode is Mode.LARGE:
-        return Outcome(context.run(_change(node, delta, stored, context, mode), schema, mode), netted=True)
+        return _large(stage, node, delta, stored, context)
     if mode is Mode.NARROW or stored.rows > limits.TINY:
         rows = context.batch_bounded(delta, mode)
         if rows is None:
-            return Outcome(context.run(_change(node, delta, stored, context, Mode.LARGE), schema, Mode.LARGE), netted=True)
+            return _large(stage, node, delta, stored, context)
         # The batch that the query reads lives until the query has run.
         delta = f"SELECT * FROM {context.frames.table(rows)}"
         near = _near(node, rows, stored)
@@ -49,15 +49,23 @@ def evaluate_top_k(stage: Stage, node: TopK, context: Context, stored: Trace) ->
 
 def _first(node: TopK, delta: str, empty: Trace, context: Context, mode: Mode) -> Outcome:
     """Nothing was there before: the delta's first rows."""
-    rows = expanded(replace(empty, schema=weighted(context.schema(node.source))), f"({delta})", insert_only=_once(node, context))
     mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
-    query = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({ranked(node, rows)})"
+    query = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({_ranked(node, delta, context)})"
     return Outcome(context.run(query, empty.schema, mode, may_grow=True), netted=True)
 
 
-def _once(node: TopK, context: Context) -> bool:
-    """Whether every row of the source's delta has the weight 1."""
-    return all(batch.insert_only for name in reads(node.source) for batch in context.relations[name].after.batches)
+def _large(stage: Stage, node: TopK, delta: str, stored: Trace, context: Context) -> Outcome:
+    """Many new rows: only those that are first among themselves meet the stored ones, and Spark leaves out most before it sorts."""
+    own = ", ".join(quote(name) for name in node.source.columns)
+    first = f"SELECT {own}, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({_ranked(node, delta, context)})"
+    query = _change(node, first, stored, context, Mode.LARGE)
+    return Outcome(context.run(query, weighted(stage_schema(stage)), Mode.LARGE), netted=True)
+
+
+def _ranked(node: TopK, delta: str, context: Context) -> str:
+    """The first rows of a delta of the source, and their places in it."""
+    once = all(batch.insert_only for name in reads(node.source) for batch in context.relations[name].after.batches)
+    return ranked(node, expanded(Trace(weighted(context.schema(node.source))), f"({delta})", insert_only=once))
 
 
 def _near(node: TopK, rows: Batch, stored: Trace) -> Trace | None:
