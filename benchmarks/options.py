@@ -12,7 +12,7 @@ class Options:
 
     ``rows``: lineitems for TPC-H; each size is measured, the largest is also the state for the cost of a step. ``queries``: which
     ones of a benchmark, all when empty. ``repeats``: how often each figure is taken for its median. ``inserts``: one-row changes
-    for the latencies. ``steps``: small steps for the memory. ``events``: of Nexmark.
+    for the latencies. ``steps``: small steps for the memory. ``events``: of Nexmark; ``runs``: how often each of its queries runs.
     ``budget``: seconds after which no further query is begun, or None.
     """
 
@@ -22,6 +22,7 @@ class Options:
     inserts: int = 50
     steps: int = 10_000
     events: int = 3_000_000
+    runs: int = 3
     budget: float | None = None
     _started: float = field(default_factory=time.monotonic)
 

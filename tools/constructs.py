@@ -49,6 +49,7 @@ MEANINGS = {
     "join by touched keys": "the rows with the join keys that the change touches are joined anew",
     "subquery by touched keys": "the subquery is evaluated anew for the keys that the change touches",
     "window by touched keys": "the partitions that the change touches are computed anew",
+    "top-k by new rows": "the known first rows and the new rows are ranked; no other rows are kept",
     "top by touched keys": "the first rows are found anew for the keys that the change touches",
     "recursion": "the fixed point is followed from the change on",
 }

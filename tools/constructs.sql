@@ -239,6 +239,10 @@ SELECT * FROM (SELECT id, customer, ROW_NUMBER() OVER (PARTITION BY customer ORD
 -- `QUALIFY`
 SELECT id, customer FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY customer ORDER BY placed) = 1;
 
+-- top k per key of an append-only table
+SELECT sensor, value FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY sensor ORDER BY value DESC) AS n FROM readings)
+    WHERE n <= 3;
+
 -- window over groups
 SELECT customer, COUNT(*) AS n, RANK() OVER (ORDER BY COUNT(*) DESC) AS r FROM orders GROUP BY customer;
 

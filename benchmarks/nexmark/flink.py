@@ -67,21 +67,26 @@ class Flink:
             done.touch()
         return cls(python, tuple(sorted(jars.glob("*.jar"))))
 
-    def times(self, stream: Stream, names: Sequence[str], cores: int, heap: str) -> Mapping[str, Answer]:
-        """The seconds of each query's job over the stream; a job that is thrown away warms the process up.
+    def times(self, stream: Stream, names: Sequence[str], runs: int, cores: int, heap: str) -> Mapping[str, Answer]:
+        """The median of the seconds of each query's jobs over the stream; jobs that are thrown away warm the process up.
 
         :param names: queries in :data:`~benchmarks.nexmark.flink_queries.QUERIES`; others are left out
+        :param runs: how often each query runs
         :param heap: memory of the Java process, as ``-Xmx`` takes it
         """
-        return self._answers(stream, ("q0", "q12", *_known(names)), cores, heap, ())
+        jobs = [name for name in _known(names) for _ in range(runs)]
+        found: dict[str, list[Answer]] = {}
+        for name, answer in self._answers(stream, ("q0", "q12", *jobs), cores, heap, ())[2:]:
+            found.setdefault(name, []).append(answer)
+        return {name: _median(answers) for name, answers in found.items()}
 
     def counts(self, stream: Stream, names: Sequence[str], cores: int, heap: str) -> Mapping[str, Answer]:
         """The number of rows of each query's final answer."""
-        return self._answers(stream, _known(names), cores, heap, ("--count",))
+        return dict(self._answers(stream, _known(names), cores, heap, ("--count",)))
 
     def _answers(
         self, stream: Stream, names: Iterable[str], cores: int, heap: str, options: tuple[str, ...]
-    ) -> Mapping[str, Answer]:
+    ) -> list[tuple[str, Answer]]:
         command: list[str | Path] = [
             self.python,
             "-m",
@@ -95,7 +100,13 @@ class Flink:
         environment = {**os.environ, "JVM_ARGS": f"-Xmx{heap}", "PYTHONPATH": str(ROOT)}
         lines = _run(command, environment).splitlines()
         found = [json.loads(line) for line in lines if line.startswith("{")]
-        return {entry.pop("query"): Answer(**entry) for entry in found}
+        return [(entry.pop("query"), Answer(**entry)) for entry in found]
+
+
+def _median(answers: Sequence[Answer]) -> Answer:
+    """The answer in the middle by its seconds, or the first that is an error."""
+    failed = next((answer for answer in answers if answer.seconds is None), None)
+    return failed or sorted(answers, key=lambda answer: answer.seconds or 0.0)[len(answers) // 2]
 
 
 def _known(names: Iterable[str]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Throughput for the Nexmark queries: our engine, Flink SQL and Structured Streaming over the same events, one after the other.
 
-All read the same events from Parquet within the time that is taken, and give their rows to nobody. Before, all queries run over a
-small stream on ours and on Flink, and both must give as many rows.
+All read the same events from Parquet within the time that is taken, and give their rows to nobody. Each runs each query several
+times, one after the other, and the median counts: what a virtual machine compiles in the first run is no part of a long stream.
+Before, all queries run over a small stream on ours and on Flink, and both must give as many rows.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
 from airflow_pipelines.engine.sessions import SparkSessions, build_spark
 from benchmarks.measure import Bound, Measurement, geometric_mean
@@ -71,7 +73,7 @@ def measure(options: Options, report: Report = print) -> list[Measurement]:
         stream = write_stream(Path(folder) / "timed", events, (LARGE, SMALL), cores)
         report(f"{events} events written")
         # Flink runs before our own Java process is there, so that neither takes memory from the other.
-        counts = _flink(figures, queries, checked, stream, cores, report)
+        counts = _flink(figures, queries, checked, stream, options, report)
         spark = build_spark("local[*]", "benchmarks", {"spark.driver.memory": MEMORY})
         spark.sparkContext.setLogLevel("ERROR")
         try:
@@ -85,7 +87,7 @@ def measure(options: Options, report: Report = print) -> list[Measurement]:
 
 
 def _flink(
-    figures: Figures, queries: tuple[Query, ...], checked: Stream, stream: Stream, cores: int, report: Report
+    figures: Figures, queries: tuple[Query, ...], checked: Stream, stream: Stream, options: Options, report: Report
 ) -> Mapping[str, Answer]:
     """Flink's figures; gives the sizes of its answers over the small stream."""
     try:
@@ -93,11 +95,9 @@ def _flink(
     except FlinkUnavailableError as unavailable:
         report(f"Flink is left out: {unavailable}")
         return {}
-    names = [query.name for query in queries]
+    names, cores = [query.name for query in queries], os.cpu_count() or 1
     counts = flink.counts(checked, names, cores, MEMORY)
-    for name, answer in flink.times(stream, names, cores, MEMORY).items():
-        if name not in names:
-            continue
+    for name, answer in flink.times(stream, names, options.runs, cores, MEMORY).items():
         if answer.seconds is None:
             raise RuntimeError(f"Flink failed at {name}: {answer.error}")
         figures.flink[name] = stream.events / answer.seconds
@@ -123,7 +123,8 @@ def _ours(
         if options.out_of_time:
             report(f"{query.name} and what comes after it is left out: the time is up")
             return
-        large = run_query(query, sessions, stream, LARGE)
+        runs = [run_query(query, sessions, stream, LARGE) for _ in range(options.runs)]
+        large = sorted(runs, key=lambda run: run.seconds)[len(runs) // 2]
         small = run_query(query, sessions, stream, SMALL, LARGE)
         figures.large[query.name], figures.small[query.name] = large.events_per_s, small.events_per_s
         steps = ", ".join(f"{strategy} {milliseconds / 1000:.1f} s" for strategy, milliseconds in large.operators.items())
@@ -135,7 +136,8 @@ def _structured(
 ) -> None:
     for query in expressible():
         if query in queries and not options.out_of_time:
-            figures.structured[query.name] = run_structured(query, sessions, stream, LARGE).events_per_s
+            rates = [run_structured(query, sessions, stream, LARGE).events_per_s for _ in range(options.runs)]
+            figures.structured[query.name] = median(rates)
             report(f"{query.name}: Structured Streaming {figures.structured[query.name]:,.0f} events/s")
 
 
