@@ -26,7 +26,7 @@ NAME_BYTES = 100
 ROW_BYTES = NAME_BYTES + 3 * 8
 """A row of the state: the name, a count, a sum and the weight."""
 GROUPS = 4 * HEAP_MIB * 2**20 // ROW_BYTES
-CHUNK = 1_000_000
+CHUNK = 4_000_000
 CHANGED_ROWS = 1_000
 PROGRAM = """
 create table events (name varchar, amount bigint);
