@@ -98,9 +98,11 @@ class Batch:
         return spark.read.schema(relaxed(self.schema)).parquet(*(str(self.store.path(name)) for name in self.files))
 
     def to_manifest(self) -> dict[str, Any]:
-        """The batch as JSON. Raises ValueError while its rows are only in memory."""
+        """The batch as JSON; its files are on disk then. Raises ValueError while its rows are only in memory."""
         if self.rows and not self.files:
             raise ValueError("a batch must be flushed before it can be named in a manifest")
+        if self.store is not None:
+            self.store.persist(self.files)
         return {"rows": self.rows, "files": list(self.files), "insert_only": self.insert_only}
 
     @classmethod

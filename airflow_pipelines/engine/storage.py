@@ -39,8 +39,9 @@ class BatchStore:
     ``lock`` is to be held from writing files until they are named somewhere that garbage collection looks at (a live batch, or
     the ``keep`` of its caller).
 
-    A file appears under its final name only when it is complete and on disk, and is never changed afterwards. Two batches with
-    equal content share one file. A name is ``<40 hex digits>.parquet``, so no name read from a manifest can leave the folder.
+    A file appears under its final name only when it is complete, and its content never changes afterwards. It is on disk before a
+    manifest names it (:meth:`persist`): most files are gone before one does. Two batches with equal content share one file. A name
+    is ``<40 hex digits>.parquet``, so no name read from a manifest can leave the folder.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -49,6 +50,7 @@ class BatchStore:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.lock = threading.RLock()
         self._staged: set[str] = set()
+        self._unsynced: set[str] = set()
         self._batches: weakref.WeakSet[_HasFiles] = weakref.WeakSet()
 
     def write(self, table: Any) -> tuple[str, ...]:
@@ -88,23 +90,32 @@ class BatchStore:
     def adopt(self, staging: str | os.PathLike[str]) -> tuple[str, ...]:
         """Move the non-empty Parquet files of a staging folder into the store; return their names, sorted by the old ones.
 
-        Every file is on disk (fsync) before it gets its name. The staging folder is removed.
+        The staging folder is removed.
         """
         folder = Path(staging)
         paths = [path for path in sorted(folder.rglob("*.parquet")) if pq.read_metadata(path).num_rows]
         with ThreadPoolExecutor(_THREADS) as threads:
             names = list(threads.map(self._adopt, paths))
         self.discard(folder)
-        _sync(self.folder)
+        with self.lock:
+            self._unsynced.update(names)
         return tuple(names)
 
     def _adopt(self, path: Path) -> str:
         name = f"{_digest(path)}.parquet"
-        target = self.folder / name
-        if not target.exists():
-            _sync(path)
-            path.replace(target)
+        # A file of that name may be there, but torn, when the machine lost power before it was on disk.
+        path.replace(self.folder / name)
         return name
+
+    def persist(self, names: Iterable[str]) -> None:
+        """See to it that files are on disk. To be called before anything that outlives the process names them."""
+        with self.lock:
+            waiting = self._unsynced & set(names)
+            for name in waiting:
+                _sync(self.path(name))
+            if waiting:
+                _sync(self.folder)
+            self._unsynced -= waiting
 
     def path(self, name: str) -> Path:
         """The file of that name. Raises ValueError when ``name`` is not the name of a batch file."""
@@ -130,6 +141,7 @@ class BatchStore:
             dead = self.files() - set(keep) - held
             for name in dead:
                 (self.folder / name).unlink(missing_ok=True)
+            self._unsynced -= dead
             staging = self.folder / _STAGING
             for entry in list(staging.iterdir()) if staging.exists() else []:
                 if entry.name not in self._staged:

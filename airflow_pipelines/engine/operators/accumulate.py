@@ -41,14 +41,13 @@ def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state
     """
     known = state if state is not None else accumulator_state(node)
     rows, mode = delta_of(node.input, context)
-    batches = [batch for name in reads(node.input) for batch in context.relations[name].after.batches]
-    change = _grouped(node, rows, once=all(batch.insert_only for batch in batches))
+    change = _grouped(node, rows, once=context.gains(reads(node.input)))
     # Without keys there is a change even without rows, but only before the first evaluation.
     if change is None or (rows is None and state is not None):
         return Outcome(Batch.empty(weighted(stage_schema(stage))), Batch.empty(known.schema))
     had_output = state is not None and (not node.keys or bool(known.batches))
     if mode is Mode.LARGE and not known.batches and not had_output:
-        return _first(stage, node, change, known, context)
+        return _first(stage, node, change, known.schema, context)
     if mode is Mode.LARGE:
         batch = context.run(change, known.schema, Mode.LARGE)
         if batch.table is None:
@@ -71,16 +70,15 @@ def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state
     return _split(stage, node, context.collect(query, mode), known.schema)
 
 
-def _first(stage: Stage, node: Aggregate, change: str, known: Trace, context: Context) -> Outcome:
+def _first(stage: Stage, node: Aggregate, change: str, state_schema: StructType, context: Context) -> Outcome:
     """The outcome of a large change where nothing was before: one query gives the state and the output."""
-    query = _outputs(node, _merged(node, change, known, context, Mode.LARGE), had_output=False)
     shown = [(_SIGN, "int"), (_SHOWN, "boolean"), *((f"__c{at}", kind) for at, (_, kind) in enumerate(stage.columns))]
-    sums = StructType([known.schema[name] for name in (*known.keys, *known.sums)])
-    wide = context.run(query, StructType([*sums.fields, *struct_of(tuple(shown)).fields]), Mode.LARGE)
+    schema = StructType([*state_schema.fields, *struct_of(tuple(shown)).fields])
+    wide = context.run(_new_outputs(node, change), schema, Mode.LARGE)
     if wide.table is not None or wide.store is None:
-        return _split(stage, node, wide.to_arrow(), known.schema)
+        return _split(stage, node, wide.to_arrow(), state_schema)
     # The state leaves the other columns of the files unread.
-    state = Batch.in_files(known.schema, wide.rows, wide.files, wide.store, wide.insert_only)
+    state = Batch.in_files(state_schema, wide.rows, wide.files, wide.store, wide.insert_only)
     columns = ", ".join(f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns))
     output = f"SELECT {columns}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {context.frames.table(wide)} WHERE {_SHOWN}"
     return replace(context.emit(stage, output, Mode.LARGE, netted=True), state=state)
@@ -179,12 +177,26 @@ def _outputs(node: Aggregate, merged: str, had_output: bool) -> str:
     # Without keys the group is there whatever its number of rows.
     exists = f"__v.{WEIGHT} > 0" if node.keys else "TRUE"
     groups = f"SELECT {', '.join([*keys, '__d', _SIGN, f'{exists} AS __exists', *values])} FROM ({versions})"
+    changes = [f"__d.{name} AS {name}" for name, _ in _sums(node)]
+    return _judged(node, groups, [*keys, *changes, _SIGN])
+
+
+def _new_outputs(node: Aggregate, change: str) -> str:
+    """The same where no group was there before, so that its change is all there is of it."""
+    known = [*(key.name for key in node.keys), *(name for name, _ in _sums(node))]
+    values = [f"{call.value} AS {call.name}" for call in node.calls]
+    exists = f"{WEIGHT} > 0" if node.keys else "TRUE"
+    groups = f"SELECT {', '.join([*known, f'1 AS {_SIGN}', f'{exists} AS __exists', *values])} FROM ({change})"
+    return _judged(node, groups, [*known, _SIGN])
+
+
+def _judged(node: Aggregate, groups: str, columns: list[str]) -> str:
+    """Some columns of groups, whether they are shown, and what they then show."""
     condition = f"__exists AND ({node.having})" if node.having else "__exists"
     judged = f"SELECT *, CASE WHEN {condition} THEN TRUE ELSE FALSE END AS {_SHOWN} FROM ({groups})"
     # An expression is evaluated only for groups that are shown: it may fail for others.
     items = [f"CASE WHEN {_SHOWN} THEN {item.text} END AS __c{at}" for at, item in enumerate(node.items)]
-    changes = [f"__d.{name} AS {name}" for name, _ in _sums(node)]
-    return f"SELECT {', '.join([*keys, *changes, _SIGN, _SHOWN, *items])} FROM ({judged})"
+    return f"SELECT {', '.join([*columns, _SHOWN, *items])} FROM ({judged})"
 
 
 def _over_version(value: str) -> str:

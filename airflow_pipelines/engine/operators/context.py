@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.batch import SMALL_ROWS, WEIGHT, Batch, weighted
-from airflow_pipelines.engine.frames import Frames, empty_rows
+from airflow_pipelines.engine.frames import Frames, empty_rows, summed
 from airflow_pipelines.engine.operators.crossing import passed
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.prepared import Result
@@ -195,15 +195,24 @@ class Context:
         frame = self.frames.query(self.sessions.narrow, query)
         return Result(collected(frame), frame.schema)
 
-    def emit(self, stage: Stage, query: str, mode: Mode, *, may_grow: bool = False, netted: bool = False) -> Outcome:
+    def emit(
+        self, stage: Stage, query: str, mode: Mode, *, may_grow: bool = False, netted: bool = False, once: bool = False
+    ) -> Outcome:
         """What a stage gives by a query for its delta. Many rows that nobody takes are computed, but not kept.
 
-        ``may_grow``: see :meth:`run`. ``netted``: see :class:`Outcome`.
+        ``may_grow``: see :meth:`run`. ``netted``: see :class:`Outcome`. ``once``: every weight is 1.
         """
         schema = weighted(stage_schema(stage))
         if mode is Mode.LARGE and stage.relation in self.unheard:
             return Outcome(Batch.empty(schema), netted=True, unheard=self._evaluated(query))
+        if mode is Mode.LARGE and not netted and not once:
+            # Otherwise the rows would be written, read and written again.
+            return Outcome(self.run(summed(Trace(schema), f"({query})"), schema, mode), netted=True)
         return Outcome(self.run(query, schema, mode, may_grow), netted=netted)
+
+    def gains(self, names: frozenset[str]) -> bool:
+        """Whether the contents and the deltas of relations have rows of the weight 1 only."""
+        return all(batch.insert_only for name in names for batch in self.relations[name].after.batches)
 
     def _evaluated(self, query: str) -> int:
         """Evaluate every row of a query and keep none; gives their number."""

@@ -64,7 +64,7 @@ def _large(stage: Stage, node: TopK, delta: str, stored: Trace, context: Context
 
 def _ranked(node: TopK, delta: str, context: Context) -> str:
     """The first rows of a delta of the source, and their places in it."""
-    once = all(batch.insert_only for name in reads(node.source) for batch in context.relations[name].after.batches)
+    once = context.gains(reads(node.source))
     return ranked(node, expanded(Trace(weighted(context.schema(node.source))), f"({delta})", insert_only=once))
 
 
@@ -85,7 +85,8 @@ def _near(node: TopK, rows: Batch, stored: Trace) -> Trace | None:
 def _change(node: TopK, delta: str, stored: Trace, context: Context, mode: Mode) -> str:
     """The first rows of the delta's keys as they are now less those stored.
 
-    One exchange, by the key, serves to add up the stored rows, to rank them among the new ones, and to net the changes.
+    One exchange, by the key, serves to add up the stored rows, to rank them among the new ones, and to net the changes. In the
+    mode LARGE every row of the delta has the weight 1.
     """
     own = ", ".join(quote(name) for name in node.source.columns)
     place = quote(node.place)
@@ -98,8 +99,10 @@ def _change(node: TopK, delta: str, stored: Trace, context: Context, mode: Mode)
     both = f"SELECT {hint}* FROM ({' UNION ALL '.join(parts)})"
     if mode is Mode.LARGE:
         both = f"SELECT * FROM ({both}) DISTRIBUTE BY {', '.join(node.keys)}"
-    summed = f"SELECT {own}, {_WAS}, SUM({WEIGHT}) AS {WEIGHT} FROM ({both}) GROUP BY {own}, {_WAS} HAVING SUM({WEIGHT}) > 0"
-    rows = f"SELECT {own}, {_WAS} FROM ({summed}) LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT({WEIGHT}))) AS `__n`"
+    rows = f"SELECT {own}, {_WAS} FROM ({both})"
+    if mode is not Mode.LARGE or not stored.insert_only:
+        summed = f"SELECT {own}, {_WAS}, SUM({WEIGHT}) AS {WEIGHT} FROM ({both}) GROUP BY {own}, {_WAS} HAVING SUM({WEIGHT}) > 0"
+        rows = f"SELECT {own}, {_WAS} FROM ({summed}) LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT({WEIGHT}))) AS `__n`"
     moved = f"SELECT * FROM (SELECT *, {node.rank} AS {place} FROM ({rows})) WHERE NOT {_WAS} <=> {place}"
     changes = (
         f"ARRAY(NAMED_STRUCT('place', {place}, 'weight', CAST(1 AS BIGINT)), NAMED_STRUCT('place', {_WAS}, 'weight', CAST(-1 AS BIGINT)))"

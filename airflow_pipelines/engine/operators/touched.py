@@ -147,4 +147,4 @@ def _output(stage: Stage, batch: Batch, context: Context) -> Outcome:
         table: Any = batch.table.select([f"__o{at}" for at in range(len(names))] + [WEIGHT]).rename_columns([*names, WEIGHT])
         return Outcome(Batch.in_memory(schema, table))
     columns = ", ".join(f"__o{at} AS {quote(name)}" for at, name in enumerate(names))
-    return context.emit(stage, f"SELECT {columns}, {WEIGHT} FROM {context.frames.table(batch)}", Mode.LARGE)
+    return context.emit(stage, f"SELECT {columns}, {WEIGHT} FROM {context.frames.table(batch)}", Mode.LARGE, once=batch.insert_only)
