@@ -13,6 +13,7 @@ from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
 from tests.engine.programs import Running, emitted
+from tests.engine.test_oracle import SIZES, limits
 
 GRADES = """
 create table students (id bigint, name varchar) with ('materialized' = 'true');
@@ -194,3 +195,47 @@ def test_a_step_takes_the_same_few_jobs_however_many_came_before(grades: Running
         jobs.append(len(context.statusTracker().getJobIdsForGroup(f"step {number}")))
     # One for each of three views.
     assert jobs == [3] * 10
+
+
+EVENTS = """
+create table events (k int, v int) with ('append_only' = 'true');
+create table counted (k int) with ('append_only' = 'true');
+create table shown (k int) with ('append_only' = 'true', 'materialized' = 'true');
+create table plain (k int);
+create view ratios as select k, 100 / v as ratio from events;
+create view totals as select k, sum(v) as v from events group by k;
+create view pairs as select a.k from counted a join counted b on a.k = b.k;
+create view others as select k from shown union all select k from plain;
+"""
+
+
+def test_what_nobody_can_need_again_is_not_kept(sessions: SparkSessions) -> None:
+    running = Running(EVENTS, sessions)
+    for name in ("counted", "shown", "plain"):
+        running.insert(name, (1,))
+    running.insert("events", (1, 4), (1, 5))
+    assert {"counted", "shown", "plain"} <= running.circuit.snapshot.traces.keys()
+    assert not {"events", "ratios", "totals"} & running.circuit.snapshot.traces.keys()
+    assert emitted(running.insert("events", (1, 1)), "totals") == [(1, 10, 1), (1, 9, -1)]
+    running.circuit.close()
+
+
+def test_many_rows_that_nobody_takes_are_computed_and_counted_only(sessions: SparkSessions) -> None:
+    running, asked = Running(EVENTS, sessions), []
+
+    def takes(view: str) -> bool:
+        asked.append(view)
+        return view == "totals"
+
+    running.circuit.takes = takes
+    with limits(SIZES["large"]):
+        step = running.insert("events", (1, 4), (1, 5), (2, 10))
+        assert {figures.view: figures.rows_out for figures in step.figures.operators} == {"ratios": 3, "totals": 2}
+        assert emitted(step, "totals") == [(1, 9, 1), (2, 10, 1)]
+        assert "ratios" not in step.view_deltas
+        assert "events" not in asked, "only views can have takers"
+        with pytest.raises(StepError, match="ratios"):
+            running.insert("events", (1, 0))
+        running.circuit.takes = lambda _: True
+        assert emitted(running.insert("events", (1, 2)), "ratios") == [(1, 50.0, 1)]
+    running.circuit.close()

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import DecimalType, LongType, StringType, StructField, StructType
 
+from airflow_pipelines.engine import storage
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
@@ -49,6 +50,33 @@ def test_equal_content_is_stored_once_and_a_missing_file_is_named(tmp_path: Path
     store.path(first.files[0]).unlink()
     with pytest.raises(FileNotFoundError, match=first.files[0]):
         Snapshot.from_manifest(manifest, store)
+
+
+def test_files_are_on_disk_once_a_manifest_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    real = storage._sync
+
+    def sync(path: Path) -> None:
+        synced.append(path.name)
+        real(path)
+
+    monkeypatch.setattr(storage, "_sync", sync)
+    store = BatchStore(tmp_path)
+    batch, other = _batch((1, "a", None, 1)).flush(store), _batch((2, "b", None, 1)).flush(store)
+    assert synced == [], "most files are gone before a manifest names them"
+    batch.to_manifest()
+    assert synced == [*batch.files, tmp_path.name]
+    batch.to_manifest()
+    assert not set(other.files) & set(synced)
+    assert len(synced) == 2, "once is enough"
+
+
+def test_a_torn_file_of_the_same_name_is_replaced(tmp_path: Path) -> None:
+    name = _batch((1, "a", None, 1)).flush(BatchStore(tmp_path)).files[0]
+    BatchStore(tmp_path).path(name).write_bytes(b"PAR1")
+    store = BatchStore(tmp_path)
+    assert _batch((1, "a", None, 1)).flush(store).files == (name,)
+    assert store.read([name]).num_rows == 1
 
 
 def test_a_name_cannot_leave_the_folder(tmp_path: Path) -> None:
