@@ -28,6 +28,7 @@ from airflow_pipelines.pins import check_spark_packages
 
 if TYPE_CHECKING:
     from airflow_pipelines.pipeline import Pipeline
+    from airflow_pipelines.pipeline_builder import PipelineBuilder
 
 DEFAULT_CONN_ID = "airflow_pipelines_default"
 _TEST_TIMEOUT_S = 5.0
@@ -233,14 +234,30 @@ class PipelineHook(BaseHook):
 
         return Pipeline.get(name, self.get_conn())
 
-    def create(self, name: str, sql: str, *, description: str = "", runtime_config: Mapping[str, Any] | None = None) -> Pipeline:
+    def create(
+        self,
+        name: str,
+        sql: str,
+        *,
+        udf_python: str = "",
+        description: str = "",
+        runtime_config: Mapping[str, Any] | None = None,
+    ) -> Pipeline:
         """Create a pipeline and wait until it is compiled."""
-        pipeline: Pipeline = self._builder(name, sql, description, runtime_config).create()
+        pipeline: Pipeline = self._builder(name, sql, udf_python, description, runtime_config).create()
         return pipeline
 
-    def replace(self, name: str, sql: str, *, description: str = "", runtime_config: Mapping[str, Any] | None = None) -> Pipeline:
+    def replace(
+        self,
+        name: str,
+        sql: str,
+        *,
+        udf_python: str = "",
+        description: str = "",
+        runtime_config: Mapping[str, Any] | None = None,
+    ) -> Pipeline:
         """Create a pipeline, or throw away the existing one with all its state and create it anew."""
-        pipeline: Pipeline = self._builder(name, sql, description, runtime_config).create_or_replace()
+        pipeline: Pipeline = self._builder(name, sql, udf_python, description, runtime_config).create_or_replace()
         return pipeline
 
     def modify(self, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -248,7 +265,7 @@ class PipelineHook(BaseHook):
 
         Args:
             name: the pipeline's name.
-            changes: wire fields such as ``program_code``, ``runtime_config``, ``description``.
+            changes: wire fields such as ``program_code``, ``udf_python``, ``runtime_config``, ``description``.
 
         Returns:
             The new descriptor.
@@ -371,12 +388,16 @@ class PipelineHook(BaseHook):
         steps: Sequence[dict[str, Any]] = answer["steps"] if isinstance(answer, Mapping) else answer
         return list(steps)
 
-    def _builder(self, name: str, sql: str, description: str, runtime_config: Mapping[str, Any] | None) -> Any:
+    def _builder(
+        self, name: str, sql: str, udf_python: str, description: str, runtime_config: Mapping[str, Any] | None
+    ) -> PipelineBuilder:
         from airflow_pipelines.pipeline_builder import PipelineBuilder
         from airflow_pipelines.runtime_config import RuntimeConfig
 
         config = RuntimeConfig.from_dict(runtime_config) if runtime_config else RuntimeConfig.default()
-        return PipelineBuilder(self.get_conn(), name=name, sql=sql, description=description, runtime_config=config)
+        return PipelineBuilder(
+            self.get_conn(), name=name, sql=sql, udf_python=udf_python, description=description, runtime_config=config
+        )
 
     def _post(self, name: str, action: str, params: Mapping[str, Any] | None = None, *, idempotent: bool = False) -> None:
         self.get_conn().request("POST", path_of("pipelines", name, action), params=params, idempotent=idempotent)

@@ -25,6 +25,8 @@ class ModifyPipelineOperator(PipelineOperator):
 
     Args:
         sql: the program's text, or the path of a ``.sql`` file.
+        udf_python: the text of the Python module with the program's functions. It is no template, because Python's braces are not
+            Jinja's.
         description: a description.
         runtime_config: the values to change of the runtime configuration, in wire form.
         compile_timeout: seconds to wait for the compiler.
@@ -38,6 +40,7 @@ class ModifyPipelineOperator(PipelineOperator):
         self,
         *,
         sql: str | None = None,
+        udf_python: str | None = None,
         description: str | None = None,
         runtime_config: Mapping[str, Any] | None = None,
         compile_timeout: float = 300.0,
@@ -45,6 +48,7 @@ class ModifyPipelineOperator(PipelineOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.sql = sql
+        self.udf_python = udf_python
         self.description = description
         self.runtime_config = runtime_config
         self.compile_timeout = compile_timeout
@@ -81,6 +85,8 @@ class ModifyPipelineOperator(PipelineOperator):
         changes: dict[str, Any] = {}
         if self.sql is not None and self.sql != descriptor["program_code"]:
             changes["program_code"] = self.sql
+        if self.udf_python is not None and self.udf_python != descriptor.get("udf_python", ""):
+            changes["udf_python"] = self.udf_python
         if self.description is not None and self.description != descriptor["description"]:
             changes["description"] = self.description
         if self.runtime_config is not None and not _says(descriptor["runtime_config"], self.runtime_config):
@@ -127,7 +133,13 @@ class DeployPipelineOperator(ModifyPipelineOperator):
         else:
             result = self.modify(descriptor)
             return {**result, "action": "modified" if result["changed"] else "unchanged"}
-        create(self.pipeline_name, str(self.sql), description=self.description or "", runtime_config=self.runtime_config)
+        create(
+            self.pipeline_name,
+            str(self.sql),
+            udf_python=self.udf_python or "",
+            description=self.description or "",
+            runtime_config=self.runtime_config,
+        )
         made = self.hook.descriptor(self.pipeline_name) or {}
         return {**self.xcom(made, changed=[]), "action": action}
 

@@ -39,6 +39,20 @@ def test_deploy_creates_what_is_not_there(scripted: ScriptedService) -> None:
     assert body["runtime_config"]["workers"] == 2
 
 
+def test_functions_in_python_go_with_the_program(scripted: ScriptedService) -> None:
+    module = "def double(x: int) -> int:\n    return 2 * x\n"
+    scripted.answers["POST", ""] = lambda: (201, scripted.pipeline())
+    DeployPipelineOperator(**COMMON, sql=OLD, udf_python=module).execute({})
+    ((_, _, _, body),) = [call for call in scripted.calls if call[0] == "POST"]
+    assert body["udf_python"] == module
+    scripted.pipeline(udf_python=module)
+    assert DeployPipelineOperator(**COMMON, sql=OLD, udf_python=module).execute({})["action"] == "unchanged"
+    changed = module.replace("2", "3")
+    accepts(scripted, udf_python=changed)
+    assert ModifyPipelineOperator(**COMMON, udf_python=changed).execute({})["changed"] == ["udf_python"]
+    assert patches(scripted) == [{"udf_python": changed}]
+
+
 def test_deploying_the_same_again_changes_nothing_even_while_it_runs(scripted: ScriptedService) -> None:
     scripted.up("Running")
     config = {"storage": {"backend": {"name": "default"}}}
