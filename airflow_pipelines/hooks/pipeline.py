@@ -234,6 +234,10 @@ class PipelineHook(BaseHook):
 
         return Pipeline.get(name, self.get_conn())
 
+    def udf_python(self, name: str) -> str:
+        """The Python module with a pipeline's functions, empty when it has none."""
+        return self.pipeline(name).udf_python()
+
     def create(
         self,
         name: str,

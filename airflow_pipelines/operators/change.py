@@ -85,7 +85,7 @@ class ModifyPipelineOperator(PipelineOperator):
         changes: dict[str, Any] = {}
         if self.sql is not None and self.sql != descriptor["program_code"]:
             changes["program_code"] = self.sql
-        if self.udf_python is not None and self.udf_python != descriptor.get("udf_python", ""):
+        if self.udf_python is not None and self.udf_python != self.hook.udf_python(self.pipeline_name):
             changes["udf_python"] = self.udf_python
         if self.description is not None and self.description != descriptor["description"]:
             changes["description"] = self.description

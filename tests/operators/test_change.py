@@ -45,10 +45,10 @@ def test_functions_in_python_go_with_the_program(scripted: ScriptedService) -> N
     DeployPipelineOperator(**COMMON, sql=OLD, udf_python=module).execute({})
     ((_, _, _, body),) = [call for call in scripted.calls if call[0] == "POST"]
     assert body["udf_python"] == module
-    scripted.pipeline(udf_python=module)
+    scripted.answers["GET", "udf_python"] = lambda: {"udf_python": module}
     assert DeployPipelineOperator(**COMMON, sql=OLD, udf_python=module).execute({})["action"] == "unchanged"
     changed = module.replace("2", "3")
-    accepts(scripted, udf_python=changed)
+    accepts(scripted)
     assert ModifyPipelineOperator(**COMMON, udf_python=changed).execute({})["changed"] == ["udf_python"]
     assert patches(scripted) == [{"udf_python": changed}]
 

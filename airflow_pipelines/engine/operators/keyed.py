@@ -13,7 +13,7 @@ from airflow_pipelines.engine.frames import empty_rows, expanded, summed
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.fetch import delta_of
 from airflow_pipelines.engine.operators.full import subtracted
-from airflow_pipelines.engine.operators.matching import base_column, distinct_rows, matching_batch, read_columns, same_kind, without_casts
+from airflow_pipelines.engine.operators.matching import matching_batch, read_columns, wanted_of
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
@@ -157,23 +157,18 @@ class _Fetched:
 
 def _looked_up(node: Keyed, source: KeyedSource, keys: Any, context: Context) -> _Fetched | None:
     """The rows that a source had before for the touched keys, perhaps with others; None when they have to be scanned for."""
-    wanted: dict[str, Any] = {}
-    relation = None
-    for at, (key, kind) in enumerate(zip(source.keys, node.key_types, strict=True)):
-        base = base_column(source.node, without_casts(key, kind))
-        if base is not None and same_kind(context.relations[base[0]].before.schema[base[1]].dataType.simpleString(), kind):
-            relation = base[0]
-            wanted.setdefault(base[1], keys[f"{_KEY}{at}"])
-    if relation is None:
+    parts = enumerate(zip(source.keys, node.key_types, strict=True))
+    wanted = wanted_of(source.node, [(key, kind, keys[f"{_KEY}{at}"]) for at, (key, kind) in parts], context.relations)
+    if wanted is None:
         return None
-    before = context.relations[relation].before
-    batch = matching_batch(before.batches, before.schema, distinct_rows(wanted), read_columns(source.node, relation))
+    before = context.relations[wanted.relation].before
+    batch = matching_batch(before.batches, before.schema, wanted.rows, read_columns(source.node, wanted.relation))
     if batch is None:
         return None
     if not batch.rows:
         return _Fetched(None, True, batch)
     context.held[f"looked up {batch.number}"] = batch
-    return _Fetched(context.over(relation, batch).contents(source.node, Version.BEFORE), batch.insert_only, batch)
+    return _Fetched(context.over(wanted.relation, batch).contents(source.node, Version.BEFORE), batch.insert_only, batch)
 
 
 def _scanned(node: Keyed, source: KeyedSource, touched: str, schema: StructType, context: Context) -> _Fetched | None:

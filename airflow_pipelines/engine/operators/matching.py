@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from airflow_pipelines.engine.arrow import arrow_schema, can_group
 from airflow_pipelines.engine.batch import SMALL_ROWS, WEIGHT, Batch
 from airflow_pipelines.engine.index import can_look_up, file_index, memory_index
 from airflow_pipelines.engine.operators import context as limits
+from airflow_pipelines.engine.operators.context import RelationVersions
 from airflow_pipelines.sql.plan.nodes import Linear, Scan, Select
 
 _COLUMN = re.compile(r"\(*(?:`((?:[^`]|``)+)`|(\w+))(?:\.(?:`((?:[^`]|``)+)`|(\w+)))?\)*")
@@ -76,6 +78,29 @@ def matching_batch(
         return None
     filled = [found[name] if name in kept else pa.nulls(found.num_rows, arrow.field(name).type) for name in arrow.names]
     return Batch.in_memory(schema, pa.table(filled, names=arrow.names))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The distinct rows (a pyarrow Table of some columns) that are asked of a relation."""
+
+    relation: str
+    rows: Any
+
+
+def wanted_of(node: Linear, keys: Iterable[tuple[str, str, Any]], relations: Mapping[str, RelationVersions]) -> Wanted | None:
+    """What to ask of the relation below a node to find its rows with some keys; None when no key is a column of a relation.
+
+    :param keys: of each part of the key its text over the node's columns, its type and its values; parts that are no columns are
+        left out, so that more rows are found than have the key
+    """
+    relation, columns = None, {}
+    for text, kind, values in keys:
+        base = base_column(node, without_casts(text, kind))
+        if base is not None and same_kind(relations[base[0]].before.schema[base[1]].dataType.simpleString(), kind):
+            relation = base[0]
+            columns.setdefault(base[1], values)
+    return None if relation is None else Wanted(relation, distinct_rows(columns))
 
 
 def distinct_rows(columns: Mapping[str, Any]) -> Any:

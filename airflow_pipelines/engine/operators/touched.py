@@ -9,7 +9,7 @@ from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.frames import summed
 from airflow_pipelines.engine.operators import context as limits
 from airflow_pipelines.engine.operators.context import Context, Mode
-from airflow_pipelines.engine.operators.matching import base_column, distinct_rows, matching_batch, read_columns
+from airflow_pipelines.engine.operators.matching import distinct_rows, matching_batch, read_columns, wanted_of
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
@@ -76,23 +76,17 @@ class _Near:
 
 def _near(node: Aggregate, touched: Batch, known: Trace, context: Context) -> _Near | None:
     """None when the touched groups have to be scanned for."""
-    wanted: dict[str, Any] = {}
-    relation = None
-    for key in node.keys:
-        base = base_column(node.input, key.text)
-        if base is not None:
-            relation = base[0]
-            wanted.setdefault(base[1], touched.to_arrow()[key.name])
-    if relation is None:
+    values = touched.to_arrow()
+    keys = [(key.text, kind, values[key.name]) for key, kind in zip(node.keys, node.key_types, strict=True)]
+    wanted = wanted_of(node.input, keys, context.relations)
+    if wanted is None:
         return None
-    after = context.relations[relation].after
-    batch = matching_batch(after.batches, after.schema, distinct_rows(wanted), read_columns(node.input, relation))
-    stored = matching_batch(
-        known.batches, known.schema, distinct_rows({key.name: touched.to_arrow()[key.name] for key in node.keys})
-    )
+    after = context.relations[wanted.relation].after
+    batch = matching_batch(after.batches, after.schema, wanted.rows, read_columns(node.input, wanted.relation))
+    stored = matching_batch(known.batches, known.schema, distinct_rows({key.name: values[key.name] for key in node.keys}))
     if batch is None or stored is None:
         return None
-    contents = context.over(relation, batch).contents(node.input, Version.AFTER) if batch.rows else None
+    contents = context.over(wanted.relation, batch).contents(node.input, Version.AFTER) if batch.rows else None
     return _Near(contents, replace(known, batches=(stored,) if stored.rows else ()), batch)
 
 
