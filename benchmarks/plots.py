@@ -17,7 +17,7 @@ from matplotlib.figure import Figure  # noqa: E402
 from benchmarks.results_file import Results  # noqa: E402
 from benchmarks.tables import by_query, sizes  # noqa: E402
 
-_OURS, _THEIRS = "#2a6f97", "#c8c8c8"
+_OURS, _THEIRS, _OTHERS = "#2a6f97", "#c8c8c8", "#e3b873"
 
 
 def draw(results: Results, folder: Path) -> list[Path]:
@@ -25,6 +25,8 @@ def draw(results: Results, folder: Path) -> list[Path]:
     drawn = []
     if sizes(results):
         drawn.append(_tpch(results, folder / "tpch.svg"))
+    if any(name.startswith("nexmark.") for name in results.figures):
+        drawn.append(_nexmark(results, folder / "nexmark.svg"))
     if any(name.startswith("memory.step.") for name in results.figures):
         drawn.append(_memory(results, folder / "memory.svg"))
     return drawn
@@ -50,6 +52,27 @@ def _tpch(results: Results, path: Path) -> Path:
         plot.set_title(f"TPC-H, {size} lineitems")
         plot.grid(axis="y", alpha=0.3)
         plot.legend()
+    return _saved(figure, path)
+
+
+def _nexmark(results: Results, path: Path) -> Path:
+    figure, plot = plt.subplots(figsize=(11, 3.4))
+    systems = (
+        ("1e6", "ours, batches of 10^6", _OURS),
+        ("flink", "Flink SQL", _THEIRS),
+        ("structured", "Structured Streaming", _OTHERS),
+    )
+    queries = [f"q{at}" for at in range(23) if f"nexmark.1e6.q{at}.events_per_s" in results.figures]
+    for shift, (system, title, color) in enumerate(systems):
+        rates = [results.figures.get(f"nexmark.{system}.{query}.events_per_s") for query in queries]
+        heights = [0.0 if rate is None else rate.measurement.value for rate in rates]
+        plot.bar([at + 0.28 * (shift - 1) for at in range(len(queries))], heights, 0.28, color=color, label=title)
+    plot.set_xticks(range(len(queries)), queries)
+    plot.set_yscale("log")
+    plot.set_ylabel("events per second")
+    plot.set_title("Nexmark")
+    plot.grid(axis="y", alpha=0.3)
+    plot.legend(ncols=3)
     return _saved(figure, path)
 
 
