@@ -94,7 +94,8 @@ def wanted_of(node: Linear, keys: Iterable[tuple[str, str, Any]], relations: Map
     :param keys: of each part of the key its text over the node's columns, its type and its values; parts that are no columns are
         left out, so that more rows are found than have the key
     """
-    relation, columns = None, {}
+    relation: str | None = None
+    columns: dict[str, Any] = {}
     for text, kind, values in keys:
         base = base_column(node, without_casts(text, kind))
         if base is not None and same_kind(relations[base[0]].before.schema[base[1]].dataType.simpleString(), kind):
