@@ -312,10 +312,7 @@ class Circuit:
 
     def _context(self, relations: Mapping[str, RelationVersions]) -> Context:
         incomplete = self.timing.discarding.relations
-        unheard = frozenset(view for view in self._ends if not self.takes(view))
-        return Context(
-            self.sessions, self.frames, self.store, relations, by_cost=self._by_cost, incomplete=incomplete, unheard=unheard
-        )
+        return Context(self.sessions, self.frames, self.store, relations, by_cost=self._by_cost, incomplete=incomplete)
 
     def _round(self, base: Snapshot, timed: TimedStep) -> Round:
         relations: dict[str, RelationVersions] = {}
@@ -323,7 +320,9 @@ class Circuit:
         def accept(relation: str, versions: RelationVersions, context: Context) -> Mapping[str, RelationVersions]:
             return self.timing.accept(relation, versions, timed, context)
 
-        return Round(self._context(relations), relations, dict(base.states), accept)
+        unheard = frozenset(view for view in self._ends if not self.takes(view))
+        context = replace(self._context(relations), unheard=unheard)
+        return Round(context, relations, dict(base.states), accept)
 
     def _trace(self, snapshot: Snapshot, name: str) -> Trace:
         found = snapshot.traces.get(name)

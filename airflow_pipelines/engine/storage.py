@@ -103,8 +103,12 @@ class BatchStore:
 
     def _adopt(self, path: Path) -> str:
         name = f"{_digest(path)}.parquet"
-        # A file of that name may be there, but torn, when the machine lost power before it was on disk.
-        path.replace(self.folder / name)
+        target = self.folder / name
+        if target.exists():
+            # A manifest may name the file that is there, so that it must not give way to one that is not on disk; or it is torn,
+            # because the machine lost power before it was on disk.
+            _sync(path)
+        path.replace(target)
         return name
 
     def persist(self, names: Iterable[str]) -> None:

@@ -168,8 +168,9 @@ class LivePipeline:
         if not silent:
             self.endpoints.deliver(step.number, step.view_deltas)
         self.figures.complete()
-        views = ", ".join(sorted(plan.evaluated))
-        self.log.info("bootstrapped %s: %d operators, %.0f ms", views, len(step.figures.operators), step.figures.duration_ms)
+        # The last of a view's operators gives the view itself.
+        given = {figures.view: figures.rows_out for figures in step.figures.operators if figures.view in plan.evaluated}
+        self.log.info("bootstrapped %s: %d rows", ", ".join(sorted(plan.evaluated)), sum(given.values()))
 
     def relation_contents(self, relation: str) -> Any:
         """The rows of a relation as a pyarrow Table with ``__weight`` 1."""

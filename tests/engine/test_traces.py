@@ -69,6 +69,8 @@ def test_files_are_on_disk_once_a_manifest_names_them(tmp_path: Path, monkeypatc
     batch.to_manifest()
     assert not set(other.files) & set(synced)
     assert len(synced) == 2, "once is enough"
+    _batch((1, "a", None, 1)).flush(store)
+    assert len(synced) == 3, "what a manifest names gives way only to a file that is on disk"
 
 
 def test_a_torn_file_of_the_same_name_is_replaced(tmp_path: Path) -> None:
