@@ -12,7 +12,6 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
-from airflow_pipelines.wire import path_of
 from airflow_pipelines.enums import BootstrapPolicy, PipelineStatus
 from airflow_pipelines.errors import (
     PipelineAPIError,
@@ -25,6 +24,7 @@ from airflow_pipelines.hooks.conditions import Condition, Observation, is_transi
 from airflow_pipelines.hooks.connection import ServiceAddress
 from airflow_pipelines.hooks.waiting import Wait, wait_in_place
 from airflow_pipelines.pins import check_spark_packages
+from airflow_pipelines.wire import path_of
 
 if TYPE_CHECKING:
     from airflow_pipelines.pipeline import Pipeline

@@ -86,9 +86,7 @@ class Fetching(Printer):
             return None
         return self.select(node, [tables[place] for place in range(len(node.sources))], None, passed)
 
-    def _looked_up(
-        self, node: Select, at: int, large: list[int], versions: dict[int, Version], tables: dict[int, str]
-    ) -> bool:
+    def _looked_up(self, node: Select, at: int, large: list[int], versions: dict[int, Version], tables: dict[int, str]) -> bool:
         """Put what the large sources have for the delta's keys into ``tables``, nothing for what has no row.
 
         False, and nothing done, when that is not to be had without a scan.

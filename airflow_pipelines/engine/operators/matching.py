@@ -62,9 +62,7 @@ def _in_batch(batch: Batch, wanted: Any, columns: Sequence[str], most: int) -> I
             yield index.find(file, wanted, columns, most)
 
 
-def matching_batch(
-    batches: Sequence[Batch], schema: StructType, wanted: Any, columns: Iterable[str] | None = None
-) -> Batch | None:
+def matching_batch(batches: Sequence[Batch], schema: StructType, wanted: Any, columns: Iterable[str] | None = None) -> Batch | None:
     """The same as a batch in memory of ``schema``; columns other than ``columns`` are NULL.
 
     None when it is to be found by a scan.

@@ -104,10 +104,13 @@ def _change(node: TopK, delta: str, stored: Trace, context: Context, mode: Mode)
         summed = f"SELECT {own}, {_WAS}, SUM({WEIGHT}) AS {WEIGHT} FROM ({both}) GROUP BY {own}, {_WAS} HAVING SUM({WEIGHT}) > 0"
         rows = f"SELECT {own}, {_WAS} FROM ({summed}) LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT({WEIGHT}))) AS `__n`"
     moved = f"SELECT * FROM (SELECT *, {node.rank} AS {place} FROM ({rows})) WHERE NOT {_WAS} <=> {place}"
-    changes = (
-        f"ARRAY(NAMED_STRUCT('place', {place}, 'weight', CAST(1 AS BIGINT)), NAMED_STRUCT('place', {_WAS}, 'weight', CAST(-1 AS BIGINT)))"
+    comes, goes = (
+        f"NAMED_STRUCT('place', {where}, 'weight', CAST({weight} AS BIGINT))" for where, weight in ((place, 1), (_WAS, -1))
     )
-    places = f"SELECT {own}, `__c`.place AS {place}, `__c`.weight AS {WEIGHT} FROM ({moved}) LATERAL VIEW EXPLODE({changes}) AS `__c`"
+    changes = f"ARRAY({comes}, {goes})"
+    places = (
+        f"SELECT {own}, `__c`.place AS {place}, `__c`.weight AS {WEIGHT} FROM ({moved}) LATERAL VIEW EXPLODE({changes}) AS `__c`"
+    )
     return (
         f"SELECT {own}, {place}, SUM({WEIGHT}) AS {WEIGHT} FROM ({places}) WHERE {place} <= {node.most}"
         f" GROUP BY {own}, {place} HAVING SUM({WEIGHT}) <> 0"

@@ -60,7 +60,9 @@ def test_first_rows_equal_the_batch_answer(size: dict[str, int], sessions: Spark
     with limits(size):
         for number in range(3):
             # Few values, so that many rows are equal, and NULL among the keys and the prices.
-            bids = [(chance.choice([None, *range(6)]), chance.choice("abc"), chance.choice([None, *range(10, 40)])) for _ in range(25)]
+            bids = [
+                (chance.choice([None, *range(6)]), chance.choice("abc"), chance.choice([None, *range(10, 40)])) for _ in range(25)
+            ]
             auctions = [(number, number % 2), (chance.randrange(6), chance.choice([None, 1]))]
             step = running.step(running.changes("bids", *bids), running.changes("auctions", *auctions))
             full.step(full.changes("bids", *bids), full.changes("auctions", *auctions))
