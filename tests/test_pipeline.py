@@ -651,6 +651,21 @@ def test_a_query_that_fails_after_some_rows_is_an_error(service: Scripted) -> No
     assert list(pipeline.query("select error from log")) == [{"error": "x"}, {"error": "y"}]
 
 
+def test_a_long_text_goes_in_a_body(service: Scripted, tmp_path: Path) -> None:
+    pipeline = pipeline_of(service, up("Running"))
+    long = f"select '{'ü' * 2_000}' as c from v"
+    post = QUERY.replace("GET", "POST")
+    service.on(post, b'{"c": 1}\n').on(STATS, metrics(1, 1, 1))
+    assert list(pipeline.query(long)) == [{"c": 1}]
+    pipeline.execute(long)
+    pipeline.query_parquet(long, str(tmp_path / "result"))
+    pipeline.query_hash(long)
+    asked = service.asked(post)
+    assert [params["format"] for params, _ in asked] == ["json", "text", "parquet", "hash"]
+    assert all(body == {"sql": long} and "sql" not in params for params, body in asked)
+    assert not service.asked(QUERY)
+
+
 def test_query_parquet_writes_all_or_nothing(service: Scripted, tmp_path: Path) -> None:
     pipeline = pipeline_of(service, up("Running"))
     service.on(QUERY, b"PAR1")

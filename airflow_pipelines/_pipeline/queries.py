@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,11 @@ from airflow_pipelines.output_handler import OutputHandler
 from airflow_pipelines.wire import lines_of
 
 if TYPE_CHECKING:
+    import httpx
     import pandas
+
+_LONGEST_IN_URL = 2_000
+"""Bytes of SQL up to which it travels in the URL, whose length every proxy on the way limits; a longer text goes in a body."""
 
 
 class PipelineQueries(PipelineInputs):
@@ -34,7 +39,7 @@ class PipelineQueries(PipelineInputs):
                 materialized; also when it fails after some rows.
         """
         names: list[str] | None = None
-        with self.client.stream("GET", self._path("query"), params=self._query_params(query, "json")) as response:
+        with self._answer(query, "json") as response:
             for line in lines_of(response):
                 if not line.strip():
                     continue
@@ -58,7 +63,7 @@ class PipelineQueries(PipelineInputs):
         Raises:
             PipelineAPIError: as for :meth:`query`.
         """
-        with self.client.stream("GET", self._path("query"), params=self._query_params(query, "text")) as response:
+        with self._answer(query, "text") as response:
             yield from response.iter_text()
 
     def query_parquet(self, query: str, path: str) -> None:
@@ -76,7 +81,7 @@ class PipelineQueries(PipelineInputs):
         aside = target.with_name(f".{target.name}.part")
         try:
             with (
-                self.client.stream("GET", self._path("query"), params=self._query_params(query, "parquet")) as response,
+                self._answer(query, "parquet") as response,
                 aside.open("wb") as file,
             ):
                 for chunk in response.iter_bytes():
@@ -97,14 +102,15 @@ class PipelineQueries(PipelineInputs):
         Raises:
             PipelineAPIError: as for :meth:`query`.
         """
-        return str(self.client.get(self._path("query"), params=self._query_params(query, "hash"))).strip()
+        method, options = self._request(query, "hash")
+        return str(self.client.request(method, self._path("query"), idempotent=True, **options)).strip()
 
     def execute(self, query: str, wait: bool = True, timeout_s: float | None = None) -> None:
         """Run an INSERT, DELETE or SELECT to its end and drop its result. Blocks while the pipeline is paused and rows are to
         change.
 
         Args:
-            query: the SQL text.
+            query: the SQL text, of any length.
             wait: whether to wait until what was inserted or deleted is processed by all views.
             timeout_s: seconds to wait at most for that; None waits without limit.
 
@@ -194,5 +200,14 @@ class PipelineQueries(PipelineInputs):
         event: dict[str, Any] = self.client.get(self._path("events", event_id), params={"selector": selector})
         return event
 
-    def _query_params(self, query: str, result_format: str) -> dict[str, str]:
-        return {"sql": query, "format": result_format, "pipeline_name": self.name}
+    def _answer(self, query: str, result_format: str) -> AbstractContextManager[httpx.Response]:
+        """The streamed answer to an ad-hoc request."""
+        method, options = self._request(query, result_format)
+        return self.client.stream(method, self._path("query"), **options)
+
+    def _request(self, query: str, result_format: str) -> tuple[str, dict[str, Any]]:
+        """The method, and the parameters and body, that carry an ad-hoc request of this length."""
+        params = {"format": result_format, "pipeline_name": self.name}
+        if len(query.encode()) <= _LONGEST_IN_URL:
+            return "GET", {"params": {"sql": query, **params}}
+        return "POST", {"params": params, "json": {"sql": query}}

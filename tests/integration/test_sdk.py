@@ -89,6 +89,10 @@ def test_load_listen_query_and_fail(client: PipelineClient, pipeline_name: str, 
     assert pyarrow.parquet.read_table(tmp_path / "ids.parquet")["id"].to_pylist() == [1, 2, 3]
     with pytest.raises(PipelineAPIError, match="nonsense"):
         pipeline.input_json("readings", {"id": "nonsense"})
+    # Three megabytes of SQL in one request, all of which arrive.
+    notes = ", ".join(f"({id}, '{'x' * 15_000}')" for id in range(1_000, 1_200))
+    pipeline.execute(f"insert into readings select id, length(note) / 15000, null from values {notes} as n(id, note)")
+    assert list(pipeline.query("select count(*) as n, sum(share) as s from shares where id >= 1000")) == [{"n": 200, "s": 20_000}]
     assert pipeline.steps()[-1].operators
     assert pipeline.deployment_location()
     logs = pipeline.logs()
@@ -102,7 +106,7 @@ def test_load_listen_query_and_fail(client: PipelineClient, pipeline_name: str, 
     assert pipeline.errors() == [{"deployment_error": pipeline.deployment_error()}]
     eventually(lambda: not listener.is_alive)
     pipeline.start(timeout_s=60)
-    assert list(pipeline.query("select count(*) as n from readings")) == [{"n": 3}]
+    assert list(pipeline.query("select count(*) as n from readings")) == [{"n": 203}]
 
 
 def test_programs_that_do_not_compile(client: PipelineClient, pipeline_name: str) -> None:

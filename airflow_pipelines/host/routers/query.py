@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Body
 from fastapi.responses import StreamingResponse
 from pyspark.errors import PySparkException
 from starlette.concurrency import run_in_threadpool
@@ -16,6 +16,7 @@ from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.rendering import FORMATS, check_format, counted
 from airflow_pipelines.host.routers.common import Runner
+from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.sql.errors import ProgramErrors
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
@@ -24,6 +25,16 @@ router = APIRouter(prefix="/deployments/{deployment_id}")
 @router.get("/query")
 async def query(runner: Runner, sql: str, format: str = "text") -> StreamingResponse:
     """Run ad-hoc SQL. A query reads one step's contents; INSERT and DELETE answer when a step has committed them."""
+    return await _answered(runner, sql, format)
+
+
+@router.post("/query")
+async def long_query(runner: Runner, sql: Annotated[str, Body(embed=True)], format: str = "text") -> StreamingResponse:
+    """The same for a text of any length, which comes in the body: ``{"sql": ...}``."""
+    return await _answered(runner, sql, format)
+
+
+async def _answered(runner: PipelineRunner, sql: str, format: str) -> StreamingResponse:
     check_format(format)
     live = runner.serving()
     result = await run_in_threadpool(_run, live, sql)

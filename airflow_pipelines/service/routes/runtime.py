@@ -30,7 +30,8 @@ def router(proxy: Proxy) -> APIRouter:
     async def egress(name: str, relation: str, request: Request) -> Response:
         return await proxy.stream(request, name, "egress", relation, endless=True)
 
-    @router.get("/query")
+    # With POST the text comes in the body, of any length.
+    @router.api_route("/query", methods=["GET", "POST"])
     async def query(name: str, request: Request) -> Response:
         return await proxy.stream(request, name, "query", ndjson=request.query_params.get("format") == "json")
 

@@ -13,6 +13,8 @@ from airflow_pipelines.sql.rewrite.scan import Scan
 
 MAX_LENGTH = 1_000_000
 """How long a text may become, in characters: functions that call functions can grow beyond all bounds."""
+_MAX_GROWTH = 8
+"""How many times its own length a text that is long as written may become."""
 
 
 def translate(text: str, definitions: Definitions) -> Edited:
@@ -39,18 +41,23 @@ def inlined(edited: Edited, definitions: Definitions) -> Edited:
 
 
 def _rounds(edited: Edited, rule: Callable[[Scan], Iterable[Edit]]) -> Edited:
+    limit = max(MAX_LENGTH, _MAX_GROWTH * len(edited.text))
     while True:
         try:
             edits = list(rule(Scan(edited.text)))
         except CallRefused as refused:
             raise CallRefused(*edited.origin(refused.start, refused.end), refused.message) from refused
-        innermost = [edit for edit in edits if not any(_holds(edit, other) for other in edits)]
-        if not innermost:
+        if not edits:
             return edited
-        edited = edited.edit(innermost)
-        if len(edited.text) > MAX_LENGTH:
-            raise CallRefused(0, 0, f"With its functions written out this text has more than {MAX_LENGTH} characters")
+        edited = edited.edit(_innermost(edits))
+        if len(edited.text) > limit:
+            raise CallRefused(0, 0, f"With its functions written out this text has more than {limit} characters")
 
 
-def _holds(outer: Edit, inner: Edit) -> bool:
-    return outer is not inner and outer.start <= inner.start and inner.end <= outer.end
+def _innermost(edits: Iterable[Edit]) -> Iterator[Edit]:
+    """The edits that hold no other one."""
+    nearest: int | None = None
+    for edit in sorted(edits, key=lambda edit: (-edit.start, edit.end)):
+        if nearest is None or edit.end < nearest:
+            yield edit
+            nearest = edit.end
