@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from airflow_pipelines.sql.definitions import Definitions
 from airflow_pipelines.sql.edits import Edit, Edited
