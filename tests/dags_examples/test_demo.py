@@ -10,9 +10,9 @@ from rich.console import Console
 from airflow_pipelines.pins import SetupError
 from dags_examples import demo, demo_story
 
-AUTUMN = [{"student_name": "Bob", "class": "algebra", "class_avg": "85.00"}]
-WITH_MISTAKE = [{"student_name": "Bob", "class": "algebra", "class_avg": "90.00"}]
-YEAR = [{"student_name": "Bob", "class": "algebra", "class_avg": "91.50"}]
+AUTUMN = [{"student_name": "Bob", "class": "algebra", "class_avg": "85.000000"}]
+WITH_MISTAKE = [{"student_name": "Bob", "class": "algebra", "class_avg": "90.000000"}]
+YEAR = [{"student_name": "Bob", "class": "algebra", "class_avg": "91.500000"}]
 
 
 def figures(records: int, steps: int, latest: dict[str, Any] | None) -> dict[str, Any]:
@@ -38,7 +38,7 @@ FIRST: dict[str, Any] = {
     "approve": {"approved": True, "diff_text": "+ view avg_grade_all_courses\n~ view avg_grade"},
     "running": {"status": "RUNNING"},
     "third_answer": {"rows": YEAR},
-    "all_courses": {"rows": [{"student_id": 1, "avg": "92.00"}]},
+    "all_courses": {"rows": [{"student_id": 1, "avg": "92.0000000000"}]},
     "stop": {"checkpoint": "0193-uuid"},
     "modify": {"changed": ["program_code"]},
     "figures_at_the_end": figures(12, 5, None),

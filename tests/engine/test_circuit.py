@@ -37,7 +37,7 @@ def _fresh(running: Running) -> Running:
     return running
 
 
-def test_chained_views_follow_a_change_and_keep_the_decimals_scale(grades: Running) -> None:
+def test_chained_views_follow_a_change_and_have_sparks_scale(grades: Running) -> None:
     running = _fresh(grades)
     first = running.step(
         running.changes("students", (1, "Alice"), (2, "Bob")),
@@ -45,7 +45,7 @@ def test_chained_views_follow_a_change_and_keep_the_decimals_scale(grades: Runni
     )
     assert [name for name, _ in running.compiled.plans["avg_grade"].columns] == ["student_id", "class", "grade"]
     assert running.rows("avg_grade_enriched") == [("Alice", "algebra", Decimal("97.00"))]
-    assert str(running.rows("avg_grade_enriched")[0][2]) == "97.00"
+    assert str(running.rows("avg_grade_enriched")[0][2]) == "97.000000"
     assert emitted(first, "total") == [(2, Decimal("182.00"), 1)]
     step = running.insert("grades", (1, "algebra", Decimal(90), DAY))
     assert emitted(step, "avg_grade") == [(1, "algebra", Decimal("93.50"), 1), (1, "algebra", Decimal("97.00"), -1)]

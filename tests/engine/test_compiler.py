@@ -77,14 +77,14 @@ def test_the_student_grades_program(sessions: SparkSessions) -> None:
     assert types(compiled, "avg_grade_enriched") == {
         "student_name": ColumnType("VARCHAR"),
         "class": ColumnType("VARCHAR"),
-        "class_avg": decimal(5, 2),
+        "class_avg": decimal(9, 6),
     }
     assert set(compiled.schemas) == {"students", "grades", "avg_grade", "avg_grade_enriched", "error_view"}
     assert list(compiled.plans) == ["avg_grade", "avg_grade_enriched"]
     outputs = {relation["name"]: relation for relation in compiled.info["schema"]["outputs"]}
     assert set(outputs) == {"avg_grade", "avg_grade_enriched", "error_view"}
     assert outputs["avg_grade_enriched"]["materialized"] is True
-    assert outputs["avg_grade"]["fields"][2]["columntype"]["scale"] == 2
+    assert outputs["avg_grade"]["fields"][2]["columntype"]["scale"] == 6
 
 
 def test_the_example_of_modifying_a_pipeline(sessions: SparkSessions) -> None:
@@ -93,7 +93,7 @@ def test_the_example_of_modifying_a_pipeline(sessions: SparkSessions) -> None:
     select student_id, avg(class_avg) as avg from avg_grade group by student_id;"""
     old = compile_program(program("2025-09-01", "2025-12-15"), sessions)
     new = compile_program(program("2025-09-01", "2026-06-10") + more, sessions)
-    assert types(new, "avg_grade_all_courses")["avg"] == decimal(5, 2)
+    assert types(new, "avg_grade_all_courses")["avg"] == decimal(13, 10)
     assert compare(old.fingerprints, new.fingerprints).to_wire() == {
         "added_input_connectors": [],
         "added_output_connectors": [],

@@ -19,14 +19,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_pipelines.engine import batch, circuit, lookup, trace
-from airflow_pipelines.engine.analyzer import SparkAnalyzer
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.operators import context
 from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.sql.identifiers import quote
-from airflow_pipelines.sql.plan.averages import keep_decimal_scale
 from tests.engine.programs import Running
 from tests.engine.random_changes import Tables, changes, comparable, multiset, real_changes
 from tests.engine.random_programs import programs
@@ -68,10 +66,7 @@ class Oracle:
     def __init__(self, running: Running, queries: Mapping[str, str], sessions: SparkSessions) -> None:
         self.running = running
         self.session = sibling(sessions.small, SMALL_CONF)
-        analyzer = SparkAnalyzer(sessions.small)
-        for name, schema in running.compiled.schemas.items():
-            analyzer.declare({name: tuple((f.name, f.dataType.simpleString()) for f in schema.spark.fields)})
-        self.queries = {name: keep_decimal_scale(query, analyzer) for name, query in queries.items()}
+        self.queries = queries
 
     def answers(self, contents: Tables) -> dict[str, Rows]:
         """Every view's rows."""

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -43,8 +44,8 @@ def airflow(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Itera
         subprocess.run(command, env=airflow.environment, check=False, capture_output=True)
 
 
-def averages(result: dict[str, list[dict[str, str]]]) -> list[tuple[str, str, str]]:
-    return [(row["student_name"], row["class"], row["class_avg"]) for row in result["rows"]]
+def averages(result: dict[str, list[dict[str, str]]]) -> list[tuple[str, str, Decimal]]:
+    return [(row["student_name"], row["class"], Decimal(row["class_avg"])) for row in result["rows"]]
 
 
 @pytest.mark.integration
@@ -54,16 +55,22 @@ def test_the_example_dag_and_a_persons_approval(airflow: LiveAirflow, tmp_path: 
     run.wait_for_success(timeout_s=400)
 
     autumn = [
-        ("Alice", "algebra", "97.00"),
-        ("Alice", "physics", "89.00"),
-        ("Bob", "algebra", "85.00"),
-        ("Bob", "physics", "93.00"),
+        ("Alice", "algebra", Decimal(97)),
+        ("Alice", "physics", Decimal(89)),
+        ("Bob", "algebra", Decimal(85)),
+        ("Bob", "physics", Decimal(93)),
     ]
-    year = [("Alice", "algebra", "96.00"), ("Alice", "physics", "88.00"), ("Bob", "algebra", "91.50"), ("Bob", "physics", "92.00")]
+    year = [
+        ("Alice", "algebra", Decimal(96)),
+        ("Alice", "physics", Decimal(88)),
+        ("Bob", "algebra", Decimal("91.5")),
+        ("Bob", "physics", Decimal(92)),
+    ]
     assert averages(run.xcom("first_answer")) == autumn
-    assert averages(run.xcom("second_answer")) == [*autumn[:2], ("Bob", "algebra", "90.00"), autumn[3]]
+    assert averages(run.xcom("second_answer")) == [*autumn[:2], ("Bob", "algebra", Decimal(90)), autumn[3]]
     assert averages(run.xcom("third_answer")) == year
-    assert run.xcom("all_courses")["rows"] == [{"student_id": 1, "avg": "92.00"}, {"student_id": 2, "avg": "91.75"}]
+    courses = [(row["student_id"], Decimal(row["avg"])) for row in run.xcom("all_courses")["rows"]]
+    assert courses == [(1, Decimal(92)), (2, Decimal("91.75"))]
     change = run.xcom("approve")
     assert change["approved"] is True
     assert change["diff_text"] == "+ view avg_grade_all_courses\n~ view avg_grade\n~ view avg_grade_enriched"

@@ -14,11 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.engine.analyzer import SparkAnalyzer
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
-from airflow_pipelines.sql.plan.averages import keep_decimal_scale
 from benchmarks.nexmark.generator import Generator, side_input
 from benchmarks.nexmark.queries import QUERIES, program
 from tests.engine.programs import Running
@@ -110,11 +108,8 @@ class _Batch:
 
     def __init__(self, running: Running, sessions: SparkSessions) -> None:
         self.session = sibling(sessions.small, SMALL_CONF)
-        analyzer = SparkAnalyzer(sessions.small)
         self.schemas = {name: running.compiled.schemas[name].spark for name in TABLES}
-        for name, schema in self.schemas.items():
-            analyzer.declare({name: tuple((column.name, column.dataType.simpleString()) for column in schema.fields)})
-        self.queries = {query.name: keep_decimal_scale(query.text, analyzer) for query in QUERIES}
+        self.queries = {query.name: query.text for query in QUERIES}
 
     def answers(self, contents: Contents) -> dict[str, Rows]:
         for name in TABLES:

@@ -13,10 +13,8 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.engine.analyzer import SparkAnalyzer
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
-from airflow_pipelines.sql.plan.averages import keep_decimal_scale
 from airflow_pipelines.sql.plan.nodes import Full
 from benchmarks.tpch.generator import Generator
 from benchmarks.tpch.queries import NAMES, program, queries
@@ -67,16 +65,12 @@ class _Batch:
 
     def __init__(self, running: Running, sessions: SparkSessions) -> None:
         self.session = sibling(sessions.small, SMALL_CONF)
-        analyzer = SparkAnalyzer(sessions.small)
         self.schemas = {name: running.compiled.schemas[name].spark for name in TABLES}
-        for name, schema in self.schemas.items():
-            analyzer.declare({name: tuple((f.name, f.dataType.simpleString()) for f in schema.fields)})
-        self.queries = {name: keep_decimal_scale(query, analyzer) for name, query in QUERIES.items()}
 
     def answers(self, contents: Contents) -> dict[str, Rows]:
         for name in TABLES:
             self.session.createDataFrame(contents.table(name), self.schemas[name]).createOrReplaceTempView(name)
-        return {name: _multiset(self.session.sql(query).toArrow()) for name, query in self.queries.items()}
+        return {name: _multiset(self.session.sql(query).toArrow()) for name, query in QUERIES.items()}
 
 
 @pytest.fixture(scope="module")

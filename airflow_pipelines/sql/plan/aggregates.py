@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from airflow_pipelines.sql.dialect import DIALECT
+from airflow_pipelines.sql.plan.averages import decimal_average, is_exact
 from airflow_pipelines.sql.plan.derivation import WEIGHT
 from airflow_pipelines.sql.plan.nodes import Accumulator
 
@@ -197,15 +198,19 @@ class Accumulators:
             value, weight, type_ = f"CAST({text} AS BIGINT)", WEIGHT, "BIGINT"
         elif kind == "BIGINT":
             value, weight, type_ = f"CAST({text} AS DECIMAL(19,0))", _DECIMAL_WEIGHT, "DECIMAL(38,0)"
-        elif decimal and _keeps_scale(int(decimal[1]), int(decimal[2])) and call.function == "sum":
+        elif decimal and _is_summed(call.function, int(decimal[1]), int(decimal[2])):
             value, weight, type_ = f"({text})", _DECIMAL_WEIGHT, f"DECIMAL(38,{decimal[2]})"
         else:
             return None
         count = self._number(f"{text} IS NOT NULL")
         total = self._add(type_, f"{value} * {weight}", value)
-        if call.function == "avg":
-            return f"(CASE WHEN {count} > 0 THEN CAST({total} AS DOUBLE) / {count} END)"
-        return f"(CASE WHEN {count} > 0 THEN CAST({total} AS {result_type}) END)"
+        if call.function == "sum":
+            answer = f"CAST({total} AS {result_type})"
+        elif decimal:
+            answer = decimal_average(total, count, int(decimal[1]), int(decimal[2]))
+        else:
+            answer = f"CAST({total} AS DOUBLE) / {count}"
+        return f"(CASE WHEN {count} > 0 THEN {answer} END)"
 
     def _extreme(self, call: Linear, kind: str) -> str | None:
         if not self.gains or not (kind in _SORTED or _DECIMAL.fullmatch(kind)):
@@ -233,9 +238,10 @@ class Accumulators:
         return accumulator.name
 
 
-def _keeps_scale(precision: int, scale: int) -> bool:
-    """Whether a decimal times a weight keeps all its digits behind the point."""
-    return precision <= _MAX_SUMMED_PRECISION or scale <= _KEPT_SCALE
+def _is_summed(function: str, precision: int, scale: int) -> bool:
+    """Whether a decimal times a weight keeps all its digits behind the point, so that its SUM or AVG follows from such sums."""
+    kept = precision <= _MAX_SUMMED_PRECISION or scale <= _KEPT_SCALE
+    return kept and (function == "sum" or is_exact(precision, scale))
 
 
 def _filtered(call: Linear, at: int) -> str:

@@ -33,7 +33,7 @@ def plan_view(
     """Plan a view.
 
     :param view: canonical name
-    :param query: Spark SQL with folded names, as both strategies are to understand it (averages already rewritten)
+    :param query: Spark SQL with folded names, as both strategies are to understand it
     :param relations: columns of everything the query may read, by canonical name; declared to ``analyzer`` already
     :param columns: the view's columns; only their names matter, the query's columns are taken by position
     :param reads: the relations that the query names

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_pipelines.sql.edits import Edit, Edited
+from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.plan.analyzer import Analyzer
-from airflow_pipelines.sql.plan.averages import keep_decimal_scale
 from airflow_pipelines.sql.rewrite.asof import asof_joins
 from airflow_pipelines.sql.rewrite.moments import exact_moments
 from airflow_pipelines.sql.rewrite.ties import break_ties
@@ -22,13 +21,10 @@ def spoken(query: Edited, analyzer: Analyzer) -> Edited:
 
 
 def settled(query: Edited, analyzer: Analyzer) -> Edited:
-    """The query with one answer, of the types that views promise: what both strategies, and whoever checks them, evaluate.
+    """The query with one answer: what both strategies, and whoever checks them, evaluate.
 
     :param query: Spark SQL that Spark accepts
     :param analyzer: knows the relations that the query reads
     :raises SyntaxFailure: when a window function has no one answer; offsets are those of the query as first written
     """
-    averaged = keep_decimal_scale(query.text, analyzer)
-    if averaged != query.text:
-        query = query.edit([Edit(0, len(query.text), averaged)])
     return break_ties(exact_moments(query, analyzer), analyzer)

@@ -1,51 +1,41 @@
-"""AVG of a DECIMAL(p,s) is a DECIMAL(p,s) wherever it stands."""
+"""The average of decimals over a sum and a count is what Spark's AVG gives, digit for digit."""
 
 from __future__ import annotations
 
+import random
+from decimal import Decimal
+
 import pytest
 
-from airflow_pipelines.engine.analyzer import SparkAnalyzer
 from airflow_pipelines.engine.sessions import SparkSessions
-from airflow_pipelines.sql.plan.averages import keep_decimal_scale
+from airflow_pipelines.sql.plan.averages import decimal_average, is_exact
+
+KINDS = [(1, 0), (2, 1), (5, 2), (11, 0), (11, 2), (6, 6), (12, 2), (15, 2), (18, 6), (27, 4), (32, 0), (33, 1), (33, 6)]
+COUNTS = [1, 2, 3, 7, 16, 64, 320]
 
 
-@pytest.fixture(scope="module")
-def analyzer(sessions: SparkSessions) -> SparkAnalyzer:
-    analyzer = SparkAnalyzer(sessions.small)
-    analyzer.declare({"t": (("k", "int"), ("d", "decimal(5,2)"), ("w", "decimal(38,10)"), ("s", "string"))})
-    return analyzer
+def _values(draw: random.Random, precision: int, scale: int, count: int) -> list[Decimal]:
+    """Values whose average lies on or beside the middle of two decimals, or anywhere."""
+    # The sum of Spark's average has 38 digits, too.
+    most = 10 ** min(precision, 35) - 1
+    near = draw.randrange(-most, most)
+    return [Decimal(max(-most, min(most, near + draw.choice([-1, 0, 0, 1])))).scaleb(-scale) for _ in range(count)]
 
 
-@pytest.mark.parametrize(
-    ("query", "kind"),
-    [
-        ("select avg(d) from t", "decimal(5,2)"),
-        ("select mean(d) from t", "decimal(5,2)"),
-        ("select AVG ( ALL d ) from t", "decimal(5,2)"),
-        ("select avg(distinct d) from t", "decimal(5,2)"),
-        ("select avg(d) filter (where k > 1 and s = 'avg(d)') from t", "decimal(5,2)"),
-        ("select avg(d) over (partition by k) from t", "decimal(5,2)"),
-        ("select avg(d) over w from t window w as (order by k)", "decimal(5,2)"),
-        ("select avg(w) from t", "decimal(38,10)"),
-        ("select avg(x.a) from (select avg(d) as a from t group by k) x", "decimal(5,2)"),
-        ("with c as (select avg(d) as a from t group by k) select avg(a) from c", "decimal(5,2)"),
-        ("select (select avg(d) from t)", "decimal(5,2)"),
-        ("select avg(d - (select avg(d) from t)) from t", "decimal(6,2)"),
-        ("select avg(d) filter (where d > (select avg(d) from t)) from t", "decimal(5,2)"),
-        ("select max(a) from (select avg(d) as a from t union all select avg(d + 1) from t)", "decimal(6,2)"),
-        ("select avg(a.d) from t a join t b on a.k = b.k", "decimal(5,2)"),
-        ("select avg(k) from t", "double"),
-    ],
-)
-def test_the_scale_is_kept(analyzer: SparkAnalyzer, query: str, kind: str) -> None:
-    assert analyzer.columns(keep_decimal_scale(query, analyzer))[0][1] == kind
+def test_every_kind_of_decimal_has_sparks_average(sessions: SparkSessions) -> None:
+    draw = random.Random(11)
+    for precision, scale in KINDS:
+        assert is_exact(precision, scale)
+        groups = [_values(draw, precision, scale, count) for count in COUNTS for _ in range(4)]
+        rows = ", ".join(f"({number}, {value:f})" for number, group in enumerate(groups) for value in group)
+        sums = f"CAST(SUM(x) AS DECIMAL(38,{scale})) AS t, COUNT(x) AS n, AVG(x) AS spark"
+        given = f"SELECT g, CAST(x AS DECIMAL({precision},{scale})) AS x FROM VALUES {rows} AS v (g, x)"
+        answer = decimal_average("t", "n", precision, scale)
+        frame = sessions.small.sql(f"SELECT spark, {answer} AS ours FROM (SELECT {sums} FROM ({given}) GROUP BY g)")
+        assert frame.schema["spark"].dataType == frame.schema["ours"].dataType
+        assert [(row.spark, precision, scale) for row in frame.collect() if row.spark != row.ours] == []
 
 
-def test_only_averages_are_rewritten(analyzer: SparkAnalyzer) -> None:
-    query = "SELECT  k, AVG(d) /* avg(d) */ AS \"avg(d)\", 'avg(d)' AS s, avg(k) FROM t GROUP BY k HAVING avg(d) > 1"
-    total = "CAST(SUM(d) / NULLIF(COUNT(d), 0) AS DECIMAL(5,2))"
-    assert keep_decimal_scale(query, analyzer) == (
-        f"SELECT  k, {total} /* avg(d) */ AS \"avg(d)\", 'avg(d)' AS s, avg(k) FROM t GROUP BY k HAVING {total} > 1"
-    )
-    plain = "select k from t"
-    assert keep_decimal_scale(plain, analyzer) is plain
+@pytest.mark.parametrize(("precision", "scale"), [(34, 2), (38, 10), (12, 7), (33, 0)])
+def test_what_has_too_many_digits_is_left_to_spark(precision: int, scale: int) -> None:
+    assert not is_exact(precision, scale)
