@@ -145,7 +145,7 @@ def _session(circuit: Circuit, snapshot: Snapshot, reads: tuple[str, ...]) -> It
         yield circuit.sessions.small
         return
     traces = [snapshot.traces.get(name) for name in reads]
-    small = all(trace is None or trace.is_small for trace in traces)
+    small = all(trace is None or trace.is_small(circuit.limits) for trace in traces)
     # A sibling session of its own per request: names of relations in one cannot meet those of another.
     session = sibling(circuit.sessions.small, SMALL_CONF if small else LARGE_CONF)
     register_functions(session, circuit.compiled.program.definitions.python_functions)

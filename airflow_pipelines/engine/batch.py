@@ -10,17 +10,13 @@ import pyarrow.compute as pc
 from pyspark.sql.types import LongType, StructField, StructType
 
 from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, relaxed, shaped
+from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage import BatchStore
 
 __all__ = ["WEIGHT", "Batch", "weighted"]
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-SMALL_ROWS = 50_000
-"""A batch of at most this many rows counts as small: it may live in the driver's memory."""
-SMALL_BYTES = 64 << 20
-"""... unless it takes more bytes than this."""
 
 _numbers = itertools.count(1)
 
@@ -65,10 +61,9 @@ class Batch:
         """A batch without rows."""
         return cls.in_memory(schema, arrow_schema(schema).empty_table())
 
-    @property
-    def is_small(self) -> bool:
+    def is_small(self, limits: Limits) -> bool:
         """Whether the batch may be held in, and planned from, the driver's memory."""
-        return self.rows <= SMALL_ROWS and (self.table is None or self.table.nbytes <= SMALL_BYTES)
+        return self.rows <= limits.small_rows and (self.table is None or self.table.nbytes <= limits.small_bytes)
 
     def flush(self, store: BatchStore) -> Batch:
         """The same batch with its rows in files of ``store``; the rows in memory are kept as well."""
@@ -106,7 +101,9 @@ class Batch:
         return {"rows": self.rows, "files": list(self.files), "insert_only": self.insert_only}
 
     @classmethod
-    def from_manifest(cls, manifest: dict[str, Any], schema: StructType, store: BatchStore) -> Batch:
+    def from_manifest(
+        cls, manifest: dict[str, Any], schema: StructType, store: BatchStore, limits: Limits = DEFAULT_LIMITS
+    ) -> Batch:
         """The batch that :meth:`to_manifest` described; small ones are read into memory.
 
         Raises FileNotFoundError naming the file when one is missing.
@@ -116,7 +113,7 @@ class Batch:
             if not store.path(name).exists():
                 raise FileNotFoundError(f"batch file {store.path(name)} is missing")
         batch = cls.in_files(schema, int(manifest["rows"]), files, store, bool(manifest["insert_only"]))
-        if batch.rows <= SMALL_ROWS:
+        if batch.rows <= limits.small_rows:
             batch = replace(batch, table=batch.to_arrow())
             store.hold(batch)
         return batch

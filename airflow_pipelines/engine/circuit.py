@@ -18,6 +18,7 @@ from airflow_pipelines.engine.figures import OperatorFigures, StepFigures
 from airflow_pipelines.engine.frames import Frames
 from airflow_pipelines.engine.index import file_index
 from airflow_pipelines.engine.lateness import ERROR_VIEW, Late, Waterlines
+from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.lookup import matching_rows
 from airflow_pipelines.engine.merging import consolidated
 from airflow_pipelines.engine.normalise import Normaliser, Rejected
@@ -41,11 +42,6 @@ from airflow_pipelines.engine.timing import TimedStep, Timing
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import SYSTEM_VIEW
 from airflow_pipelines.sql.plan.nodes import Stage
-
-DEAD_VIEWS = 200
-"""Spark may remember this many batches that are gone while there is no idle moment to forget them."""
-HARD_LIMIT = 24
-"""A trace with more batches than this is merged before the next step, idle or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +70,14 @@ class Circuit:
     makes the step current. Steps are made by one thread at a time; reading snapshots is free for all.
     """
 
-    def __init__(self, compiled: Compiled, sessions: SparkSessions, store: BatchStore, strategy: str = "auto") -> None:
+    def __init__(
+        self,
+        compiled: Compiled,
+        sessions: SparkSessions,
+        store: BatchStore,
+        strategy: str = "auto",
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
         """An empty circuit.
 
         :param compiled: the program
@@ -82,12 +85,14 @@ class Circuit:
         :param store: where large batches go
         :param strategy: ``incremental`` uses incremental rules where there are any; so does ``auto``, unless most of what a stage
             reads has changed; ``full`` recomputes every view
+        :param limits: what counts as small and as large
         :raises ValueError: for an unknown strategy
         """
         self.compiled = compiled
         self.sessions = sessions
         self.store = store
-        self.frames = Frames(sessions)
+        self.limits = limits
+        self.frames = Frames(sessions, limits)
         for session in (sessions.small, sessions.narrow, sessions.large):
             register_functions(session, compiled.program.definitions.python_functions)
         self.stages = stages_of(compiled, strategy)
@@ -208,7 +213,7 @@ class Circuit:
         :raises KeyError: when no contents of the relation are kept
         """
         at = snapshot or self._snapshot
-        small = name in self.kept and self._trace(at, name).is_small
+        small = name in self.kept and self._trace(at, name).is_small(self.limits)
         session = self.sessions.small if small else self.sessions.large
         return session.sql(self.contents(name, at, single_partition=small))
 
@@ -226,7 +231,7 @@ class Circuit:
 
         :returns: whether something was merged
         """
-        merged = self._merge(lambda trace: trace.needs_merge)
+        merged = self._merge(lambda trace: trace.needs_merge(self.limits))
         with self._lock:
             self._snapshot = self.timing.discarding.apply(self._snapshot, self._context({}))
         self.frames.sweep()
@@ -240,8 +245,8 @@ class Circuit:
         self.frames.close()
 
     def _apply(self, deltas: Mapping[str, Batch], timed: TimedStep, started: float, rejected: tuple[Rejected, ...] = ()) -> Step:
-        self._merge(lambda trace: len(trace.batches) > HARD_LIMIT)
-        self.frames.sweep(keep=DEAD_VIEWS)
+        self._merge(lambda trace: len(trace.batches) > self.limits.hard_limit)
+        self.frames.sweep(keep=self.limits.dead_views)
         base = self._snapshot
         round_ = self._round(base, timed)
         table_deltas = {name: self._settled(name, batch) for name, batch in deltas.items() if batch.rows}
@@ -312,7 +317,9 @@ class Circuit:
 
     def _context(self, relations: Mapping[str, RelationVersions]) -> Context:
         incomplete = self.timing.discarding.relations
-        return Context(self.sessions, self.frames, self.store, relations, by_cost=self._by_cost, incomplete=incomplete)
+        return Context(
+            self.sessions, self.frames, self.store, relations, by_cost=self._by_cost, incomplete=incomplete, limits=self.limits
+        )
 
     def _round(self, base: Snapshot, timed: TimedStep) -> Round:
         relations: dict[str, RelationVersions] = {}
@@ -345,8 +352,8 @@ class Circuit:
         """Merge the traces for which ``due`` holds."""
         with self._lock:
             base = self._snapshot
-            traces = {name: trace.merge(self._consolidated) for name, trace in base.traces.items() if due(trace)}
-            states = {name: trace.merge(self._consolidated) for name, trace in base.states.items() if due(trace)}
+            traces = {name: trace.merge(self._consolidated, self.limits) for name, trace in base.traces.items() if due(trace)}
+            states = {name: trace.merge(self._consolidated, self.limits) for name, trace in base.states.items() if due(trace)}
             if traces or states:
                 self._snapshot = replace(base, traces={**base.traces, **traces}, states={**base.states, **states})
         return bool(traces or states)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from airflow_pipelines.engine.batch import SMALL_ROWS
 from airflow_pipelines.engine.frames import summed
 from airflow_pipelines.engine.lateness import Waterlines
 from airflow_pipelines.engine.operators.context import Context, Mode
@@ -14,9 +13,6 @@ from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.discards import Discard
 from airflow_pipelines.sql.plan.markers import waterline_input
-
-DISCARD_ROWS = 10_000
-"""A trace is looked through when it has this many rows more than twice what the last look left."""
 
 
 @dataclass(slots=True)
@@ -43,7 +39,7 @@ class Discarding:
         for discard in self.discards:
             kept = states if discard.of_state else traces
             trace = kept.get(discard.relation)
-            if trace is None or not self._worth(discard, trace, base.waterlines):
+            if trace is None or not self._worth(discard, trace, base.waterlines, context):
                 continue
             kept[discard.relation] = self._without(discard, trace, base.waterlines, context)
             self._left[discard] = kept[discard.relation].rows
@@ -51,8 +47,9 @@ class Discarding:
             changed = True
         return replace(base, traces=traces, states=states) if changed else base
 
-    def _worth(self, discard: Discard, trace: Trace, waterlines: Waterlines) -> bool:
-        return trace.rows > 2 * self._left.get(discard, 0) + DISCARD_ROWS and self._seen.get(discard) != waterlines
+    def _worth(self, discard: Discard, trace: Trace, waterlines: Waterlines, context: Context) -> bool:
+        least = 2 * self._left.get(discard, 0) + context.limits.discard_rows
+        return trace.rows > least and self._seen.get(discard) != waterlines
 
     def _without(self, discard: Discard, trace: Trace, waterlines: Waterlines, context: Context) -> Trace:
         condition = discard.condition
@@ -60,7 +57,7 @@ class Discarding:
             text = waterlines.get(relation, {}).get(column)
             value = "NULL" if text is None else f"'{text}'"
             condition = condition.replace(quote(waterline_input(relation, column)), f"CAST({value} AS {ddl})")
-        small = trace.in_memory and trace.rows <= SMALL_ROWS
+        small = trace.is_small(context.limits)
         rows = context.frames.rows(trace.batches, single_partition=small)
         query = summed(trace, f"(SELECT * FROM {rows} WHERE NOT COALESCE({condition}, FALSE))")
         batch = context.run(query, trace.schema, Mode.SMALL if small else Mode.LARGE)

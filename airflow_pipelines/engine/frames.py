@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.batch import WEIGHT, Batch
+from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.prepared import PreparedQueries, Result
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.trace import Trace
@@ -24,11 +25,6 @@ _PREFIX = f"global_temp.{_VIEW}"
 _NUMBERS = re.compile(rf"\b{re.escape(_PREFIX)}(\d+)\b")
 
 
-BUNDLED_ROWS = 10_000
-"""The newest batches in memory that together have at most this many rows are read as one."""
-BUNDLES = 200
-
-
 class Frames:
     """Names for batches in SQL, and ways to run queries that have such names.
 
@@ -36,10 +32,11 @@ class Frames:
     something refers to the batch. Views are global temporary ones, which all sessions see.
     """
 
-    def __init__(self, sessions: SparkSessions) -> None:
+    def __init__(self, sessions: SparkSessions, limits: Limits = DEFAULT_LIMITS) -> None:
         """Name batches for ``sessions``."""
         self.sessions = sessions
-        self._prepared = PreparedQueries(sessions.small)
+        self._limits = limits
+        self._prepared = PreparedQueries(sessions.small, limits)
         self._views: set[int] = set()
         self._bundles: OrderedDict[tuple[int, ...], Batch] = OrderedDict()
         # A batch that was flushed, or read back into memory, is another object of the same number.
@@ -127,7 +124,7 @@ class Frames:
     def _bundled(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
         """Batches in memory with the newest ones as one: the same text then serves however many there are."""
         newest, rows = len(batches), 0
-        while newest and rows + batches[newest - 1].rows <= BUNDLED_ROWS:
+        while newest and rows + batches[newest - 1].rows <= self._limits.bundled_rows:
             newest -= 1
             rows += batches[newest].rows
         if len(batches) - newest < 2:
@@ -140,7 +137,7 @@ class Frames:
                 insert_only = all(batch.insert_only for batch in batches[newest:])
                 bundle = Batch(batches[0].schema, table.num_rows, table, insert_only=insert_only)
             self._bundles[numbers] = bundle
-            while len(self._bundles) > BUNDLES:
+            while len(self._bundles) > self._limits.bundles:
                 self._bundles.popitem(last=False)
         return (*batches[:newest], bundle)
 

@@ -12,13 +12,11 @@ from airflow_pipelines.engine.arrow import can_group, consolidate
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.frames import summed
 from airflow_pipelines.engine.index import can_look_up
-from airflow_pipelines.engine.operators.context import SMALL_INPUT, Context, Mode
+from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.matching import distinct_rows, matching_table
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
 
-INDEXED = 3
-"""Whole rows are looked up by so many of their columns; the others are compared afterwards."""
 _WANTED = "__wanted"
 
 
@@ -32,18 +30,18 @@ def matching_rows(trace: Trace, wanted: Any, names: Sequence[str], context: Cont
     if not trace.batches or wanted.num_rows == 0:
         return arrow.empty_table()
     columns = pa.schema([arrow.field(name) for name in trace.keys])
-    if trace.in_memory and trace.rows <= SMALL_INPUT and can_group(columns):
+    if trace.in_memory and trace.rows <= context.limits.small_input and can_group(columns):
         return _in_memory(pa.concat_tables([batch.table for batch in trace.batches]), wanted, list(names))
-    found = _by_index(trace, wanted, list(names)) if can_group(columns) else None
+    found = _by_index(trace, wanted, list(names), context) if can_group(columns) else None
     return found if found is not None else _by_spark(trace, wanted, names, context)
 
 
-def _by_index(trace: Trace, wanted: Any, names: list[str]) -> Any | None:
-    indexed = [name for name in names if can_look_up(wanted[name].type)][:INDEXED]
+def _by_index(trace: Trace, wanted: Any, names: list[str], context: Context) -> Any | None:
+    indexed = [name for name in names if can_look_up(wanted[name].type)][: context.limits.indexed]
     if not indexed:
         return None
     columns = [*trace.keys, *trace.sums]
-    found = matching_table(trace.batches, distinct_rows({name: wanted[name] for name in indexed}), columns)
+    found = matching_table(trace.batches, distinct_rows({name: wanted[name] for name in indexed}), columns, context.limits)
     if found is None:
         return None
     return consolidate(found, trace.sums) if indexed == names else _in_memory(found, wanted, names)
@@ -71,7 +69,7 @@ def _with(rows: Any, values: Sequence[int]) -> Any:
 
 
 def _by_spark(trace: Trace, wanted: Any, names: Sequence[str], context: Context) -> Any:
-    small = trace.in_memory and trace.rows + wanted.num_rows <= SMALL_INPUT
+    small = trace.in_memory and trace.rows + wanted.num_rows <= context.limits.small_input
     fields = [field for field in trace.schema.fields if field.name in names] + [trace.schema.fields[-1]]
     keys = wanted.select([field.name for field in fields if field.name != WEIGHT])
     batch = Batch.in_memory(type(trace.schema)(fields), keys.append_column(WEIGHT, pa.array([1] * keys.num_rows, pa.int64())))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from airflow_pipelines.engine.arrow import can_group, consolidate, netted
-from airflow_pipelines.engine.batch import SMALL_ROWS, WEIGHT, Batch
+from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.frames import summed
-from airflow_pipelines.engine.operators.context import SMALL_INPUT, Context, Mode
+from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.trace import Trace
 
 
@@ -24,10 +24,10 @@ def without_cancelled(delta: Batch, context: Context) -> Batch:
 def consolidated(trace: Trace, context: Context) -> Batch:
     """All rows of a trace added up in one batch."""
     keys = [column for column in Batch.empty(trace.schema).table.schema if column.name not in trace.sums]
-    if trace.in_memory and trace.rows <= SMALL_INPUT and can_group(keys):
+    if trace.in_memory and trace.rows <= context.limits.small_input and can_group(keys):
         table = pa.concat_tables([batch.table for batch in trace.batches])
         return context.settle(Batch.in_memory(trace.schema, consolidate(table, trace.sums)))
-    small = trace.in_memory and trace.rows <= SMALL_ROWS
+    small = trace.is_small(context.limits)
     if trace.insert_only and trace.sums == (WEIGHT,) and not small:
         # As they are the rows need no sorting, now or by those who read them.
         return context.run(f"SELECT * FROM {context.frames.rows(trace.batches)}", trace.schema, Mode.LARGE)

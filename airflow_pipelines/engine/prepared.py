@@ -16,15 +16,9 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.plans import replanned, rerunnable
 from airflow_pipelines.engine.slots import Slot, can_refill
-
-REMEMBERED = 300
-"""At most so many plans are kept, those that were used last ..."""
-REMEMBERED_BYTES = 128 << 20
-"""... and only while their slots together have at most so many bytes."""
-MOST_BYTES = 16 << 20
-"""Batches that together have more bytes are not worth being copied for each query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +47,10 @@ class _Prepared:
 class PreparedQueries:
     """The planned queries of one session."""
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, limits: Limits = DEFAULT_LIMITS) -> None:
         """No query yet."""
         self._session = session
+        self._limits = limits
         self._known: OrderedDict[tuple[Any, ...], _Prepared] = OrderedDict()
         self._lock = threading.Lock()
         self._preparing = threading.Lock()
@@ -68,7 +63,7 @@ class PreparedQueries:
         :returns: None when the query is not to be had this way
         """
         distinct = list({batch.number: batch for batch in batches}.values())
-        if not can_refill(self._session) or sum(batch.table.nbytes for batch in distinct) > MOST_BYTES:
+        if not can_refill(self._session) or sum(batch.table.nbytes for batch in distinct) > self._limits.slot_bytes:
             return None
         places = {batch.number: place for place, batch in enumerate(distinct)}
         order = tuple(places[batch.number] for batch in batches)
@@ -94,7 +89,7 @@ class PreparedQueries:
             self._known[key] = prepared
             self._known.move_to_end(key)
             held = sum(known.bytes for known in self._known.values())
-            while len(self._known) > REMEMBERED or (held > REMEMBERED_BYTES and len(self._known) > 1):
+            while len(self._known) > self._limits.prepared_queries or (held > self._limits.prepared_bytes and len(self._known) > 1):
                 _, forgotten = self._known.popitem(last=False)
                 held -= forgotten.bytes
             return prepared

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_pipelines.engine.lateness import Waterlines
+from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage import BatchStore
 from airflow_pipelines.engine.trace import Trace
 
@@ -68,12 +69,15 @@ class Snapshot:
         }
 
     @classmethod
-    def from_manifest(cls, manifest: Mapping[str, Any], store: BatchStore) -> Snapshot:
-        """The snapshot that :meth:`to_manifest` described. Raises FileNotFoundError when a file is missing."""
+    def from_manifest(cls, manifest: Mapping[str, Any], store: BatchStore, limits: Limits = DEFAULT_LIMITS) -> Snapshot:
+        """The snapshot that :meth:`to_manifest` described; small batches are read into memory.
+
+        :raises FileNotFoundError: when a file is missing
+        """
         return cls(
             int(manifest["step"]),
-            {name: Trace.from_manifest(part, store) for name, part in manifest["traces"].items()},
-            {name: Trace.from_manifest(part, store) for name, part in manifest["states"].items()},
+            {name: Trace.from_manifest(part, store, limits) for name, part in manifest["traces"].items()},
+            {name: Trace.from_manifest(part, store, limits) for name, part in manifest["states"].items()},
             manifest.get("clock"),
             manifest.get("waterlines", {}),
         )

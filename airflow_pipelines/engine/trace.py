@@ -9,16 +9,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.batch import SMALL_BYTES, SMALL_ROWS, WEIGHT, Batch
+from airflow_pipelines.engine.batch import WEIGHT, Batch
+from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage import BatchStore
-
-MEMORY_BATCHES = 8
-"""More batches in memory than this are worth merging."""
-FILE_BATCHES = 8
-"""More batches on disk than this are worth merging."""
-
-GROWTH = 2
-"""A batch in a file is merged with smaller ones unless it has more than so many times their rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,10 +41,9 @@ class Trace:
         """Whether all rows are in the driver's memory."""
         return all(batch.table is not None for batch in self.batches)
 
-    @property
-    def is_small(self) -> bool:
+    def is_small(self, limits: Limits) -> bool:
         """Whether the whole trace may be planned from the driver's memory."""
-        return self.in_memory and self.rows <= SMALL_ROWS
+        return self.in_memory and self.rows <= limits.small_rows
 
     @property
     def insert_only(self) -> bool:
@@ -66,13 +58,12 @@ class Trace:
         """The same trace with all rows in files of ``store``."""
         return replace(self, batches=tuple(batch.flush(store) for batch in self.batches))
 
-    @property
-    def needs_merge(self) -> bool:
+    def needs_merge(self, limits: Limits) -> bool:
         """Whether there are so many batches that reading them all costs noticeably more than reading one."""
         files = sum(1 for batch in self.batches if batch.table is None)
-        return len(self.batches) - files > MEMORY_BATCHES or files > FILE_BATCHES
+        return len(self.batches) - files > limits.memory_batches or files > limits.file_batches
 
-    def merge(self, consolidate: Callable[[Trace], Batch]) -> Trace:
+    def merge(self, consolidate: Callable[[Trace], Batch], limits: Limits) -> Trace:
         """The same contents in fewer batches.
 
         Batches in memory become one (it goes to a file when it outgrows memory, which ``consolidate`` decides). When there are many
@@ -82,13 +73,13 @@ class Trace:
         memory = tuple(batch for batch in self.batches if batch.table is not None)
         files = tuple(batch for batch in self.batches if batch.table is None)
         merged_files = files
-        if len(files) > FILE_BATCHES:
-            few = _smallest(files)
+        if len(files) > limits.file_batches:
+            few = _smallest(files, limits)
             rest = tuple(batch for batch in files if batch not in few)
             merged_files = (*rest, consolidate(replace(self, batches=few)))
         if len(memory) > 1:
             part = replace(self, batches=memory)
-            small = part.rows <= SMALL_ROWS and sum(batch.table.nbytes for batch in memory) <= SMALL_BYTES
+            small = part.rows <= limits.small_rows and sum(batch.table.nbytes for batch in memory) <= limits.small_bytes
             if part.insert_only and small and self.sums == (WEIGHT,):
                 memory = (Batch.in_memory(self.schema, pa.concat_tables([batch.table for batch in memory])),)
             else:
@@ -108,20 +99,20 @@ class Trace:
         }
 
     @classmethod
-    def from_manifest(cls, manifest: dict[str, Any], store: BatchStore) -> Trace:
+    def from_manifest(cls, manifest: dict[str, Any], store: BatchStore, limits: Limits = DEFAULT_LIMITS) -> Trace:
         """The trace that :meth:`to_manifest` described. Raises FileNotFoundError when a file is missing."""
         schema = StructType.fromJson(manifest["schema"])
-        batches = tuple(Batch.from_manifest(part, schema, store) for part in manifest["batches"])
+        batches = tuple(Batch.from_manifest(part, schema, store, limits) for part in manifest["batches"])
         return cls(schema, batches, tuple(manifest["sums"]))
 
 
-def _smallest(files: tuple[Batch, ...]) -> tuple[Batch, ...]:
+def _smallest(files: tuple[Batch, ...], limits: Limits) -> tuple[Batch, ...]:
     """The batches worth merging: enough of the smallest ones to make them few, and those that are not much larger than these."""
     ordered = sorted(files, key=lambda batch: batch.rows)
-    least = max(2, len(ordered) - FILE_BATCHES + 1)
+    least = max(2, len(ordered) - limits.file_batches + 1)
     total = 0
     for count, batch in enumerate(ordered):
-        if count >= least and batch.rows > GROWTH * total:
+        if count >= least and batch.rows > limits.growth * total:
             return tuple(ordered[:count])
         total += batch.rows
     return tuple(ordered)

@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from airflow_pipelines.connectors.base import ConnectorError, InputChunk
 from airflow_pipelines.engine.arrow import can_group, consolidate
-from airflow_pipelines.engine.batch import SMALL_ROWS, WEIGHT, Batch
+from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.checkpoint import CheckpointContents, CheckpointInfo
 from airflow_pipelines.engine.circuit import Circuit, Step
 from airflow_pipelines.engine.compiler import CompiledProgram
 from airflow_pipelines.engine.figures import StepFigures
 from airflow_pipelines.engine.journal import JournalRecord
+from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.host.bootstrap import BootstrapPlan
@@ -142,7 +143,8 @@ class LivePipeline:
     def restore(self, saved: SavedState, plan: BootstrapPlan) -> None:
         """Bring the circuit to the last committed step of ``saved``, keeping what ``plan`` keeps."""
         base = saved.base
-        snapshot = None if base is None else Snapshot.from_manifest(base.contents.snapshot, self.durability.batches)
+        batches, limits = self.durability.batches, self.circuit.limits
+        snapshot = None if base is None else Snapshot.from_manifest(base.contents.snapshot, batches, limits)
         if plan.is_empty:
             self._replay(self.circuit, self.compiled, snapshot, saved, plan.kept)
             self.clock.resume(self.circuit.snapshot.clock)
@@ -150,7 +152,7 @@ class LivePipeline:
         if snapshot is None or saved.records:
             # The journal was written by the old program, and its steps have to go through the old views.
             old = compile_checked(saved.program.text, self.sessions, saved.program.udf_python)
-            circuit = Circuit(old, self.sessions, self.durability.batches)
+            circuit = Circuit(old, self.sessions, batches, limits=limits)
             self._replay(circuit, old, snapshot, saved, plan.kept)
             snapshot = circuit.snapshot
             circuit.close()
@@ -252,7 +254,7 @@ class LivePipeline:
         recorded = ((record, self.durability.deltas_of(record, compiled.schemas)) for record in saved.records)
         # Outputs get step by step what they would have got; without any, the sum of the steps is as good and far quicker. Where
         # time matters, each step has its own.
-        for record, deltas in recorded if self.endpoints.outputs or timed else _summed(recorded):
+        for record, deltas in recorded if self.endpoints.outputs or timed else _summed(recorded, circuit.limits):
             step = circuit.apply(deltas, record.clock, record.waterlines)
             circuit.publish(step)
             self.endpoints.deliver(step.number, {name: delta for name, delta in step.view_deltas.items() if name in kept})
@@ -273,13 +275,13 @@ def _start_empty(circuit: Circuit, endpoints: Endpoints | None) -> None:
         endpoints.deliver(step.number, step.view_deltas)
 
 
-def _summed(recorded: Iterable[_Recorded]) -> Iterator[_Recorded]:
+def _summed(recorded: Iterable[_Recorded], limits: Limits) -> Iterator[_Recorded]:
     """The same deltas in fewer steps, each small enough for the driver's memory; a step goes with its last record."""
     waiting: dict[str, list[Batch]] = {}
     rows = 0
     last: JournalRecord | None = None
     for record, deltas in recorded:
-        if not all(delta.is_small for delta in deltas.values()):
+        if not all(delta.is_small(limits) for delta in deltas.values()):
             if last is not None and waiting:
                 yield last, {name: _sum(parts) for name, parts in waiting.items()}
                 waiting, rows = {}, 0
@@ -289,7 +291,7 @@ def _summed(recorded: Iterable[_Recorded]) -> Iterator[_Recorded]:
         for name, delta in deltas.items():
             waiting.setdefault(name, []).append(delta)
             rows += delta.rows
-        if rows >= SMALL_ROWS:
+        if rows >= limits.small_rows:
             yield last, {name: _sum(parts) for name, parts in waiting.items()}
             waiting, rows = {}, 0
     if last is not None and waiting:

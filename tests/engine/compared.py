@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.sql.identifiers import quote
 from tests.engine.programs import Running, emitted
@@ -17,18 +18,21 @@ from tests.engine.random_changes import comparable
 
 Row = tuple[Any, ...]
 Maker = Callable[[random.Random], Row]
-SIZES: Mapping[str, Mapping[str, int]] = {"small": {}, "narrow": {"SMALL_INPUT": -1}}
-"""Limits of the engine that make it work in memory, or stream contents past changes."""
 
 
 class Compared:
     """A running program, its tables as they should be, and the sums of what its views emitted."""
 
     def __init__(
-        self, text: str, sessions: SparkSessions, rows: Mapping[str, Callable[[random.Random], Row]], seed: int = 0
+        self,
+        text: str,
+        sessions: SparkSessions,
+        rows: Mapping[str, Callable[[random.Random], Row]],
+        seed: int = 0,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         """Start a program; ``rows`` makes a random row of each table."""
-        self.running = Running(text, sessions)
+        self.running = Running(text, sessions, limits=limits)
         self.session = sibling(sessions.small, SMALL_CONF)
         self.rows = rows
         self.random = random.Random(seed)

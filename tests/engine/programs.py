@@ -11,6 +11,7 @@ import pyarrow as pa
 from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit, Step
 from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
+from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.storage import BatchStore
 
@@ -18,13 +19,20 @@ from airflow_pipelines.engine.storage import BatchStore
 class Running:
     """A program on a circuit; every step is published at once."""
 
-    def __init__(self, text: str, sessions: SparkSessions, strategy: str = "auto", compiled: CompiledProgram | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        sessions: SparkSessions,
+        strategy: str = "auto",
+        compiled: CompiledProgram | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
         self.compiled = compiled or compile_program(text, sessions)
         self.sessions = sessions
         # It goes with this object.
         self._folder = tempfile.TemporaryDirectory(prefix="batches-")
         self.store = BatchStore(self._folder.name)
-        self.circuit = Circuit(self.compiled, sessions, self.store, strategy)
+        self.circuit = Circuit(self.compiled, sessions, self.store, strategy, limits)
 
     def changes(self, table: str, *rows: Sequence[Any], op: Op = Op.INSERT, given: Sequence[str] | None = None) -> TableChanges:
         """Whole rows of a table, all with the same operation."""

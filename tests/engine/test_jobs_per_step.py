@@ -7,9 +7,10 @@ import uuid
 
 import pytest
 
+from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
 from airflow_pipelines.engine.sessions import SparkSessions
 from tests.engine.programs import Running
-from tests.engine.test_oracle import SIZES, limits
+from tests.engine.sizes import SIZES
 
 QUERIES = {
     "linear": "select k, v + 1 as v from {a} where v > 0",
@@ -41,38 +42,37 @@ JOBS = {
 }
 """At most so many jobs when the first table of a view changes by a row."""
 
+numbers = itertools.count()
+RUN = uuid.uuid4()
+
 
 @pytest.fixture(scope="module")
-def running(sessions: SparkSessions) -> Running:
+def compiled(sessions: SparkSessions) -> CompiledProgram:
     statements = []
     for name, query in QUERIES.items():
         one, other = f"{name}_a", f"{name}_b"
         statements.append(f"create table {one} (k int, v int); create table {other} (k int, w int);")
         statements.append(f"create view {name} as {query.format(a=one, b=other)};")
-    found = Running("\n".join(statements), sessions)
-    for name in QUERIES:
-        found.step(found.changes(f"{name}_a", (1, 5), (2, 6)), found.changes(f"{name}_b", (1, 7), (2, 8), (3, 9)))
-    return found
-
-
-numbers = itertools.count()
-RUN = uuid.uuid4()
+    return compile_program("\n".join(statements), sessions)
 
 
 @pytest.mark.parametrize("size", JOBS)
-def test_a_change_of_one_row_takes_few_jobs(running: Running, size: str) -> None:
+def test_a_change_of_one_row_takes_few_jobs(compiled: CompiledProgram, sessions: SparkSessions, size: str) -> None:
+    running = Running("", sessions, compiled=compiled, limits=SIZES[size])
+    for name in QUERIES:
+        running.step(running.changes(f"{name}_a", (1, 5), (2, 6)), running.changes(f"{name}_b", (1, 7), (2, 8), (3, 9)))
     context = running.sessions.small.sparkContext
     taken = {}
-    with limits(SIZES[size]):
-        for name in QUERIES:
-            group = f"{RUN} {next(numbers)}"
-            context.setJobGroup(group, name)
-            try:
-                running.insert(f"{name}_a", (1, 50 + next(numbers)))
-            finally:
-                context.setLocalProperty("spark.jobGroup.id", "")
-            taken[name] = len(context.statusTracker().getJobIdsForGroup(group))
+    for name in QUERIES:
+        group = f"{RUN} {next(numbers)}"
+        context.setJobGroup(group, name)
+        try:
+            running.insert(f"{name}_a", (1, 50 + next(numbers)))
+        finally:
+            context.setLocalProperty("spark.jobGroup.id", "")
+        taken[name] = len(context.statusTracker().getJobIdsForGroup(group))
     assert {name: jobs for name, jobs in taken.items() if jobs > JOBS[size][name]} == {}, taken
+    running.circuit.close()
 
 
 def test_views_that_need_nothing_of_each_other_are_under_way_at_once_and_in_the_callers_job_group(sessions: SparkSessions) -> None:

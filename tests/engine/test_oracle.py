@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -18,46 +17,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_pipelines.engine import batch, circuit, lookup, trace
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.circuit import Circuit
-from airflow_pipelines.engine.operators import context
+from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.sql.identifiers import quote
 from tests.engine.programs import Running
 from tests.engine.random_changes import Tables, changes, comparable, multiset, real_changes
 from tests.engine.random_programs import programs
+from tests.engine.sizes import SIZES
 
 EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES", "12"))
 STEPS = int(os.environ.get("ORACLE_STEPS", "5"))
 VIEWS = int(os.environ.get("ORACLE_VIEWS", "4"))
 Rows = Counter[tuple[Any, ...]]
 
-SIZES: Mapping[str, Mapping[str, int]] = {
-    # Everything in memory and in one task.
-    "small": {},
-    # All deltas stay in memory, everything else is streamed past them.
-    "narrow": {"SMALL_INPUT": -1},
-    # Whatever has a few rows goes to files, so that each operator meets all mixtures, and traces are merged all the time.
-    "mixed": {"SMALL_ROWS": 3, "SMALL_INPUT": 6, "FAN_OUT": 8, "MEMORY_BATCHES": 1, "FILE_BATCHES": 2, "HARD_LIMIT": 4},
-    # Everything goes to files.
-    "large": {"SMALL_ROWS": -1, "SMALL_INPUT": -1, "FAN_OUT": -1, "MEMORY_BATCHES": 1, "FILE_BATCHES": 1},
-}
-"""Which limits of the engine are set to what."""
-SHARES = {"small": 0.5, "narrow": 0.17, "mixed": 0.25, "large": 0.17}
+SHARES = {"small": 0.34, "looked up": 0.34, "narrow": 0.17, "mixed": 0.25, "large": 0.17}
 """How many of the examples each gets; files are slow."""
-
-
-@contextmanager
-def limits(values: Mapping[str, int]) -> Iterator[None]:
-    """The engine's limits of size set to ``values``."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (batch, circuit, context, lookup, trace):
-            for name, value in values.items():
-                if hasattr(module, name):
-                    patch.setattr(module, name, value)
-        yield
 
 
 class Oracle:
@@ -106,8 +83,9 @@ def _reopen(running: Running, forgotten: set[str], expected: Mapping[str, Rows])
     snapshot = running.circuit.snapshot.keep(relations - forgotten).flush(running.store)
     manifest = json.loads(json.dumps(snapshot.to_manifest()))
     running.circuit.close()
-    running.circuit = Circuit(running.compiled, running.sessions, running.store)
-    running.circuit.restore(Snapshot.from_manifest(manifest, running.store))
+    limits = running.circuit.limits
+    running.circuit = Circuit(running.compiled, running.sessions, running.store, limits=limits)
+    running.circuit.restore(Snapshot.from_manifest(manifest, running.store, limits))
     step = running.circuit.bootstrap(forgotten)
     assert set(step.view_deltas) <= forgotten
     for name in forgotten:
@@ -115,9 +93,16 @@ def _reopen(running: Running, forgotten: set[str], expected: Mapping[str, Rows])
     running.circuit.publish(step)
 
 
-def _check(sessions: SparkSessions, text: str, queries: Mapping[str, str], stream: list[list[Any]], forgotten: set[str]) -> None:
-    running = Running(text, sessions)
-    full = Running(text, sessions, "full", running.compiled)
+def _check(
+    sessions: SparkSessions,
+    limits: Limits,
+    text: str,
+    queries: Mapping[str, str],
+    stream: list[list[Any]],
+    forgotten: set[str],
+) -> None:
+    running = Running(text, sessions, limits=limits)
+    full = Running(text, sessions, "full", running.compiled, limits)
     oracle = Oracle(running, queries, sessions)
     contents = Tables()
     sums: dict[str, Rows] = {name: Counter() for name in queries}
@@ -159,7 +144,6 @@ def test_views_equal_the_batch_answer_after_every_step(sessions: SparkSessions, 
         forgotten=st.sets(st.sampled_from([f"v{number}" for number in range(VIEWS)])),
     )
     def check(program: tuple[str, dict[str, str]], stream: list[list[Any]], forgotten: set[str]) -> None:
-        with limits(SIZES[size]):
-            _check(sessions, *program, stream, forgotten)
+        _check(sessions, SIZES[size], *program, stream, forgotten)
 
     check()

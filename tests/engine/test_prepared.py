@@ -10,9 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DecimalType, LongType, StringType, StructField, StructType
 
-from airflow_pipelines.engine import prepared as limits
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.frames import Frames
+from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.prepared import PreparedQueries
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.slots import can_refill
 
@@ -40,8 +41,8 @@ def test_this_spark_lets_the_rows_of_a_plan_be_replaced(spark: SparkSession) -> 
 
 def test_the_same_query_is_planned_once_and_sees_the_rows_of_each_run(frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[str] = []
-    prepare = limits.PreparedQueries._prepare
-    monkeypatch.setattr(limits.PreparedQueries, "_prepare", lambda *given: planned.append("") or prepare(*given))  # type: ignore[func-returns-value]
+    prepare = PreparedQueries._prepare
+    monkeypatch.setattr(PreparedQueries, "_prepare", lambda *given: planned.append("") or prepare(*given))  # type: ignore[func-returns-value]
     for many in (1, 3, 0, 2):
         left = batch(*((k, "1.50", None) for k in range(many)))
         right = batch((0, "2.00", "a"), (1, "3.00", "b"))
@@ -78,14 +79,14 @@ def test_the_same_text_over_other_columns_is_another_query(frames: Frames) -> No
     assert frames.result(f"SELECT k FROM {frames.table(text)}").rows.to_pylist() == [{"k": "x"}]
 
 
-def test_what_is_too_large_to_be_copied_is_read_all_the_same(frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_BYTES", 10)
+def test_what_is_too_large_to_be_copied_is_read_all_the_same(spark: SparkSession) -> None:
+    frames = Frames(SparkSessions.of(spark), Limits(slot_bytes=10))
     rows = batch((1, "2.00", "a"), (2, "2.00", "b"))
     assert frames.result(f"SELECT SUM(k) AS k FROM {frames.table(rows)}").rows.to_pylist() == [{"k": 3}]
 
 
-def test_plans_that_were_not_used_for_long_make_room(frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "REMEMBERED", 2)
+def test_plans_that_were_not_used_for_long_make_room(spark: SparkSession) -> None:
+    frames = Frames(SparkSessions.of(spark), Limits(prepared_queries=2))
     rows = batch((3, "2.00", "a"))
     for factor in (1, 2, 3, 4, 1):
         assert frames.result(f"SELECT k * {factor} AS k FROM {frames.table(rows)}").rows.to_pylist() == [{"k": 3 * factor}]

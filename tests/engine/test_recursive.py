@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 from collections import Counter
@@ -18,7 +19,7 @@ from airflow_pipelines.engine.operators import recursive
 from airflow_pipelines.engine.sessions import RECURSION_LEVELS, SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
 from tests.engine.programs import Running, emitted
-from tests.engine.test_oracle import SIZES, limits
+from tests.engine.sizes import SIZES
 
 Pair = tuple[int, int]
 
@@ -151,12 +152,11 @@ def test_closures_follow_random_edges(sessions: SparkSessions) -> None:
     check()
 
 
-@pytest.mark.parametrize(("size", "few", "steps"), [("small", -1, 4), ("narrow", 1000, 2), ("mixed", 2, 2)])
-def test_closures_in_all_sizes(sessions: SparkSessions, size: str, few: int, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("size", "few", "steps"), [("small", -1, 4), ("looked up", 1000, 4), ("narrow", 1000, 2), ("mixed", 2, 2)])
+def test_closures_in_all_sizes(sessions: SparkSessions, size: str, few: int, steps: int) -> None:
     # Without an allowance of few rows, deletions from small closures are computed anew.
-    monkeypatch.setattr(recursive, "FEW_ROWS", few)
-    with limits(SIZES[size]):
-        _check_closure(Running(CLOSURE, sessions), _stream(few)[:steps])
+    limits = dataclasses.replace(SIZES[size], few_losses=few)
+    _check_closure(Running(CLOSURE, sessions, limits=limits), _stream(few)[:steps])
 
 
 def test_views_between_recursive_ones_are_part_of_the_recursion(sessions: SparkSessions) -> None:

@@ -16,7 +16,7 @@ from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
 from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.sql.identifiers import quote
 from tests.engine.programs import Running
-from tests.engine.test_oracle import SIZES, limits
+from tests.engine.sizes import SIZES
 
 TABLES = {"a": "iis", "b": "iis", "c": "ii"}
 DDL = """
@@ -120,20 +120,19 @@ def _add(sums: dict[str, Rows], deltas: Mapping[str, Any]) -> None:
                     del sums[name][values]
 
 
-@pytest.mark.parametrize(("size", "seed", "steps"), [("small", 11, 3), ("narrow", 12, 2)])
+@pytest.mark.parametrize(("size", "seed", "steps"), [("small", 11, 3), ("looked up", 11, 3), ("narrow", 12, 2)])
 def test_views_equal_the_batch_answer_after_every_step(
     sessions: SparkSessions, compiled: CompiledProgram, size: str, seed: int, steps: int
 ) -> None:
     contents, oracle = Contents(random.Random(seed)), Oracle(sessions, compiled)
     sums: dict[str, Rows] = {name: Counter() for name in QUERIES}
-    with limits(SIZES[size]):
-        running = Running("", sessions, compiled=compiled)
-        for _ in range(steps):
-            _add(sums, running.step(*contents.changes(running, 5)).view_deltas)
-            expected = oracle.answers(contents.rows)
-            for name in QUERIES:
-                assert sums[name] == expected[name], (name, compiled.plans[name].stages)
-        running.circuit.close()
+    running = Running("", sessions, compiled=compiled, limits=SIZES[size])
+    for _ in range(steps):
+        _add(sums, running.step(*contents.changes(running, 5)).view_deltas)
+        expected = oracle.answers(contents.rows)
+        for name in QUERIES:
+            assert sums[name] == expected[name], (name, compiled.plans[name].stages)
+    running.circuit.close()
 
 
 def test_nothing_is_recomputed_in_full(compiled: CompiledProgram) -> None:

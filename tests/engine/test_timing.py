@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from airflow_pipelines.engine import discard
 from airflow_pipelines.engine.changes import Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit, Step
+from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.sql.errors import ProgramErrors
@@ -39,8 +38,9 @@ def reopened(running: Running, strategy: str = "auto") -> None:
     """What a checkpoint and a restart do."""
     manifest = json.loads(json.dumps(running.circuit.snapshot.flush(running.store).to_manifest()))
     running.circuit.close()
-    running.circuit = Circuit(running.compiled, running.sessions, running.store, strategy)
-    running.circuit.restore(Snapshot.from_manifest(manifest, running.store))
+    limits = running.circuit.limits
+    running.circuit = Circuit(running.compiled, running.sessions, running.store, strategy, limits)
+    running.circuit.restore(Snapshot.from_manifest(manifest, running.store, limits))
 
 
 CLOCK = """
@@ -240,20 +240,14 @@ def test_final_rows_come_once_and_stay(tardy: Running) -> None:
     assert set(tardy.rows("final")) == {(hour("09:00:00"), 2), (hour("10:00:00"), 2), (hour("11:00:00"), 1)}
 
 
-@pytest.fixture
-def eager() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(discard, "DISCARD_ROWS", -1)
-        yield
-
-
-def test_what_cannot_matter_any_more_is_forgotten(sessions: SparkSessions, eager: None) -> None:
+def test_what_cannot_matter_any_more_is_forgotten(sessions: SparkSessions) -> None:
     text = LATE + (
         "create table u (ts timestamp lateness interval 10 minutes, v int);"
         "create view joined as select t.id, u.v from t join u on t.ts = u.ts;"
     )
     text = text.replace("create materialized view late as select id, ts from t;\nlateness late.ts interval 0 hours;\n", "")
-    running, keeping = Running(text, sessions), Running(text, sessions)
+    eager = Limits(discard_rows=-1)
+    running, keeping = Running(text, sessions, limits=eager), Running(text, sessions, limits=eager)
     keeping.circuit.timing.discarding.discards = ()
     for number in range(12):
         when = ts(f"{9 + number // 2:02}:{30 * (number % 2):02}:00")

@@ -9,6 +9,7 @@ from pyspark.sql.types import DecimalType, LongType, StringType, StructField, St
 
 from airflow_pipelines.engine import storage
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.limits import DEFAULT_LIMITS
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.storage import BatchStore
@@ -103,8 +104,8 @@ def test_merging_insert_only_memory_concatenates() -> None:
     trace = Trace(SCHEMA)
     for number in range(10):
         trace = trace.append(_batch((number, "x", None, 1)))
-    assert trace.needs_merge
-    merged = trace.merge(lambda _: pytest.fail("nothing to consolidate"))
+    assert trace.needs_merge(DEFAULT_LIMITS)
+    merged = trace.merge(lambda _: pytest.fail("nothing to consolidate"), DEFAULT_LIMITS)
     assert len(merged.batches) == 1
     assert merged.rows == 10
 
@@ -130,8 +131,8 @@ def test_a_large_batch_is_not_written_again_for_a_few_small_ones(tmp_path: Path)
     trace = add(Trace(SCHEMA), 10_000_000)
     for _ in range(1000):
         trace = add(trace, 50_000)
-        if trace.needs_merge:
-            trace = trace.merge(merged)
+        if trace.needs_merge(DEFAULT_LIMITS):
+            trace = trace.merge(merged, DEFAULT_LIMITS)
     assert trace.rows == 60_000_000
     assert len(trace.batches) <= 9
     # Writing all of it at each merge would be some 4 thousand million rows.

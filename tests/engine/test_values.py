@@ -7,7 +7,7 @@ import decimal
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,26 +17,26 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.circuit import Circuit, Step
 from airflow_pipelines.engine.compiler import compile_program
+from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.sql.errors import ProgramErrors
 from tests.engine.programs import Running, emitted
 from tests.engine.random_changes import comparable
-from tests.engine.test_oracle import SIZES, limits
+from tests.engine.sizes import SIZES
 
 
-@pytest.fixture(params=["small", "large"])
-def size(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Run the test with everything in memory, and with everything in files."""
-    with limits(SIZES[request.param]):
-        yield request.param
+@pytest.fixture(params=["small", "looked up", "large"])
+def size(request: pytest.FixtureRequest) -> Limits:
+    """Run the test with everything in memory, shown whole or looked up, and with everything in files."""
+    return SIZES[request.param]
 
 
 class Checked(Running):
     """A running program whose tables are also kept as plain lists, from which Spark computes what every view should be."""
 
-    def __init__(self, text: str, sessions: SparkSessions) -> None:
-        super().__init__(text, sessions)
+    def __init__(self, text: str, sessions: SparkSessions, limits: Limits = DEFAULT_LIMITS) -> None:
+        super().__init__(text, sessions, limits=limits)
         self.session = sibling(sessions.small, SMALL_CONF)
         self.contents: dict[str, list[Sequence[Any]]] = {name: [] for name in self.compiled.program.tables}
         self.sums: dict[str, Counter[Any]] = {name: Counter() for name in self.compiled.program.views}
@@ -73,8 +73,9 @@ class Checked(Running):
 
     def reopen(self) -> None:
         manifest = json.loads(json.dumps(self.circuit.snapshot.flush(self.store).to_manifest()))
-        self.circuit = Circuit(self.compiled, self.sessions, self.store)
-        self.circuit.restore(Snapshot.from_manifest(manifest, self.store))
+        limits = self.circuit.limits
+        self.circuit = Circuit(self.compiled, self.sessions, self.store, limits=limits)
+        self.circuit.restore(Snapshot.from_manifest(manifest, self.store, limits))
 
     def strategies(self) -> dict[str, list[str]]:
         return {name: [stage.strategy for stage in plan.stages] for name, plan in self.compiled.plans.items()}
@@ -84,7 +85,7 @@ def _key(values: Any) -> tuple[Any, ...]:
     return tuple(repr(value) if isinstance(value, list | dict) else value for value in comparable(values))
 
 
-def test_null_keys_nan_and_negative_zero(sessions: SparkSessions, size: str) -> None:
+def test_null_keys_nan_and_negative_zero(sessions: SparkSessions, size: Limits) -> None:
     running = Checked(
         """create table t (f double, s varchar, x double) with ('materialized' = 'true');
         create materialized view n as select f, count(*) as c, sum(length(s)) as l from t group by f;
@@ -92,6 +93,7 @@ def test_null_keys_nan_and_negative_zero(sessions: SparkSessions, size: str) -> 
         create view j as select a.f, b.s from t a join t b on a.f = b.f and a.s <=> b.s;
         create view z as select f * -1 as f, count(*) as c from t group by f * -1;""",
         sessions,
+        limits=size,
     )
     nan = math.nan
     running.change("t", [(nan, None, 1.0), (nan, "a", -0.0), (-0.0, "", 0.0), (0.0, "", nan), (None, None, None), (None, "a", 2.0)])
@@ -154,7 +156,7 @@ def test_union_all_widens_types_pair_by_pair(sessions: SparkSessions) -> None:
     running.change("u", [], [(2**40, decimal.Decimal("0.125"), "it's")])
 
 
-def test_extreme_dates_times_decimals_and_texts(sessions: SparkSessions, size: str) -> None:
+def test_extreme_dates_times_decimals_and_texts(sessions: SparkSessions, size: Limits) -> None:
     running = Checked(
         """create table t (k int, d date, ts timestamp, x decimal(38,10), y decimal(38,0), s varchar, b varbinary, o time)
             with ('materialized' = 'true');
@@ -165,6 +167,7 @@ def test_extreme_dates_times_decimals_and_texts(sessions: SparkSessions, size: s
         create local view i as select k, max(ts) - min(ts) as life from t group by k;
         create view j as select k, extract(day from life) as days from i;""",
         sessions,
+        limits=size,
     )
     low = (1, datetime.date(1, 1, 1), datetime.datetime(1, 1, 1), decimal.Decimal("-9999999999999999999999999999.9999999999"), None)
     high = (2, datetime.date(9999, 12, 31), datetime.datetime(9999, 12, 31, 23, 59, 59, 999999), None, decimal.Decimal(10**38 - 1))
@@ -177,7 +180,7 @@ def test_extreme_dates_times_decimals_and_texts(sessions: SparkSessions, size: s
     running.change("t", [second], [first, third])
 
 
-def test_nested_columns_and_maps(sessions: SparkSessions, size: str) -> None:
+def test_nested_columns_and_maps(sessions: SparkSessions, size: Limits) -> None:
     running = Checked(
         """create table t (k int not null primary key, m map<varchar, int>, l int array, st row(x int null, y varchar null));
         create materialized view g as select m, l, count(*) as n from t group by m, l;
@@ -186,6 +189,7 @@ def test_nested_columns_and_maps(sessions: SparkSessions, size: str) -> None:
         create view e as select k, explode(l) as x from t;
         create view a as select k % 2 as p, max(st) as st, sum(l[0]) as s from t group by k % 2;""",
         sessions,
+        limits=size,
     )
     rows = [(1, {"a": 1}, [1], {"x": 1, "y": "a"}), (2, {"a": 1}, [1], {"x": None, "y": None}), (3, None, None, None)]
     running.change("t", rows)
@@ -194,7 +198,7 @@ def test_nested_columns_and_maps(sessions: SparkSessions, size: str) -> None:
     running.change("t", [], [rows[1], rows[2]])
 
 
-def test_variants_in_views(sessions: SparkSessions, size: str) -> None:
+def test_variants_in_views(sessions: SparkSessions, size: Limits) -> None:
     running = Running(
         """create table t (k int not null primary key, s varchar) with ('materialized' = 'true');
         create materialized view v as select k, parse_json(s) as v from t;
@@ -202,6 +206,7 @@ def test_variants_in_views(sessions: SparkSessions, size: str) -> None:
         create materialized view d as select a, count(*) as n from a group by a;
         create materialized view f as select x.v from v x left join t y on x.k = y.k + 1 limit 100;""",
         sessions,
+        limits=size,
     )
     running.insert("t", (1, '{"a": 1}'), (2, '{"a": 1.50}'), (3, "null"), (4, None))
     assert running.rows("d") == [(1, 2), (None, 2)]

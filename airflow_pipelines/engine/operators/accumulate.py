@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.operators import context as limits
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.fetch import delta_of
 from airflow_pipelines.engine.operators.matching import distinct_rows, matching_batch
@@ -52,7 +51,7 @@ def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state
         batch = context.run(change, known.schema, Mode.LARGE)
         if batch.table is None:
             return _large(stage, node, batch, known, context, had_output=had_output)
-    elif mode is Mode.SMALL and known.is_small and known.rows <= limits.TINY:
+    elif mode is Mode.SMALL and known.is_small(context.limits) and known.rows <= context.limits.tiny:
         batch = None
     else:
         found = context.run(change, known.schema, mode, may_grow=True)
@@ -62,8 +61,8 @@ def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state
     # The batch that the query reads lives until the query has run.
     if batch is not None:
         change = f"SELECT * FROM {context.frames.table(batch)}"
-        mode = Mode.SMALL if known.is_small else Mode.NARROW
-        near = _near(node, batch, known)
+        mode = Mode.SMALL if known.is_small(context.limits) else Mode.NARROW
+        near = _near(node, batch, known, context)
         if near is not None:
             known, mode = near, Mode.SMALL
     query = _outputs(node, _merged(node, change, known, context, mode), had_output=had_output)
@@ -84,12 +83,13 @@ def _first(stage: Stage, node: Aggregate, change: str, state_schema: StructType,
     return replace(context.emit(stage, output, Mode.LARGE, netted=True), state=state)
 
 
-def _near(node: Aggregate, change: Batch, known: Trace) -> Trace | None:
+def _near(node: Aggregate, change: Batch, known: Trace, context: Context) -> Trace | None:
     """What the state has of the touched groups; None when it has to be scanned for."""
     keys = [key.name for key in node.keys]
     if not keys or change.table is None:
         return None
-    batch = matching_batch(known.batches, known.schema, distinct_rows({key: change.table[key] for key in keys}))
+    groups = distinct_rows({key: change.table[key] for key in keys})
+    batch = matching_batch(known.batches, known.schema, groups, context.limits)
     return None if batch is None else replace(known, batches=(batch,) if batch.rows else ())
 
 

@@ -13,8 +13,9 @@ from pyspark.sql.functions import count, lit
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.arrow import collected
-from airflow_pipelines.engine.batch import SMALL_ROWS, WEIGHT, Batch, weighted
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.frames import Frames, empty_rows, summed
+from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.operators.crossing import passed
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.prepared import Result
@@ -23,16 +24,6 @@ from airflow_pipelines.engine.storage import COMPRESSION, BatchStore
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.derivation import Printer
 from airflow_pipelines.sql.plan.nodes import Crossing, Linear, Scan, Select, Stage, UnionAll, Version, reads
-
-SMALL_INPUT = 2 * SMALL_ROWS
-"""An operator whose inputs together have at most this many rows, all in memory, runs in one task and answers to the driver."""
-TINY = 5_000
-"""What has at most this many rows is shown to Spark as it is; of more, only the rows that matter are looked up first."""
-FAN_OUT = 4 * SMALL_ROWS
-"""... unless its result has more rows than this: then it is run again and writes files."""
-
-MOST = 0.3
-"""A step that changes more than this share of the rows that an operator reads counts as changing all of them."""
 
 _REMEMBERED = 1024
 _select_schemas: dict[tuple[Select, tuple[tuple[str, str], ...]], StructType] = {}
@@ -96,6 +87,7 @@ class Context:
     by_cost: bool = False
     incomplete: frozenset[str] = frozenset()
     unheard: frozenset[str] = frozenset()
+    limits: Limits = DEFAULT_LIMITS
     held: dict[str, Batch] = field(default_factory=dict)
     """What was fetched for the step, by the query for it: several operators may need the same."""
 
@@ -158,36 +150,36 @@ class Context:
         batches = [batch for name in deltas - contents for batch in self.relations[name].delta]
         batches += [batch for name in contents for batch in self.relations[name].after.batches]
         batches += [batch for state in states for batch in state.batches]
-        return all(batch.table is not None for batch in batches) and sum(batch.rows for batch in batches) <= SMALL_INPUT
+        return all(batch.table is not None for batch in batches) and sum(batch.rows for batch in batches) <= self.limits.small_input
 
     def _deltas_are_small(self, names: frozenset[str]) -> bool:
         batches = [batch for name in names for batch in self.relations[name].delta]
-        return all(batch.table is not None for batch in batches) and sum(batch.rows for batch in batches) <= SMALL_ROWS
+        return all(batch.table is not None for batch in batches) and sum(batch.rows for batch in batches) <= self.limits.small_rows
 
     def is_tiny(self, names: frozenset[str], version: Version = Version.AFTER) -> bool:
         """Whether relations together have so few rows that it costs nothing to read them all."""
-        return sum(batch.rows for name in names for batch in self.relations[name].batches(version)) <= TINY
+        return sum(batch.rows for name in names for batch in self.relations[name].batches(version)) <= self.limits.tiny
 
     def touches_most(self, names: frozenset[str]) -> bool:
         """Whether the step changes so much of relations that to compute everything anew costs less than to find what is touched."""
         if not self.by_cost or names & self.incomplete:
             return False
         changed = sum(batch.rows for name in names for batch in self.relations[name].delta)
-        return changed > MOST * sum(self.relations[name].before.rows for name in names)
+        return changed > self.limits.most * sum(self.relations[name].before.rows for name in names)
 
     def collect(self, query: str, mode: Mode) -> Any:
         """The result of a query that gives little, as a pyarrow Table: one job."""
         return self._result(query, mode).rows
 
     def collect_bounded(self, query: str, mode: Mode) -> Any | None:
-        """The result of a query that may give many more rows than it reads; None when they are more than :data:`FAN_OUT`."""
-        table = self.collect(f"SELECT * FROM ({query}) LIMIT {FAN_OUT + 1}", mode)
-        return table if table.num_rows <= FAN_OUT else None
+        """The result of a query that may give many more rows than it reads; None when they are more than the limit."""
+        table = self.collect(f"SELECT * FROM ({query}) LIMIT {self.limits.fan_out + 1}", mode)
+        return table if table.num_rows <= self.limits.fan_out else None
 
     def batch_bounded(self, query: str, mode: Mode) -> Batch | None:
         """Like :meth:`collect_bounded`, as a batch of whatever columns the query gives."""
-        found = self._result(f"SELECT * FROM ({query}) LIMIT {FAN_OUT + 1}", mode)
-        return Batch.in_memory(found.schema, found.rows) if found.rows.num_rows <= FAN_OUT else None
+        found = self._result(f"SELECT * FROM ({query}) LIMIT {self.limits.fan_out + 1}", mode)
+        return Batch.in_memory(found.schema, found.rows) if found.rows.num_rows <= self.limits.fan_out else None
 
     def _result(self, query: str, mode: Mode) -> Result:
         if mode is Mode.SMALL:
@@ -224,7 +216,7 @@ class Context:
     def run(self, query: str, schema: StructType, mode: Mode, may_grow: bool = False) -> Batch:
         """The result of a query as a batch: in files when the mode is large.
 
-        ``may_grow``: the result may have many more rows than the deltas; collecting it is then given up at :data:`FAN_OUT` rows.
+        ``may_grow``: the result may have many more rows than the deltas; collecting it is then given up at the limit of rows.
         """
         if mode is not Mode.LARGE:
             table = self.collect_bounded(query, mode) if may_grow else self.collect(query, mode)
@@ -244,13 +236,13 @@ class Context:
             files = self.store.adopt(staging)
             rows, insert_only = self._statistics(files)
             batch = Batch.in_files(schema, rows, files, self.store, insert_only)
-        if rows <= SMALL_ROWS:
+        if rows <= self.limits.small_rows:
             return replace(batch, table=batch.to_arrow())
         return batch
 
     def settle(self, batch: Batch) -> Batch:
         """The batch in the form it should be kept in: one that is too large for the driver's memory goes to files."""
-        if batch.table is None or batch.is_small:
+        if batch.table is None or batch.is_small(self.limits):
             return batch
         with self.store.lock:
             files = self.store.write(batch.table)

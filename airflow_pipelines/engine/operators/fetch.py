@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.operators import context as limits
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.known import Known
 from airflow_pipelines.sql.identifiers import quote
@@ -130,7 +129,7 @@ class Fetching(Printer):
                 sizes.append((sum(batch.rows for batch in batches), place))
         for rows, place in sorted(sizes):
             total += rows
-            if total <= limits.SMALL_INPUT or rows == 0:
+            if total <= context.limits.small_input or rows == 0:
                 found.add(place)
         return found
 

@@ -162,7 +162,7 @@ def _looked_up(node: Keyed, source: KeyedSource, keys: Any, context: Context) ->
     if wanted is None:
         return None
     before = context.relations[wanted.relation].before
-    batch = matching_batch(before.batches, before.schema, wanted.rows, read_columns(source.node, wanted.relation))
+    batch = matching_batch(before.batches, before.schema, wanted.rows, context.limits, read_columns(source.node, wanted.relation))
     if batch is None:
         return None
     if not batch.rows:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from airflow_pipelines.engine.batch import SMALL_ROWS, Batch
+from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.matching import base_column, distinct_rows, matching_batch, read_columns, same_kind
 from airflow_pipelines.sql.plan.equalities import join_graph
@@ -80,7 +80,7 @@ class Known:
         # NULL matches nothing under =.
         keys = keys.drop_null()
         batches = stored.batches(versions[place])
-        batch = matching_batch(batches, stored.before.schema, keys, read_columns(source.node, relation))
+        batch = matching_batch(batches, stored.before.schema, keys, self.context.limits, read_columns(source.node, relation))
         return None if batch is None else Hop(place, relation, batch)
 
     def _kind(self, column: tuple[str, str]) -> str:
@@ -92,7 +92,8 @@ class Known:
             table = self.rows[start]
         else:
             batches = self.context.relations[columns[0][0]].batches(versions[start])
-            if not batches or sum(batch.rows for batch in batches) > SMALL_ROWS or any(batch.table is None for batch in batches):
+            rows = sum(batch.rows for batch in batches)
+            if not batches or rows > self.context.limits.small_rows or any(batch.table is None for batch in batches):
                 return None
             table = pa.concat_tables([batch.table for batch in batches])
         return [table[name] for _, name in columns]

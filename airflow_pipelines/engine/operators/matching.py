@@ -14,9 +14,9 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.arrow import arrow_schema, can_group
-from airflow_pipelines.engine.batch import SMALL_ROWS, WEIGHT, Batch
+from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.index import can_look_up, file_index, memory_index
-from airflow_pipelines.engine.operators import context as limits
+from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.operators.context import RelationVersions
 from airflow_pipelines.sql.plan.nodes import Linear, Scan, Select
 
@@ -24,16 +24,16 @@ _COLUMN = re.compile(r"\(*(?:`((?:[^`]|``)+)`|(\w+))(?:\.(?:`((?:[^`]|``)+)`|(\w
 _CAST = re.compile(r"CAST\((.*) AS ([^()]*(?:\([^()]*\))?)\)", re.DOTALL)
 
 
-def matching_table(batches: Iterable[Batch], wanted: Any, columns: Sequence[str]) -> Any | None:
+def matching_table(batches: Iterable[Batch], wanted: Any, columns: Sequence[str], limits: Limits) -> Any | None:
     """The stored rows of some batches (not added up) that agree with a row of ``wanted`` in all its columns.
 
     :param wanted: pyarrow Table of distinct rows, NULL agrees with NULL
     :param columns: the columns of the result; the weight is one of them
     :returns: a pyarrow Table, or None when a type has no index, or so much is asked for or found that a scan is better
     """
-    if wanted.num_rows > SMALL_ROWS or not all(can_look_up(column.type) for column in wanted.columns):
+    if wanted.num_rows > limits.small_rows or not all(can_look_up(column.type) for column in wanted.columns):
         return None
-    parts, left = [], limits.FAN_OUT
+    parts, left = [], limits.fan_out
     for batch in batches:
         if not batch.rows:
             continue
@@ -62,7 +62,9 @@ def _in_batch(batch: Batch, wanted: Any, columns: Sequence[str], most: int) -> I
             yield index.find(file, wanted, columns, most)
 
 
-def matching_batch(batches: Sequence[Batch], schema: StructType, wanted: Any, columns: Iterable[str] | None = None) -> Batch | None:
+def matching_batch(
+    batches: Sequence[Batch], schema: StructType, wanted: Any, limits: Limits, columns: Iterable[str] | None = None
+) -> Batch | None:
     """The same as a batch in memory of ``schema``; columns other than ``columns`` are NULL.
 
     None when it is to be found by a scan.
@@ -71,7 +73,7 @@ def matching_batch(batches: Sequence[Batch], schema: StructType, wanted: Any, co
     if not any(batch.rows for batch in batches):
         return Batch.empty(schema)
     kept = [name for name in arrow.names if columns is None or name in columns or name == WEIGHT]
-    found = matching_table(batches, wanted, kept)
+    found = matching_table(batches, wanted, kept, limits)
     if found is None:
         return None
     filled = [found[name] if name in kept else pa.nulls(found.num_rows, arrow.field(name).type) for name in arrow.names]

@@ -32,9 +32,6 @@ from airflow_pipelines.sql.plan.nodes import Full, Linear, Recursive, Stage, rer
 
 MAX_SECONDS = 3600.0
 """A fixed point that takes longer than this fails its step."""
-FEW_ROWS = 1000
-"""Taking out up to so many rows is never worse than starting anew."""
-_PARTS = 4
 _AT = "__at"
 
 
@@ -95,7 +92,7 @@ class _Sum:
         if batch.rows:
             self.parts.append(batch)
         small = [part for part in self.parts if part.table is not None]
-        if len(small) > _PARTS:
+        if len(small) > self.context.limits.parts:
             one = _total(self.base.schema, self.context, small, [])
             self.parts = [part for part in self.parts if part.table is None] + ([one] if one.rows else [])
 
@@ -153,7 +150,9 @@ class _Fixpoint:
             while derived.rows:
                 derivations.add(derived)
                 front = self._losers(derived, contents)
-                if front is None or sum(batch.rows for batch in (front, *taken)) > max(FEW_ROWS, stored.rows // 2):
+                if front is None or sum(batch.rows for batch in (front, *taken)) > max(
+                    self.context.limits.few_losses, stored.rows // 2
+                ):
                     return None
                 if not front.rows:
                     break

@@ -9,8 +9,7 @@ from dataclasses import replace
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.frames import expanded
-from airflow_pipelines.engine.operators import context as limits
-from airflow_pipelines.engine.operators.context import MOST, Context, Mode
+from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.fetch import delta_of
 from airflow_pipelines.engine.operators.matching import column_named, distinct_rows, matching_batch, same_kind, without_casts
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
@@ -36,13 +35,13 @@ def evaluate_top_k(stage: Stage, node: TopK, context: Context, stored: Trace) ->
         return _first(node, delta, Trace(schema), context, mode)
     if mode is Mode.LARGE:
         return _large(stage, node, delta, stored, context)
-    if mode is Mode.NARROW or stored.rows > limits.TINY:
+    if mode is Mode.NARROW or stored.rows > context.limits.tiny:
         rows = context.batch_bounded(delta, mode)
         if rows is None:
             return _large(stage, node, delta, stored, context)
         # The batch that the query reads lives until the query has run.
         delta = f"SELECT * FROM {context.frames.table(rows)}"
-        near = _near(node, rows, stored)
+        near = _near(node, rows, stored, context)
         stored, mode = (stored, Mode.NARROW) if near is None else (near, Mode.SMALL)
     return Outcome(context.run(_change(node, delta, stored, context, mode), schema, mode, may_grow=True), netted=True)
 
@@ -68,7 +67,7 @@ def _ranked(node: TopK, delta: str, context: Context) -> str:
     return ranked(node, expanded(Trace(weighted(context.schema(node.source))), f"({delta})", insert_only=once))
 
 
-def _near(node: TopK, rows: Batch, stored: Trace) -> Trace | None:
+def _near(node: TopK, rows: Batch, stored: Trace, context: Context) -> Trace | None:
     """What is stored for the keys of some rows, perhaps with more; None when it has to be scanned for."""
     types = {column.name: column.dataType.simpleString() for column in stored.schema.fields}
     wanted = {}
@@ -78,7 +77,7 @@ def _near(node: TopK, rows: Batch, stored: Trace) -> Trace | None:
             wanted[column] = rows.to_arrow()[column]
     if not wanted:
         return None
-    batch = matching_batch(stored.batches, stored.schema, distinct_rows(wanted))
+    batch = matching_batch(stored.batches, stored.schema, distinct_rows(wanted), context.limits)
     return None if batch is None else replace(stored, batches=(batch,) if batch.rows else ())
 
 
@@ -131,4 +130,4 @@ def _known(node: TopK, delta: str, stored: Trace, context: Context, mode: Mode) 
 def _concerns_most(node: TopK, stored: Trace, context: Context) -> bool:
     """Whether the step has so many new rows that to find out which stored rows they concern costs more than to take them all."""
     changed = sum(batch.rows for name in reads(node.source) for batch in context.relations[name].delta)
-    return changed > MOST * stored.rows
+    return changed > context.limits.most * stored.rows

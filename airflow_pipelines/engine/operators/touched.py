@@ -7,7 +7,6 @@ from typing import Any
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.frames import summed
-from airflow_pipelines.engine.operators import context as limits
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.matching import distinct_rows, matching_batch, read_columns, wanted_of
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
@@ -40,7 +39,7 @@ def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Tra
     most = not everything and mode is Mode.LARGE and context.touches_most(stage.reads)
     touched = None if change is None or everything or most or not node.keys else _touched(node, change)
     # Of what is not large but not tiny either, the touched groups are looked up as well.
-    some = mode is Mode.NARROW or (small and not (context.is_tiny(stage.reads) and known.rows <= limits.TINY))
+    some = mode is Mode.NARROW or (small and not (context.is_tiny(stage.reads) and known.rows <= context.limits.tiny))
     collected = _collected(node, touched, context, mode) if some and touched is not None else None
     if collected is not None:
         touched = f"SELECT {', '.join(key.name for key in node.keys)} FROM {context.frames.table(collected)}"
@@ -82,8 +81,9 @@ def _near(node: Aggregate, touched: Batch, known: Trace, context: Context) -> _N
     if wanted is None:
         return None
     after = context.relations[wanted.relation].after
-    batch = matching_batch(after.batches, after.schema, wanted.rows, read_columns(node.input, wanted.relation))
-    stored = matching_batch(known.batches, known.schema, distinct_rows({key.name: values[key.name] for key in node.keys}))
+    batch = matching_batch(after.batches, after.schema, wanted.rows, context.limits, read_columns(node.input, wanted.relation))
+    groups = distinct_rows({key.name: values[key.name] for key in node.keys})
+    stored = matching_batch(known.batches, known.schema, groups, context.limits)
     if batch is None or stored is None:
         return None
     contents = context.over(wanted.relation, batch).contents(node.input, Version.AFTER) if batch.rows else None

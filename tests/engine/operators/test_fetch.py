@@ -9,7 +9,7 @@ import pytest
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.sessions import SparkSessions
 from tests.engine.programs import Running, emitted
-from tests.engine.test_oracle import SIZES, limits
+from tests.engine.sizes import SIZES
 
 PROGRAM = """
 create table orders (o int, c int, region varchar);
@@ -25,27 +25,26 @@ create materialized view by_name as
 """
 
 
-@pytest.mark.parametrize("size", ["small", "narrow"])
+@pytest.mark.parametrize("size", ["small", "looked up", "narrow"])
 def test_a_join_of_four_relations_follows_changes_of_each(sessions: SparkSessions, size: str) -> None:
-    running = Running(PROGRAM, sessions)
-    with limits(SIZES[size]):
-        running.step(
-            running.changes("orders", *((o, o % 4 if o != 7 else None, "x" if o % 5 == 0 else "y") for o in range(12))),
-            running.changes("items", *((o, o % 3, o + 1) for o in range(12)), (None, 1, 5), (3, 2, 9)),
-            running.changes("customers", (0, "zero"), (1, "one"), (2, None), (3, "one"), (None, "nobody")),
-            running.changes("parts", (0, 10), (1, 20), (None, 30)),
-        )
-        for change in (
-            [running.changes("items", (1, 0, 100), (6, 1, 7))],
-            [running.changes("parts", (2, 5), (0, 11))],
-            [running.changes("customers", (2, "two")), running.changes("orders", (99, 2, "y"), (98, 3, "y"))],
-            [running.changes("items", (99, 2, 1)), running.changes("orders", (99, 2, "y"), op=Op.DELETE)],
-            [running.changes("customers", (1, "one"), op=Op.DELETE), running.changes("parts", (1, 20), op=Op.DELETE)],
-        ):
-            running.step(*change)
-            for view in ("sold", "by_name"):
-                stored = Counter(tuple(row) for row in running.circuit.relation(view).collect())
-                assert stored == answer(running, view)
+    running = Running(PROGRAM, sessions, limits=SIZES[size])
+    running.step(
+        running.changes("orders", *((o, o % 4 if o != 7 else None, "x" if o % 5 == 0 else "y") for o in range(12))),
+        running.changes("items", *((o, o % 3, o + 1) for o in range(12)), (None, 1, 5), (3, 2, 9)),
+        running.changes("customers", (0, "zero"), (1, "one"), (2, None), (3, "one"), (None, "nobody")),
+        running.changes("parts", (0, 10), (1, 20), (None, 30)),
+    )
+    for change in (
+        [running.changes("items", (1, 0, 100), (6, 1, 7))],
+        [running.changes("parts", (2, 5), (0, 11))],
+        [running.changes("customers", (2, "two")), running.changes("orders", (99, 2, "y"), (98, 3, "y"))],
+        [running.changes("items", (99, 2, 1)), running.changes("orders", (99, 2, "y"), op=Op.DELETE)],
+        [running.changes("customers", (1, "one"), op=Op.DELETE), running.changes("parts", (1, 20), op=Op.DELETE)],
+    ):
+        running.step(*change)
+        for view in ("sold", "by_name"):
+            stored = Counter(tuple(row) for row in running.circuit.relation(view).collect())
+            assert stored == answer(running, view)
     running.circuit.close()
 
 
@@ -60,12 +59,11 @@ def sessions_sql(running: Running, query: str) -> list[tuple[object, ...]]:
     return [tuple(row) for row in running.sessions.small.sql(query).collect()]
 
 
-def test_rows_nobody_asks_for_are_not_fetched(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
-    running = Running(PROGRAM, sessions)
-    with limits(SIZES["narrow"]):
-        running.insert("orders", *((o, o, "y") for o in range(50)))
-        running.insert("items", *((o, 1, 1) for o in range(50)))
-        running.insert("customers", *((c, f"c{c}") for c in range(50)))
-        running.insert("parts", (1, 3))
-        step = running.insert("items", (4, 1, 2))
+def test_rows_nobody_asks_for_are_not_fetched(sessions: SparkSessions) -> None:
+    running = Running(PROGRAM, sessions, limits=SIZES["narrow"])
+    running.insert("orders", *((o, o, "y") for o in range(50)))
+    running.insert("items", *((o, 1, 1) for o in range(50)))
+    running.insert("customers", *((c, f"c{c}") for c in range(50)))
+    running.insert("parts", (1, 3))
+    step = running.insert("items", (4, 1, 2))
     assert emitted(step, "sold") == [("c4", 6, 4, 1)]

@@ -12,11 +12,12 @@ from pyspark.sql.types import VariantVal
 
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.compiler import compile_program
+from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.sql.plan.nodes import Item, Keyed, KeyedSource, Scan, Select, Shape, Source, Stage, UnionAll
 from tests.engine.programs import Running
 from tests.engine.random_changes import comparable
-from tests.engine.test_oracle import SIZES, limits
+from tests.engine.sizes import SIZES
 
 Rows = list[tuple[Any, ...]]
 A, B = Scan("a", ("k", "v")), Scan("b", ("k", "w"))
@@ -133,12 +134,13 @@ def answer(running: Running, case: Case) -> Counter[tuple[Any, ...]]:
     return Counter(comparable(row) for row in map(tuple, session.sql(f"{within} select * from ({case.query})").collect()))
 
 
-def check(case: Case, sessions: SparkSessions) -> None:
+def check(case: Case, sessions: SparkSessions, limits: Limits) -> None:
     text = TABLES.format(kind=case.kind, value=case.value) + f"create materialized view v as {case.query};"
     compiled = compile_program(text, sessions)
     plan = compiled.plans["v"]
     stage = Stage("v", plan.columns, case.node)
-    running = Running(text, sessions, compiled=replace(compiled, plans={"v": replace(plan, stages=(stage,))}))
+    changed = replace(compiled, plans={"v": replace(plan, stages=(stage,))})
+    running = Running(text, sessions, compiled=changed, limits=limits)
     keys, found = values(case)
     sums: Counter[tuple[Any, ...]] = Counter()
     first = [(key, value) for key in keys for value in found]
@@ -174,7 +176,8 @@ ALSO = {
 """Besides the mode that fetches, in which all are checked."""
 
 
-@pytest.mark.parametrize(("name", "size"), [(name, size) for name in CASES for size in ("narrow", *ALSO.get(name, ()))])
+@pytest.mark.parametrize(
+    ("name", "size"), [(name, size) for name in CASES for size in ("narrow", "looked up", *ALSO.get(name, ()))]
+)
 def test_a_keyed_stage_equals_its_query_after_every_step(sessions: SparkSessions, name: str, size: str) -> None:
-    with limits(SIZES[size]):
-        check(CASES[name], sessions)
+    check(CASES[name], sessions, SIZES[size])

@@ -12,7 +12,7 @@ from airflow_pipelines.engine.compiler import compile_program
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.sql.plan.nodes import TopK
 from tests.engine.programs import Running, emitted
-from tests.engine.test_oracle import SIZES, limits
+from tests.engine.sizes import SIZES
 
 TABLES = """
 create table bids (auction int, bidder varchar, price int) with ('append_only' = 'true');
@@ -51,28 +51,25 @@ def test_only_ranks_of_what_never_loses_a_row_are_kept_by_themselves(sessions: S
     assert not uses_top_k(twice), "the other reader wants all"
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES.keys())
-def test_first_rows_equal_the_batch_answer(size: dict[str, int], sessions: SparkSessions) -> None:
+@pytest.mark.parametrize("size", SIZES)
+def test_first_rows_equal_the_batch_answer(size: str, sessions: SparkSessions) -> None:
     views = "".join(f"create materialized view `{name}` as {query};" for name, query in QUERIES.items())
-    running, full = Running(TABLES + views, sessions), Running(TABLES + views, sessions, "full")
+    running, full = Running(TABLES + views, sessions, limits=SIZES[size]), Running(TABLES + views, sessions, "full")
     chance = random.Random(7)
     sums: dict[str, Counter[tuple[Any, ...]]] = {name: Counter() for name in QUERIES}
-    with limits(size):
-        for number in range(3):
-            # Few values, so that many rows are equal, and NULL among the keys and the prices.
-            bids = [
-                (chance.choice([None, *range(6)]), chance.choice("abc"), chance.choice([None, *range(10, 40)])) for _ in range(25)
-            ]
-            auctions = [(number, number % 2), (chance.randrange(6), chance.choice([None, 1]))]
-            step = running.step(running.changes("bids", *bids), running.changes("auctions", *auctions))
-            full.step(full.changes("bids", *bids), full.changes("auctions", *auctions))
-            for name in QUERIES:
-                for *row, weight in emitted(step, name):
-                    sums[name][tuple(row)] += weight
-                expected = full.rows(name)
-                assert running.rows(name) == expected, (number, name)
-                assert sorted(sums[name].elements(), key=repr) == expected, (number, name, "sum of the deltas")
-                assert min(sums[name].values()) >= 0, (number, name, "sum of the deltas")
+    for number in range(3):
+        # Few values, so that many rows are equal, and NULL among the keys and the prices.
+        bids = [(chance.choice([None, *range(6)]), chance.choice("abc"), chance.choice([None, *range(10, 40)])) for _ in range(25)]
+        auctions = [(number, number % 2), (chance.randrange(6), chance.choice([None, 1]))]
+        step = running.step(running.changes("bids", *bids), running.changes("auctions", *auctions))
+        full.step(full.changes("bids", *bids), full.changes("auctions", *auctions))
+        for name in QUERIES:
+            for *row, weight in emitted(step, name):
+                sums[name][tuple(row)] += weight
+            expected = full.rows(name)
+            assert running.rows(name) == expected, (number, name)
+            assert sorted(sums[name].elements(), key=repr) == expected, (number, name, "sum of the deltas")
+            assert min(sums[name].values()) >= 0, (number, name, "sum of the deltas")
     for each in (running, full):
         each.circuit.close()
 

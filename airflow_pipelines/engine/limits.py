@@ -1,0 +1,59 @@
+"""The sizes by which the engine chooses between its ways of working."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What counts as small, as few and as many. Every answer is the same whatever these are; only the work differs.
+
+    :param small_rows: a batch of at most this many rows counts as small: it may live in the driver's memory ...
+    :param small_bytes: ... unless it takes more bytes than this
+    :param small_input: an operator whose inputs together have at most this many rows, all in memory, runs in one task and answers
+        to the driver ...
+    :param fan_out: ... unless its result has more rows than this: then it is run again and writes files
+    :param tiny: what has at most this many rows is shown to Spark as it is; of more, only the rows that matter are looked up first
+    :param most: a step that changes more than this share of the rows that an operator reads counts as changing all of them
+    :param indexed: whole rows are looked up by so many of their columns; the others are compared afterwards
+    :param memory_batches: more batches of a trace in memory than this are worth merging
+    :param file_batches: more batches of a trace in files than this are worth merging
+    :param growth: a batch in a file is merged with smaller ones unless it has more than so many times their rows
+    :param hard_limit: a trace with more batches than this is merged before the next step, idle or not
+    :param bundled_rows: the newest batches in memory that together have at most this many rows are read as one
+    :param bundles: so many of these are remembered
+    :param dead_views: Spark may remember this many batches that are gone while there is no idle moment to forget them
+    :param prepared_queries: at most so many plans are kept, those that were used last ...
+    :param prepared_bytes: ... and only while their slots together have at most so many bytes
+    :param slot_bytes: batches that together have more bytes are not worth being copied for each query
+    :param few_losses: a recursion that loses at most this many rows is maintained, however few rows it has
+    :param parts: so many small batches of a recursion's sum are left as they are
+    :param discard_rows: a trace is looked through for rows that may go when it has this many more than twice what was left the
+        last time
+    """
+
+    small_rows: int = 50_000
+    small_bytes: int = 64 << 20
+    small_input: int = 100_000
+    fan_out: int = 200_000
+    tiny: int = 5_000
+    most: float = 0.3
+    indexed: int = 3
+    memory_batches: int = 8
+    file_batches: int = 8
+    growth: int = 2
+    hard_limit: int = 24
+    bundled_rows: int = 10_000
+    bundles: int = 200
+    dead_views: int = 200
+    prepared_queries: int = 300
+    prepared_bytes: int = 128 << 20
+    slot_bytes: int = 16 << 20
+    few_losses: int = 1_000
+    parts: int = 4
+    discard_rows: int = 10_000
+
+
+DEFAULT_LIMITS = Limits()
+"""Those of a pipeline."""

@@ -1,0 +1,33 @@
+"""Sizes of work: limits by which a few rows make the engine work as it does with many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_pipelines.engine.limits import Limits
+
+SIZES: Mapping[str, Limits] = {
+    # Everything in memory, in one task, and shown to Spark whole.
+    "small": Limits(),
+    # Everything in memory and in one task, but too much to be shown to Spark whole: rows that matter are looked up.
+    "looked up": Limits(tiny=-1, bundled_rows=2),
+    # All deltas stay in memory, everything else is streamed past them or looked up in.
+    "narrow": Limits(small_input=-1),
+    # Whatever has a few rows goes to files, so that each operator meets all mixtures, and traces are merged all the time.
+    "mixed": Limits(
+        small_rows=3,
+        small_input=6,
+        tiny=2,
+        fan_out=8,
+        memory_batches=1,
+        file_batches=2,
+        hard_limit=4,
+        bundled_rows=2,
+        few_losses=1,
+        parts=1,
+        discard_rows=2,
+    ),
+    # Everything goes to files.
+    "large": Limits(small_rows=-1, small_input=-1, tiny=-1, fan_out=-1, memory_batches=1, file_batches=1),
+}
+"""The limits of each size by its name."""
