@@ -35,6 +35,20 @@ def spark_complaint(error: Exception) -> str:
     return f"{cause} in {fragment}" if fragment else cause
 
 
+def is_of_query(error: Exception) -> bool:
+    """Whether an error comes from what a query says or was cancelled, so that to run the query in another way would not help.
+
+    What Spark's expressions and a program's Python functions raise has a condition; what breaks inside of Spark has none, or an
+    internal one.
+    """
+    text = str(error)
+    if _PYTHON.search(text) is not None or "cancel" in text.lower():
+        return True
+    found = _CONDITION.search(text)
+    condition = (error.getCondition() if isinstance(error, PySparkException) else None) or (found[1] if found else None)
+    return condition is not None and not condition.startswith("INTERNAL_ERROR")
+
+
 def step_error(view: str, error: Exception) -> StepError:
     """What went wrong while ``view`` was evaluated, in Spark's words but without its stack."""
     text = str(error)

@@ -14,7 +14,8 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
-from airflow_pipelines.engine.prepared import PreparedQueries, Result
+from airflow_pipelines.engine.planned import Result
+from airflow_pipelines.engine.prepared import PreparedQueries
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
@@ -74,12 +75,14 @@ class Frames:
         parts = _NUMBERS.split(text)
         with self._lock:
             batches = [self._batch(int(number)) for number in parts[1::2]]
+
+        def planned_anew() -> Result:
+            frame = self.query(self.sessions.small, text)
+            return Result(collected(frame), frame.schema)
+
         if batches and all(batch.table is not None for batch in batches):
-            prepared = self._prepared.result(parts[::2], batches)
-            if prepared is not None:
-                return prepared
-        frame = self.query(self.sessions.small, text)
-        return Result(collected(frame), frame.schema)
+            return self._prepared.result(parts[::2], batches, planned_anew)
+        return planned_anew()
 
     def _batch(self, number: int) -> Batch:
         """A batch that has been named; one with its rows in memory if there is one."""

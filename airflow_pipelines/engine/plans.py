@@ -7,7 +7,6 @@ leaves, which reads them each time; what was exchanged or broadcast is kept, and
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,25 +14,83 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-_KEEPS_ROWS = re.compile(r"Exchange|ubquery")
-"""What in a physical plan keeps the rows that it has found."""
+_EXECUTION = "org.apache.spark.sql.execution"
+_RERUNNABLE = frozenset(
+    f"{_EXECUTION}.{name}"
+    for name in (
+        "CoalesceExec",
+        "CollectLimitExec",
+        "ExpandExec",
+        "FilterExec",
+        "GenerateExec",
+        "LocalTableScanExec",
+        "OneRowRelationExec",
+        "ProjectExec",
+        "RDDScanExec",
+        "RangeExec",
+        "SortExec",
+        "TakeOrderedAndProjectExec",
+        "UnionExec",
+        "aggregate.HashAggregateExec",
+        "aggregate.MergingSessionsExec",
+        "aggregate.ObjectHashAggregateExec",
+        "aggregate.SortAggregateExec",
+        "aggregate.UpdatingSessionsExec",
+        "joins.CartesianProductExec",
+        "joins.ShuffledHashJoinExec",
+        "joins.SortMergeJoinExec",
+        "python.ArrowEvalPythonExec",
+        "python.BatchEvalPythonExec",
+        "window.WindowExec",
+        "window.WindowGroupLimitExec",
+    )
+)
+"""The physical nodes that read their children in every run and remember nothing of the run before."""
+_GATHERING = frozenset(f"{_EXECUTION}.{name}" for name in ("CollectLimitExec", "TakeOrderedAndProjectExec"))
+"""Those of them that exchange the rows of several partitions by themselves, and would find the exchanged rows again."""
+_EXCHANGE = f"{_EXECUTION}.exchange.ShuffleExchangeExec"
 
 
 def rerunnable(frame: DataFrame) -> DataFrame | None:
-    """The same query as a frame that reads its leaves again in every run; None when there is no such plan for it.
+    """The same query as a frame that reads its leaves again in every run; None when it is not sure that there is one.
 
     All its leaves are to have one partition.
     """
     within: Any = frame
-    execution = within._jdf.queryExecution()
-    plan = execution.executedPlan()
-    if _KEEPS_ROWS.search(plan.toString()) is not None:
-        with _active(frame.sparkSession):
-            plan = _without_exchanges(frame.sparkSession, plan)
-        if _KEEPS_ROWS.search(plan.toString()) is not None:
-            return None
-    leaf = one_partition(frame.sparkSession, execution.analyzed().output(), plan.execute())
+    session, execution = frame.sparkSession, within._jdf.queryExecution()
+    analyzed = execution.analyzed()
+    if analyzed.containsPattern(_inner(session).current_like):
+        # Spark puts the time of planning into the plan.
+        return None
+    with _active(session):
+        plan = _without_exchanges(session, execution.executedPlan())
+    # A subquery keeps what it found. An expression that is not deterministic may keep anything.
+    if plan.subqueriesAll().nonEmpty() or not plan.deterministic() or not all(map(_reads_again, _nodes(plan))):
+        return None
+    rows = plan.execute()
+    if rows.getNumPartitions() > 1:
+        return None
+    leaf = one_partition(session, analyzed.output(), rows)
     return leaf if leaf.schema == frame.schema else None
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    yield plan
+    children = plan.children()
+    for at in range(children.length()):
+        yield from _nodes(children.apply(at))
+
+
+def _reads_again(node: Any) -> bool:
+    """Whether a physical node gives what follows from its children's rows of the moment, in every run."""
+    name = _class_of(node)
+    if name in _GATHERING and node.children().head().execute().getNumPartitions() > 1:
+        return False
+    return name in _RERUNNABLE
+
+
+def _class_of(node: Any) -> str:
+    return str(node.getClass().getName())
 
 
 def replanned(frame: DataFrame) -> DataFrame:
@@ -53,25 +110,17 @@ def one_partition(session: SparkSession, columns: Any, rdd: Any) -> DataFrame:
     return _frame(session, leaf)
 
 
-def from_record_batches(session: SparkSession, arrays: Any, schema: str) -> DataFrame:
-    """The rows of Arrow record batches: a partition each.
+def record_batch_rows(session: SparkSession, arrays: Any, schema: str) -> tuple[Any, Any]:
+    """The rows of Arrow record batches: their attributes, a Scala Seq, and an RDD of them with a partition for each batch.
 
+    :param session: a session in which Spark copies no rows into plans, however few
     :param arrays: a java.util.List of byte arrays, which Spark keeps as they are
     :param schema: the columns as JSON
     """
     inner = _inner(session)
-    usual = session.conf.get(_LOCAL_RELATIONS_UP_TO)
-    session.conf.set(_LOCAL_RELATIONS_UP_TO, "0")
-    try:
-        iterator = inner.converters.asScala(arrays.iterator())
-        rows = inner.python.toDataFrame(iterator, schema, _java(session)).queryExecution().analyzed()
-    finally:
-        session.conf.set(_LOCAL_RELATIONS_UP_TO, str(usual))
-    return one_partition(session, rows.output(), rows.rdd())
-
-
-_LOCAL_RELATIONS_UP_TO = "spark.sql.execution.arrow.localRelationThreshold"
-"""Spark copies the rows of fewer bytes than this into the plan."""
+    iterator = inner.converters.asScala(arrays.iterator())
+    rows = inner.python.toDataFrame(iterator, schema, _java(session)).queryExecution().analyzed()
+    return rows.output(), rows.rdd()
 
 
 def _without_exchanges(session: SparkSession, plan: Any) -> Any:
@@ -79,7 +128,7 @@ def _without_exchanges(session: SparkSession, plan: Any) -> Any:
     children = plan.children()
     old = [children.apply(at) for at in range(children.length())]
     new = [_without_exchanges(session, child) for child in old]
-    if plan.getClass().getSimpleName() == "ShuffleExchangeExec" and new[0].outputPartitioning().numPartitions() == 1:
+    if _class_of(plan) == _EXCHANGE and new[0].outputPartitioning().numPartitions() == 1:
         return new[0]
     if all(one is other for one, other in zip(old, new, strict=True)):
         return plan
@@ -123,6 +172,7 @@ class _Inner:
     nil: Any
     single: Any
     small: Any
+    current_like: Any
 
 
 @functools.lru_cache(maxsize=8)
@@ -141,6 +191,7 @@ def _inner(session: SparkSession) -> _Inner:
         nil=_singleton(jvm.scala.collection.immutable, "Nil"),
         single=_singleton(sql.catalyst.plans.physical, "SinglePartition"),
         small=jvm.scala.Some(sql.catalyst.plans.logical.OneRowRelation().computeStats()),
+        current_like=sql.catalyst.trees.TreePattern.CURRENT_LIKE(),
     )
 
 

@@ -5,109 +5,120 @@ A step asks the same questions as the step before, over other rows; to plan them
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import SparkSession
 
-from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.failures import is_of_query
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
-from airflow_pipelines.engine.plans import replanned, rerunnable
-from airflow_pipelines.engine.slots import Slot, can_refill
+from airflow_pipelines.engine.planned import PlannedQuery, Result, plan_query
+from airflow_pipelines.engine.rerun_probe import can_rerun
+from airflow_pipelines.engine.slots import SlotMaker
 
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What a query gave: its rows as a pyarrow Table, and Spark's schema of them."""
-
-    rows: Any
-    schema: StructType
-
-
-@dataclass(slots=True)
-class _Prepared:
-    """A planned query. ``again``: the same as a frame that can be run many times, or None when it has to be planned for each."""
-
-    frame: DataFrame
-    again: DataFrame | None
-    slots: Sequence[Slot]
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def bytes(self) -> int:
-        """The size of the slots."""
-        return sum(slot.capacity for slot in self.slots)
+log = logging.getLogger(__name__)
 
 
 class PreparedQueries:
-    """The planned queries of one session."""
+    """The planned queries of one session. What cannot be prepared, or not be run so, is planned for each run."""
 
     def __init__(self, session: SparkSession, limits: Limits = DEFAULT_LIMITS) -> None:
-        """No query yet."""
-        self._session = session
+        """No query yet. The first time for a session, this tries whether its plans can be run again."""
         self._limits = limits
-        self._known: OrderedDict[tuple[Any, ...], _Prepared] = OrderedDict()
+        self._maker = SlotMaker(session) if limits.prepared_queries and can_rerun(session) else None
+        # None: a query that is planned for each run.
+        self._known: OrderedDict[_Key, PlannedQuery | None] = OrderedDict()
         self._lock = threading.Lock()
-        self._preparing = threading.Lock()
+        self._logged = False
 
-    def result(self, parts: Sequence[str], batches: Sequence[Batch]) -> Result | None:
+    def result(self, parts: Sequence[str], batches: Sequence[Batch], planned_anew: Callable[[], Result]) -> Result:
         """The result of a query.
 
         :param parts: the query's text without the names of the batches
         :param batches: what stands between each two parts: batches in memory, each perhaps several times
-        :returns: None when the query is not to be had this way
+        :param planned_anew: gives the result in the ordinary way
         """
         distinct = list({batch.number: batch for batch in batches}.values())
-        if not can_refill(self._session) or sum(batch.table.nbytes for batch in distinct) > self._limits.slot_bytes:
-            return None
+        if self._maker is None or sum(batch.table.nbytes for batch in distinct) > self._limits.slot_bytes:
+            return planned_anew()
         places = {batch.number: place for place, batch in enumerate(distinct)}
         order = tuple(places[batch.number] for batch in batches)
         key = (tuple(parts), order, tuple(_signature(batch) for batch in distinct))
         with self._lock:
-            prepared = self._known.get(key)
-            if prepared is not None:
+            known = key in self._known
+            query = self._known.get(key)
+            if known:
                 self._known.move_to_end(key)
-        if prepared is None:
-            prepared = self._remember(key, parts, order, distinct)
-        while True:
-            with prepared.lock:
-                if all(slot.fill(batch) for slot, batch in zip(prepared.slots, distinct, strict=True)):
-                    return Result(collected(prepared.again or replanned(prepared.frame)), prepared.frame.schema)
-            # The rows have become too many for the slots.
-            prepared = self._remember(key, parts, order, distinct)
-
-    def _remember(self, key: tuple[Any, ...], parts: Sequence[str], order: Sequence[int], batches: Sequence[Batch]) -> _Prepared:
-        # One at a time, because all use the same names.
-        with self._preparing:
-            prepared = self._prepare(parts, order, batches)
-        with self._lock:
-            self._known[key] = prepared
-            self._known.move_to_end(key)
-            held = sum(known.bytes for known in self._known.values())
-            while len(self._known) > self._limits.prepared_queries or (held > self._limits.prepared_bytes and len(self._known) > 1):
-                _, forgotten = self._known.popitem(last=False)
-                held -= forgotten.bytes
-            return prepared
+        if known and query is None:
+            return planned_anew()
+        try:
+            return self._result(query or self._planned(key, self._maker, distinct), key, self._maker, distinct)
+        except _NotPreparedError as failure:
+            cause = failure
+        # An error that the query raises in the ordinary way as well is its own, and says nothing about its plan.
+        result = planned_anew()
+        self._give_up(key, cause)
+        return result
 
     def close(self) -> None:
         """Forget all queries."""
         with self._lock:
             self._known.clear()
 
-    def _prepare(self, parts: Sequence[str], order: Sequence[int], batches: Sequence[Batch]) -> _Prepared:
-        slots = [Slot(self._session, batch) for batch in batches]
-        names = [f"airflow_pipelines_slot_{place}" for place in range(len(slots))]
-        for name, slot in zip(names, slots, strict=True):
-            # The name matters only until the query is analysed.
-            slot.frame.createOrReplaceTempView(name)
-        text = parts[0] + "".join(f"{names[place]}{part}" for place, part in zip(order, parts[1:], strict=True))
-        frame = self._session.sql(text)
-        return _Prepared(frame, rerunnable(frame), slots)
+    def _result(self, query: PlannedQuery, key: _Key, maker: SlotMaker, batches: Sequence[Batch]) -> Result:
+        """The result of a planned query, planned again with more room while the batches have become too large for its slots."""
+        while True:
+            try:
+                found = query.result(batches)
+            except Exception as error:
+                if is_of_query(error):
+                    raise
+                raise _NotPreparedError("run") from error
+            if found is not None:
+                return found
+            query = self._planned(key, maker, batches)
+
+    def _planned(self, key: _Key, maker: SlotMaker, batches: Sequence[Batch]) -> PlannedQuery:
+        parts, order, _ = key
+        try:
+            query = plan_query(maker, parts, order, batches)
+        except Exception as error:
+            raise _NotPreparedError("planned") from error
+        self._remember(key, query)
+        return query
+
+    def _give_up(self, key: _Key, failure: _NotPreparedError) -> None:
+        self._remember(key, None)
+        with self._lock:
+            first, self._logged = not self._logged, True
+        log.log(
+            logging.WARNING if first else logging.DEBUG,
+            "A query could not be %s as a prepared one and is planned for each run: %s",
+            failure,
+            " ... ".join(key[0]),
+            exc_info=failure.__cause__,
+        )
+
+    def _remember(self, key: _Key, query: PlannedQuery | None) -> None:
+        with self._lock:
+            self._known[key] = query
+            self._known.move_to_end(key)
+            held = sum(known.bytes for known in self._known.values() if known is not None)
+            while len(self._known) > self._limits.prepared_queries or (held > self._limits.prepared_bytes and len(self._known) > 1):
+                _, forgotten = self._known.popitem(last=False)
+                held -= 0 if forgotten is None else forgotten.bytes
+
+
+_Key = tuple[tuple[str, ...], tuple[int, ...], tuple[Any, ...]]
+"""A query's parts, which batch stands between each two, and what the batches look like."""
+
+
+class _NotPreparedError(Exception):
+    """A query could not be had as a prepared one, for a reason that may have nothing to do with the query."""
 
 
 def _signature(batch: Batch) -> tuple[Any, ...]:

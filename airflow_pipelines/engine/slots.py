@@ -2,46 +2,55 @@
 
 Spark makes the rows of ``createDataFrame(pyarrow.Table)`` out of byte arrays with Arrow record batches, one per partition, and
 reads the arrays again whenever a task is sent to an executor. A slot keeps hold of its array and writes another record batch into
-it between two runs. What Spark does not promise is that it never copies the array; :func:`can_refill` looks whether it does.
+it between two runs. What Spark does not promise is that it never copies the array; :mod:`airflow_pipelines.engine.rerun_probe`
+looks whether it does.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from pyspark.sql.types import LongType, StructField, StructType
 
-from airflow_pipelines.engine.arrow import collected, relaxed
+from airflow_pipelines.engine.arrow import relaxed
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.plans import from_record_batches
+from airflow_pipelines.engine.plans import one_partition, record_batch_rows
+from airflow_pipelines.engine.sessions import SESSION_CONF, sibling
 
 _LEAST_BYTES = 16 << 10
 _ROOM = 2
 """A slot has so many times the bytes of its first rows."""
+_READING_CONF: Mapping[str, str] = {
+    **SESSION_CONF,
+    # Spark copies the rows of fewer bytes than this into the plan.
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
+}
 
 
 class Slot:
     """A leaf of plans of one session, with a copy of the rows that were last put into it."""
 
-    def __init__(self, session: SparkSession, batch: Batch) -> None:
+    def __init__(self, session: SparkSession, reading: SparkSession, batch: Batch) -> None:
         """A slot with the rows of a batch in memory, and with room for some more.
 
-        :param session: the session the plans of which read the slot; the caller keeps others from using it meanwhile
+        :param session: the session the plans of which read the slot
+        :param reading: a session of :data:`_READING_CONF`
         """
         self.capacity = max(_LEAST_BYTES, 1 << (_ROOM * len(_record(batch.table))).bit_length())
         java = _java(session.sparkContext)
         self._buffer = java.buffers.allocate(self.capacity)
         self._holds: int | None = None
+        # Before Spark is shown the buffer: it may read rows out of it whenever it likes, and there are none in zeros.
+        self.fill(batch)
         # An array would come to Python as a copy; so Java takes it out of the buffer by itself.
         arrays = java.collections.singletonList(self._buffer).stream().map(java.array_of).toList()
-        self.frame = from_record_batches(session, arrays, relaxed(batch.schema).json())
-        self.fill(batch)
+        columns, rows = record_batch_rows(reading, arrays, relaxed(batch.schema).json())
+        self.frame = one_partition(session, columns, rows)
 
     def fill(self, batch: Batch) -> bool:
         """Replace the rows by those of a batch in memory. False, and nothing done, when these are too many for the slot."""
@@ -56,6 +65,20 @@ class Slot:
         return True
 
 
+class SlotMaker:
+    """Makes slots for the plans of one session. Safe to use from any thread: it changes nothing that others use."""
+
+    def __init__(self, session: SparkSession) -> None:
+        """:param session: the session the plans of which read the slots."""
+        self.session = session
+        # The setting is needed for slots only; to set and restore it in ``session`` would change what other threads do there.
+        self._reading = sibling(session, _READING_CONF)
+
+    def slot(self, batch: Batch) -> Slot:
+        """A slot with the rows of a batch in memory."""
+        return Slot(self.session, self._reading, batch)
+
+
 def _record(table: Any) -> bytes:
     """The rows of a pyarrow Table as one Arrow record batch, an encapsulated message."""
     batches = table.combine_chunks().to_batches()
@@ -65,22 +88,6 @@ def _record(table: Any) -> bytes:
         else pa.RecordBatch.from_arrays([pa.array([], field.type) for field in table.schema], schema=table.schema)
     )
     return bytes(batch.serialize())
-
-
-@functools.lru_cache(maxsize=4)
-def can_refill(session: SparkSession) -> bool:
-    """Whether a query over a slot sees what was put into the slot after the query was planned."""
-    schema = StructType([StructField("v", LongType())])
-    try:
-        slot = Slot(session, Batch(schema, 0, pa.table({"v": pa.array([], pa.int64())})))
-        for value in (1, 2):
-            slot.fill(Batch(schema, 1, pa.table({"v": [value]})))
-            if collected(slot.frame)["v"].to_pylist() != [value]:
-                return False
-    except (Py4JError, TypeError):
-        # Another Spark than those whose inner parts this module knows.
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import logging
+import threading
 from typing import Any
 
 import pyarrow as pa
@@ -10,12 +12,15 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DecimalType, LongType, StringType, StructField, StructType
 
+from airflow_pipelines.engine import prepared, rerun_probe
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.frames import Frames
 from airflow_pipelines.engine.limits import Limits
-from airflow_pipelines.engine.prepared import PreparedQueries
+from airflow_pipelines.engine.planned import PlannedQuery, plan_query
+from airflow_pipelines.engine.plans import rerunnable
+from airflow_pipelines.engine.rerun_probe import can_rerun
 from airflow_pipelines.engine.sessions import SparkSessions
-from airflow_pipelines.engine.slots import can_refill
+from airflow_pipelines.engine.slots import Slot, SlotMaker
 
 COLUMNS = [StructField("k", LongType()), StructField("v", DecimalType(12, 2)), StructField("s", StringType())]
 SCHEMA = weighted(StructType(COLUMNS))
@@ -35,14 +40,68 @@ def frames(spark: SparkSession) -> Any:
     made.close()
 
 
+def values(frames: Frames, text: str) -> list[Any]:
+    """The only column of a query's result."""
+    return sorted(next(iter(row.values())) for row in frames.result(text).rows.to_pylist())
+
+
 def test_this_spark_lets_the_rows_of_a_plan_be_replaced(spark: SparkSession) -> None:
-    assert can_refill(SparkSessions.of(spark).small)
+    session = SparkSessions.of(spark).small
+    assert can_rerun(session)
+    join = plan_query(SlotMaker(session), rerun_probe._JOIN, (0, 0), [rerun_probe._batch(())])
+    assert "Exchange" in join.frame._jdf.queryExecution().executedPlan().toString()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        # A leaf that keeps its first rows.
+        (Slot, "fill", lambda slot, batch, fill=Slot.fill: slot._holds is not None or fill(slot, batch)),
+        (Slot, "fill", lambda *_: (_ for _ in ()).throw(TypeError("no such method"))),
+        (PlannedQuery, "result", lambda *_: None),
+    ],
+)
+def test_a_spark_that_keeps_rows_or_has_other_inner_parts_is_noticed(
+    spark: SparkSession, broken: tuple[type, str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(*broken)
+    frames = Frames(SparkSessions.of(spark))
+    assert "planned for each run" in caplog.text
+    for k in (1, 2):
+        rows = batch((k, "1.00", None))
+        assert values(frames, f"SELECT k FROM {frames.table(rows)}") == [k]
+    frames.close()
+
+
+def test_threads_that_begin_together_leave_the_session_as_it_was_and_get_their_answers(spark: SparkSession) -> None:
+    for _ in range(3):
+        sessions = SparkSessions.of(spark)
+        before = dict(sessions.small.conf.getAll)
+        begin, found = threading.Barrier(8), {}
+
+        def work(number: int, sessions: SparkSessions = sessions, begin: Any = begin, found: dict[int, Any] = found) -> None:
+            begin.wait()
+            frames = Frames(sessions)
+            answers = []
+            for many in (1, 0, 2):
+                rows = batch(*((number * 10 + k, "1.00", None) for k in range(many)))
+                answers.append(values(frames, f"SELECT k FROM {frames.table(rows)} WHERE k >= {number}"))
+            found[number] = answers
+            frames.close()
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found == {number: [[number * 10], [], [number * 10, number * 10 + 1]] for number in range(8)}
+        assert dict(sessions.small.conf.getAll) == before
+        assert not [table.name for table in sessions.small.catalog.listTables()]
 
 
 def test_the_same_query_is_planned_once_and_sees_the_rows_of_each_run(frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[str] = []
-    prepare = PreparedQueries._prepare
-    monkeypatch.setattr(PreparedQueries, "_prepare", lambda *given: planned.append("") or prepare(*given))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(prepared, "plan_query", lambda *given: planned.append("") or plan_query(*given))  # type: ignore[func-returns-value]
     for many in (1, 3, 0, 2):
         left = batch(*((k, "1.50", None) for k in range(many)))
         right = batch((0, "2.00", "a"), (1, "3.00", "b"))
@@ -102,6 +161,99 @@ def test_an_error_leaves_the_query_as_it_was(frames: Frames) -> None:
                 frames.result(text)
         else:
             assert frames.result(text).rows.to_pylist() == [{"q": 8 // many}]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM (SELECT k FROM {} UNION ALL SELECT 100L) LIMIT 50",
+        "SELECT * FROM (SELECT k FROM {} UNION ALL SELECT * FROM VALUES (100L), (101L)) ORDER BY k LIMIT 50",
+        "SELECT DISTINCT k FROM (SELECT k FROM {} UNION ALL SELECT 100L)",
+        "SELECT k FROM {} UNION ALL SELECT 100L",
+    ],
+)
+def test_rows_that_are_exchanged_within_a_node_are_not_found_again(frames: Frames, query: str) -> None:
+    answers = []
+    for k in (1, 2, 3):
+        rows = batch((k, "1.00", None))
+        answers.append([value for value in values(frames, query.format(frames.table(rows))) if value < 100])
+    assert answers == [[1], [2], [3]]
+
+
+def test_only_plans_that_surely_read_their_leaves_again_are_run_again(spark: SparkSession) -> None:
+    maker = SlotMaker(SparkSessions.of(spark).small)
+
+    def runs_again(before: str, after: str = "") -> bool:
+        return plan_query(maker, (before, after), (0,), [batch((1, "1.00", "a"))]).again is not None
+
+    assert runs_again("SELECT k, SUM(v) FROM ", " AS subquery GROUP BY k")
+    assert runs_again("SELECT * FROM (SELECT k, v FROM ", ") PIVOT (SUM(v) FOR k IN (1, 2))")
+    assert runs_again("SELECT k, ROW_NUMBER() OVER (PARTITION BY v ORDER BY k) AS n FROM ")
+    assert runs_again("SELECT k, e FROM ", " LATERAL VIEW EXPLODE(ARRAY(1, 2)) t AS e ORDER BY k LIMIT 3")
+    assert not runs_again("SELECT k, (SELECT 1 FROM VALUES (1) AS t(x) WHERE x = 1) AS x FROM ")
+    assert not runs_again("SELECT l.k FROM ", " l LEFT JOIN VALUES (1) AS r(x) ON l.k < r.x")
+    assert not runs_again("SELECT k, CURRENT_TIMESTAMP() AS at FROM ")
+    assert not runs_again("SELECT k, RAND() AS r FROM ")
+    assert rerunnable(maker.session.sql("SELECT id FROM RANGE(0, 10, 1, 2)")) is None
+
+
+def test_what_cannot_be_prepared_is_planned_for_each_run_and_logged_once(
+    frames: Frames, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tried: list[str] = []
+
+    def fails(*_: Any) -> None:
+        tried.append("")
+        raise TypeError("no such inner part")
+
+    monkeypatch.setattr(prepared, "plan_query", fails)
+    for factor in (1, 2, 2):
+        rows = batch((3, "2.00", "a"))
+        assert values(frames, f"SELECT k * {factor} AS k FROM {frames.table(rows)}") == [3 * factor]
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        frames.result(f"SELECT k DIV 0 AS k FROM {frames.table(rows)}")
+    assert len(tried) == 3
+    (message,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert "SELECT k * 1 AS k FROM" in message.getMessage()
+    assert "no such inner part" in caplog.text
+
+
+def test_what_fails_inside_of_spark_is_run_in_the_ordinary_way(
+    frames: Frames, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = f"SELECT k FROM {frames.table(kept := batch((3, '2.00', 'a')))}"
+    assert values(frames, text) == [3]
+
+    def fails(*_: Any) -> None:
+        raise RuntimeError("java.lang.NullPointerException")
+
+    monkeypatch.setattr(PlannedQuery, "result", fails)
+    assert values(frames, text) == [3]
+    assert "NullPointerException" in caplog.text
+    monkeypatch.undo()
+    assert values(frames, text) == [3]
+    assert list(frames._prepared._known.values()) == [None]
+    del kept
+
+
+def test_no_query_is_prepared_when_none_may_be_kept(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepared, "plan_query", lambda *_: pytest.fail("it was prepared"))
+    monkeypatch.setattr(prepared, "can_rerun", lambda *_: pytest.fail("it was tried"))
+    frames = Frames(SparkSessions.of(spark), Limits(prepared_queries=0))
+    for k in (1, 2):
+        rows = batch((k, "1.00", None))
+        assert values(frames, f"SELECT k FROM {frames.table(rows)}") == [k]
+    frames.close()
+
+
+def test_an_error_of_the_query_is_raised_without_another_run(frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, zero = batch((2, "1.00", None)), batch((0, "1.00", None))
+    assert values(frames, f"SELECT 8 DIV k AS q FROM {frames.table(rows)}") == [4]
+    monkeypatch.setattr(Frames, "query", lambda *_: pytest.fail("it was run again"))
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        frames.result(f"SELECT 8 DIV k AS q FROM {frames.table(zero)}")
+    monkeypatch.undo()
+    assert values(frames, f"SELECT 8 DIV k AS q FROM {frames.table(rows)}") == [4]
 
 
 def test_a_batch_that_is_gone_is_named(frames: Frames) -> None:

@@ -18,7 +18,7 @@ from airflow_pipelines.engine.frames import Frames, empty_rows, summed
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.operators.crossing import passed
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
-from airflow_pipelines.engine.prepared import Result
+from airflow_pipelines.engine.planned import Result
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.storage import COMPRESSION, BatchStore
 from airflow_pipelines.engine.trace import Trace
