@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ from airflow_pipelines.errors import (
     describe_program_error,
 )
 from airflow_pipelines.wire import path_of
+
+logger = logging.getLogger(__name__)
 
 STATUS_POLL_S = 0.5
 
@@ -157,6 +160,9 @@ class PipelineBase:
             program_error = self._field("program_error") or {}
             text = describe_program_error(program_error) or f"compiling ended with {status.name}"
             raise ProgramCompilationError(f"The program of pipeline {self.name!r} failed to compile:\n{text}", program_error)
+        warnings = describe_program_error(self._field("program_error") or {})
+        if warnings:
+            logger.warning("The program of pipeline %r compiled with warnings:\n%s", self.name, warnings)
 
 
 def status_of(descriptor: Mapping[str, Any]) -> PipelineStatus:

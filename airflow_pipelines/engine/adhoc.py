@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_pipelines.engine.analysis import AUTOMATIC, Analysis, QueryRefused, refusal
+from airflow_pipelines.engine.analysis import AUTOMATIC, Analysis, QueryRefused, is_unknown_name, refusal
 from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
@@ -23,7 +23,7 @@ from airflow_pipelines.engine.variants import analyze_variants
 from airflow_pipelines.sql.adhoc import AdhocKind, AdhocStatement, parse_adhoc
 from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, ProgramErrors
-from airflow_pipelines.sql.identifiers import SYSTEM_VIEW, display, quote
+from airflow_pipelines.sql.identifiers import SYSTEM_VIEW, display, quote, string_hint
 from airflow_pipelines.sql.program import Table, ViewKind
 from airflow_pipelines.sql.rewrite.casts import cast_text
 from airflow_pipelines.sql.rewrite.clauses import selects, split
@@ -89,7 +89,8 @@ def _analyzed(session: SparkSession, statement: AdhocStatement, text: str) -> Da
         except QueryRefused as again:
             refused = again if again.condition != first.condition else first
         span = source.span(*statement.place(refused.start, refused.end))
-        raise ProgramErrors([source.message(span, COMPILATION_ERROR, refused.message)]) from error
+        hint = string_hint(source.slice(span)) if is_unknown_name(refused) else ""
+        raise ProgramErrors([source.message(span, COMPILATION_ERROR, refused.message + hint)]) from error
 
 
 def _named(frame: DataFrame, statement: AdhocStatement, text: str) -> DataFrame:

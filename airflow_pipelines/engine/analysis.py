@@ -35,6 +35,11 @@ class QueryRefused(Exception):
         self.condition = condition
 
 
+def is_unknown_name(error: Exception) -> bool:
+    """Whether Spark refuses a query because it names a column that is not there."""
+    return isinstance(error, QueryRefused) and (error.condition or "").startswith("UNRESOLVED_COLUMN")
+
+
 @dataclass(frozen=True, slots=True)
 class Analyzed:
     """What Spark knows of a query: its columns in Spark's schema JSON, and whether equal inputs give equal answers."""

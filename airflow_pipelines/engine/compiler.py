@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
-from airflow_pipelines.engine.analysis import AUTOMATIC, Analysis, Analyzed, QueryRefused
+from airflow_pipelines.engine.analysis import AUTOMATIC, Analysis, Analyzed, QueryRefused, is_unknown_name
 from airflow_pipelines.engine.analyzer import SparkAnalyzer
 from airflow_pipelines.engine.lateness import ERROR_VIEW, LateColumn
 from airflow_pipelines.engine.python_functions import check_functions, register_functions
@@ -22,7 +23,7 @@ from airflow_pipelines.sql.definitions import FunctionBody, FunctionDefinition, 
 from airflow_pipelines.sql.dialect import SyntaxFailure, parse_query
 from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, ProgramErrors, ProgramMessage
-from airflow_pipelines.sql.identifiers import INTERNAL_PREFIX, SYSTEM_VIEW, display, quote
+from airflow_pipelines.sql.identifiers import INTERNAL_PREFIX, SYSTEM_VIEW, apart, display, quote, string_hint
 from airflow_pipelines.sql.info import program_info
 from airflow_pipelines.sql.parser import parse_program
 from airflow_pipelines.sql.plan.gaining import gaining
@@ -337,7 +338,7 @@ class _Compiler:
             # The places of errors are those of the text as written, so that it was analyzed first.
             kept = settled(edited, self._analyzer)
         except (QueryRefused, SyntaxFailure) as refused:
-            self._note_in(view, refused.start, refused.end, refused.message)
+            self._note_refused(view, refused)
             return None
         if not analyzed.deterministic and not unsteady:
             self._note(view.span, f"The query of {display(view.name)} gives another answer each time, so it cannot be maintained")
@@ -371,11 +372,14 @@ class _Compiler:
                 try:
                     self._analysis.analyze(f"SELECT {cast}")
                 except QueryRefused as refused:
-                    self._note(column.span, f"The DEFAULT of column {display(column.name)} is wrong: {refused.message}")
+                    # A DEFAULT has no columns to read: what looks like one in quotes is a string.
+                    name = re.search(r"`([^`]*)`", column.default or "")
+                    hint = string_hint(f'"{name[1]}"') if name is not None and is_unknown_name(refused) else ""
+                    self._note(column.span, f"The DEFAULT of column {display(column.name)} is wrong: {refused.message}{hint}")
 
     def _view_columns(self, view: View, analyzed: Analyzed) -> tuple[Column, ...] | None:
         """The view's columns with the names of its column list; None when something about them is wrong."""
-        names = _output_names(analyzed)
+        names = apart(_output_names(analyzed))
         count = len(self.messages)
         if view.column_names is not None:
             if len(view.column_names) != len(names):
@@ -388,9 +392,6 @@ class _Compiler:
             names = list(view.column_names)
         columns: list[Column] = []
         for name, field in zip(names, analyzed.fields, strict=True):
-            if any(name == other.name for other in columns):
-                self._note(view.span, f"View {display(view.name)} has two columns {display(name)}: name them apart with AS")
-                continue
             column = self._output_column(view, name, field)
             if column is not None:
                 columns.append(column)
@@ -421,6 +422,12 @@ class _Compiler:
     def _note_in(self, view: View, start: int, end: int, message: str) -> None:
         """Note an error at a place of a view's query."""
         self._note(self._source.span(*view.place(start, end)), message)
+
+    def _note_refused(self, view: View, refused: QueryRefused | SyntaxFailure) -> None:
+        """Note what Spark, or a rewriting, has against a view's query."""
+        span = self._source.span(*view.place(refused.start, refused.end))
+        hint = string_hint(self._source.slice(span)) if is_unknown_name(refused) else ""
+        self._note(span, refused.message + hint)
 
     def _note(self, span: Span | None, message: str) -> None:
         self.messages.append(_message(self._source, span, message))

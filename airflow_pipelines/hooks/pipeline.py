@@ -210,6 +210,9 @@ class PipelineHook(BaseHook):
             descriptor = self.descriptor(name, "all") or {}
             status = descriptor.get("program_status")
             if status == "Success" and descriptor["program_version"] >= program_version:
+                warnings = describe_program_error(descriptor.get("program_error") or {})
+                if warnings:
+                    self.log.warning("The program of pipeline %r compiled with warnings:\n%s", name, warnings)
                 return
             if isinstance(status, str) and status.endswith("Error"):
                 program_error = descriptor.get("program_error") or {}

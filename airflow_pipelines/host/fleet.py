@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from typing import Any
 from uuid import UUID
 
 from pyspark.sql import SparkSession
 
+from airflow_pipelines.engine.compiler import CompiledProgram
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.host.compile import compile_checked
 from airflow_pipelines.host.deployment import Deployment
@@ -76,12 +76,12 @@ class Fleet:
         with self._lock:
             self._runners.pop(deployment_id, None)
 
-    def compile(self, program_code: str, udf_python: str = "") -> dict[str, Any]:
-        """The ``program_info`` of a program. Raises Problem 400 ``SqlError`` with the messages in its details."""
+    def compile(self, program_code: str, udf_python: str = "") -> CompiledProgram:
+        """Compile a program without running it. Raises Problem 400 ``SqlError`` with the messages in its details."""
         sessions = SparkSessions.of(self._spark)
         try:
             with self._compiling:
-                return dict(compile_checked(program_code, sessions, udf_python).info)
+                return compile_checked(program_code, sessions, udf_python)
         except ProgramErrors as errors:
             messages = [message.to_wire() for message in errors.messages]
             raise Problem(400, "SqlError", str(errors), {"messages": messages}) from errors

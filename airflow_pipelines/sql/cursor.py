@@ -9,6 +9,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_pipelines.sql.errors import SYNTAX_ERROR, ProgramMessage
 from airflow_pipelines.sql.identifiers import fold
+from airflow_pipelines.sql.ignored import Ignored
 from airflow_pipelines.sql.program import Span
 from airflow_pipelines.sql.tokens import LITERALS, FoldedText
 from airflow_pipelines.sql.types import ColumnType
@@ -44,6 +45,7 @@ class Cursor:
         self.source = folded.source
         self.tokens = tokens
         self.types: Mapping[str, ColumnType] = types or {}
+        self.ignored = Ignored()
         self.index = 0
 
     @property

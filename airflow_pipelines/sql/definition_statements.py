@@ -20,6 +20,7 @@ from airflow_pipelines.sql.rewrite.functions import CallRefused
 from airflow_pipelines.sql.rewrite.scan import NOT_CALLED, Scan
 from airflow_pipelines.sql.rewrite.translate import inlined
 from airflow_pipelines.sql.source import twice
+from airflow_pipelines.sql.storage_clauses import take_comment, take_head
 from airflow_pipelines.sql.tokens import FoldedText
 from airflow_pipelines.sql.type_syntax import RESERVED_TYPES, parse_type
 from airflow_pipelines.sql.types import ColumnType
@@ -36,6 +37,7 @@ class DefinitionStatements:
     functions: dict[str, FunctionDefinition] = field(default_factory=dict)
     spans: dict[tuple[str, str], Span] = field(default_factory=dict)
     messages: list[ProgramMessage] = field(default_factory=list)
+    warnings: list[ProgramMessage] = field(default_factory=list)
     bodies: dict[str, FunctionBody] = field(default_factory=dict)
     """The expressions of SQL functions, which know their places in the program's text."""
 
@@ -48,7 +50,14 @@ class DefinitionStatements:
 def is_definition(tokens: Sequence[Token], folded: FoldedText) -> bool:
     """Whether a statement defines a type or a function."""
     cursor = Cursor(folded, tokens)
-    return cursor.at("create", "type") or cursor.at("create", "function")
+    _take_create(cursor)
+    return cursor.at("type") or cursor.at("function")
+
+
+def _take_create(cursor: Cursor) -> None:
+    if cursor.take("create"):
+        take_head(cursor, "or", "replace")
+        cursor.take("temporary")
 
 
 def read_definitions(folded: FoldedText, statements: Sequence[Sequence[Token]], udf_python: str) -> DefinitionStatements:
@@ -60,11 +69,14 @@ def read_definitions(folded: FoldedText, statements: Sequence[Sequence[Token]], 
     for tokens in statements:
         cursor = Cursor(folded, tokens, found.types)
         try:
-            if cursor.take("create", "type"):
+            _take_create(cursor)
+            if cursor.take("type"):
                 _read_type(cursor, found)
             else:
-                cursor.expect("create", "function")
+                cursor.expect("function")
+                take_head(cursor, "if", "not", "exists")
                 _read_function(cursor, found, udf_python)
+            found.warnings += cursor.ignored.warnings(cursor.source)
         except StatementError as failure:
             found.messages.append(failure.message)
     return found
@@ -131,7 +143,9 @@ def _read_function(cursor: Cursor, found: DefinitionStatements, udf_python: str)
     parameters = _read_parameters(cursor)
     cursor.expect("returns")
     returns = _nullable_type(cursor)
-    if cursor.take("as"):
+    while take_comment(cursor) or cursor.take("language", "sql") or cursor.take("deterministic"):
+        pass
+    if cursor.take("as") or cursor.take("return"):
         body = _read_body(cursor, found, key, parameters)
         function = FunctionDefinition(key, FunctionKind.SQL, parameters, returns, name.span, body)
     elif key.startswith(JSON_PREFIX):
@@ -154,6 +168,7 @@ def _read_parameters(cursor: Cursor) -> tuple[Parameter, ...]:
         if any(name.text == other.name for other in parameters):
             raise cursor.failure_at(name.span, f"Parameter {display(name.text)} is declared twice", COMPILATION_ERROR)
         parameters.append(Parameter(name.text, _nullable_type(cursor)))
+        take_comment(cursor)
         if not cursor.take(","):
             break
     cursor.expect(")")

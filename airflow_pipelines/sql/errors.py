@@ -14,6 +14,8 @@ COMPILATION_ERROR = "Compilation error"
 """Error type of a program that parses and does not hold together."""
 NOT_SUPPORTED = "Not supported yet"
 """Error type of a statement or clause that is known and not built yet."""
+NO_EFFECT = "No effect"
+"""Type of the warnings about clauses that are read and mean nothing here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +47,14 @@ class ProgramMessage:
         return f"{where}{self.error_type}: {self.message}" + (f"\n{self.snippet}" if self.snippet else "")
 
 
+def place_order(message: ProgramMessage) -> tuple[int, int]:
+    """Sorts messages by their places, those without one last."""
+    return (message.span.start_line, message.span.start_column) if message.span else (1 << 60, 0)
+
+
 class ProgramErrors(Exception):
     """A program cannot be compiled. ``messages`` are all errors found, in the order of their places."""
 
     def __init__(self, messages: Sequence[ProgramMessage]) -> None:
-        last = 1 << 60
-        self.messages: tuple[ProgramMessage, ...] = tuple(
-            sorted(messages, key=lambda m: (m.span.start_line, m.span.start_column) if m.span else (last, last))
-        )
+        self.messages: tuple[ProgramMessage, ...] = tuple(sorted(messages, key=place_order))
         super().__init__("\n".join(str(message) for message in self.messages))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 RESERVED_PREFIX = "feldera"
 """Relation names that start so, in any case, belong to the system."""
@@ -42,3 +43,29 @@ def display(name: str) -> str:
     if _PLAIN.match(name) and fold(name) == name:
         return name
     return '"' + name.replace('"', '""') + '"'
+
+
+def apart(names: Sequence[str]) -> list[str]:
+    """The names with a number behind each that is there already: ``i, i`` becomes ``i, i0``.
+
+    The number is the least from 0 on that gives a name which no other column has, as written or renamed.
+    """
+    taken, found = set(names), list[str]()
+    for name in names:
+        if name in found:
+            count = next(count for count in range(len(names)) if f"{name}{count}" not in taken)
+            name = f"{name}{count}"
+            taken.add(name)
+        found.append(name)
+    return found
+
+
+def string_hint(written: str) -> str:
+    """What to add to a message about a name that is not there, as it is written: in double quotes, a string may be meant.
+
+    :returns: a sentence with a space before it, or nothing
+    """
+    if not written.startswith('"'):
+        return ""
+    meant = written.strip('"').replace('""', '"').replace("'", "''")
+    return f" Double quotes hold names, and strings take single quotes: '{meant}'"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from airflow_pipelines.sql.definition_statements import is_definition, read_definitions
-from airflow_pipelines.sql.errors import COMPILATION_ERROR, ProgramErrors, ProgramMessage
+from airflow_pipelines.sql.errors import COMPILATION_ERROR, ProgramErrors, ProgramMessage, place_order
 from airflow_pipelines.sql.identifiers import display
 from airflow_pipelines.sql.program import Program, Span, Table, View
 from airflow_pipelines.sql.recursion import ordered, recursion_errors, with_declarations
@@ -32,7 +32,7 @@ def parse_program(text: str, udf_python: str = "") -> Program:
     parts = split_statements(folded.tokens)
     defining = [tokens for tokens in parts if is_definition(tokens, folded)]
     defined = read_definitions(folded, defining, udf_python)
-    statements = Statements(messages=defined.messages, definitions=defined.definitions)
+    statements = Statements(messages=defined.messages, definitions=defined.definitions, warnings=defined.warnings)
     for tokens in parts:
         if tokens not in defining:
             parse_statement(folded, tokens, statements)
@@ -44,7 +44,8 @@ def parse_program(text: str, udf_python: str = "") -> Program:
     statements.messages += recursion_errors(resolved, trees, folded.source)
     if statements.messages:
         raise ProgramErrors(statements.messages)
-    return Program(text, tables, resolved, statements.definitions, defined.bodies)
+    warnings = tuple(sorted(statements.warnings, key=place_order))
+    return Program(text, tables, resolved, statements.definitions, defined.bodies, warnings)
 
 
 def _declare(statements: Statements, source: Source) -> tuple[dict[str, Table], dict[str, ParsedView]]:

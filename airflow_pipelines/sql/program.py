@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from airflow_pipelines.sql.definitions import Definitions, FunctionBody
     from airflow_pipelines.sql.edits import Edited
+    from airflow_pipelines.sql.errors import ProgramMessage
     from airflow_pipelines.sql.types import ColumnType
 
 
@@ -167,7 +168,8 @@ class Program:
     Of views that read each other in a circle those declared recursive come first, then the others, each after what it reads of the
     others.
 
-    ``definitions``: its own types and functions. ``bodies``: the expressions of its SQL functions with their places.
+    ``definitions``: its own types and functions. ``bodies``: the expressions of its SQL functions with their places. ``warnings``:
+    what it says in vain.
     """
 
     text: str
@@ -175,6 +177,7 @@ class Program:
     views: Mapping[str, View]
     definitions: Definitions
     bodies: Mapping[str, FunctionBody] = field(default_factory=dict)
+    warnings: tuple[ProgramMessage, ...] = ()
 
     @property
     def late_relations(self) -> frozenset[str]:

@@ -12,13 +12,7 @@ _INSPECT = "A program only declares tables and views: the pipeline's descriptor 
 _RIGHTS = "A program has no users and no transactions: remove this statement"
 
 REFUSALS: tuple[tuple[tuple[str, ...], str], ...] = (
-    (("create", "or", "replace"), "Every name is declared once: write CREATE without OR REPLACE"),
-    (("create", "temporary", "view"), "Write CREATE LOCAL VIEW for a view that is only a step for others"),
-    (("create", "temp", "view"), "Write CREATE LOCAL VIEW for a view that is only a step for others"),
-    (("create", "global"), "Write CREATE LOCAL VIEW for a view that is only a step for others"),
-    (("create", "external", "table"), "Write CREATE TABLE with an input connector for rows that are kept elsewhere"),
-    (("create", "table", "if"), "Every name is declared once: write CREATE TABLE without IF NOT EXISTS"),
-    (("create", "view", "if"), "Every name is declared once: write CREATE VIEW without IF NOT EXISTS"),
+    (("create", "streaming", "table"), "Write CREATE TABLE with an input connector for rows that arrive"),
     (("create", "database"), "A program has one name space: remove this statement"),
     (("create", "schema"), "A program has one name space: remove this statement"),
     (

@@ -44,8 +44,12 @@ class Source:
         return "\n".join([*lines, " " * (5 + span.start_column) + carets]) + "\n"
 
     def message(self, span: Span, error_type: str, message: str) -> ProgramMessage:
-        """A message about a piece of this text, with its snippet."""
+        """An error about a piece of this text, with its snippet."""
         return ProgramMessage(span, error_type, message, self.snippet(span))
+
+    def warning(self, span: Span, error_type: str, message: str) -> ProgramMessage:
+        """A warning about a piece of this text, with its snippet."""
+        return ProgramMessage(span, error_type, message, self.snippet(span), warning=True)
 
     def _line(self, number: int) -> str:
         end = self._starts[number] if number < len(self._starts) else len(self.text)

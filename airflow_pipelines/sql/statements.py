@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -19,6 +20,7 @@ from airflow_pipelines.sql.refusals import REFUSALS
 from airflow_pipelines.sql.rewrite.functions import CallRefused
 from airflow_pipelines.sql.rewrite.translate import translate
 from airflow_pipelines.sql.source import twice
+from airflow_pipelines.sql.storage_clauses import take_clause, take_comment, take_head, take_key_hints
 from airflow_pipelines.sql.tokens import FoldedText
 from airflow_pipelines.sql.type_syntax import parse_type
 
@@ -28,8 +30,21 @@ VIEW_PROPERTIES = frozenset({"connectors", "emit_final", "expected_size"})
 """Properties a view may have."""
 _BOOLEAN_PROPERTIES = frozenset({"append_only", "materialized", "skip_unused_columns"})
 _COLUMN_STOPS = frozenset(
-    {"default", "lateness", "watermark", "primary key", "foreign key", "references", "unique", "check", "constraint"}
+    {
+        "comment",
+        "default",
+        "lateness",
+        "watermark",
+        "primary key",
+        "foreign key",
+        "references",
+        "unique",
+        "check",
+        "constraint",
+        "generated",
+    }
 )
+_COLUMN_CONSTRAINTS = frozenset({"primary key", "foreign key", "references", "not", "null"})
 _UNKEYABLE = frozenset({"MAP", "VARIANT"})
 
 
@@ -62,6 +77,7 @@ class Statements:
     lateness: list[tuple[Name, Lateness]] = field(default_factory=list)
     """LATENESS statements: the view's name and what they say about its column."""
     messages: list[ProgramMessage] = field(default_factory=list)
+    warnings: list[ProgramMessage] = field(default_factory=list)
     definitions: Definitions = field(default_factory=Definitions)
     """The program's own types and functions, all of which are read before any other statement."""
     names: set[str] = field(default_factory=set)
@@ -85,6 +101,11 @@ class _StatementReader:
         self._into = into
 
     def read(self) -> None:
+        """Read the statement, with a warning for each clause of it that means nothing here."""
+        self._read_statement()
+        self._into.warnings += self._cursor.ignored.warnings(self._cursor.source)
+
+    def _read_statement(self) -> None:
         cursor = self._cursor
         for words, message in REFUSALS:
             if cursor.at(*words):
@@ -100,20 +121,27 @@ class _StatementReader:
         if cursor.take("lateness"):
             self._into.lateness.append(self._read_lateness())
             return
-        if cursor.take("create", "table"):
+        if not cursor.take("create"):
+            raise cursor.failure("Expected CREATE TABLE, VIEW, TYPE or FUNCTION")
+        take_head(cursor, "or", "replace")
+        take_head(cursor, "external")
+        if cursor.take("table"):
+            take_head(cursor, "if", "not", "exists")
             self._into.tables.append(self._read_table())
             return
-        for words, kind in (
-            (("create", "view"), ViewKind.PLAIN),
-            (("create", "local", "view"), ViewKind.LOCAL),
-            (("create", "materialized", "view"), ViewKind.MATERIALIZED),
-        ):
-            if cursor.take(*words):
-                self._into.views.append(self._read_view(kind))
-                return
-        if cursor.take("create"):
+        kind = self._read_kind()
+        if not cursor.take("view"):
             raise cursor.failure("Expected TABLE, VIEW, LOCAL VIEW, MATERIALIZED VIEW, TYPE or FUNCTION after CREATE")
-        raise cursor.failure("Expected CREATE TABLE, VIEW, TYPE or FUNCTION")
+        take_head(cursor, "if", "not", "exists")
+        self._into.views.append(self._read_view(kind))
+
+    def _read_kind(self) -> ViewKind:
+        """What stands before VIEW; a temporary view of Spark's is only there for the queries of its session, as a LOCAL one."""
+        cursor = self._cursor
+        take_head(cursor, "global")
+        if cursor.take("temporary") or cursor.take("temp") or cursor.take("local"):
+            return ViewKind.LOCAL
+        return ViewKind.MATERIALIZED if cursor.take("materialized") else ViewKind.PLAIN
 
     def _read_lateness(self) -> tuple[Name, Lateness]:
         cursor = self._cursor
@@ -152,6 +180,7 @@ class _StatementReader:
     def _read_table(self) -> Table:
         cursor = self._cursor
         name = self._relation_name()
+        self._refuse_query_of_table()
         cursor.expect("(")
         columns: list[Column] = []
         keys: list[tuple[Span, list[Name]]] = []
@@ -164,13 +193,23 @@ class _StatementReader:
             if not cursor.take(","):
                 break
         cursor.expect(")")
+        properties, connectors = self._read_clauses(
+            name, ConnectorDirection.INPUT, lambda column: self._add_column(columns, column, name)
+        )
         if not columns:
             self._note(name.span, f"Table {display(name.text)} has no columns")
         primary_key = self._resolve_key(columns, keys, name)
-        properties, connectors = self._read_properties(name, ConnectorDirection.INPUT)
+        self._refuse_query_of_table()
         if cursor.current is not None:
             raise cursor.failure("Expected the end of the statement")
         return Table(name.text, tuple(columns), name.quoted, primary_key, properties, tuple(connectors), name.span)
+
+    def _refuse_query_of_table(self) -> None:
+        if self._cursor.peek() in {"as", "like"}:
+            raise self._cursor.failure(
+                "A table is filled by connectors and requests; for the rows of a query write CREATE MATERIALIZED VIEW name AS",
+                COMPILATION_ERROR,
+            )
 
     def _add_column(self, columns: list[Column], column: Column, table: Name) -> None:
         span = column.span
@@ -200,6 +239,7 @@ class _StatementReader:
             cursor.index += 1
             names = self._read_names("a column's name")
             keys.append((cursor.span(first.start, cursor.tokens[cursor.index - 1].end + 1), names))
+            take_key_hints(cursor)
             return True
         if cursor.at("foreign key", "("):
             cursor.index += 1
@@ -217,6 +257,7 @@ class _StatementReader:
         cursor.name("a table's name")
         if cursor.at("("):
             cursor.skip_parenthesis()
+        take_key_hints(cursor)
 
     def _read_names(self, what: str) -> list[Name]:
         cursor = self._cursor
@@ -238,8 +279,11 @@ class _StatementReader:
                 column = replace(column, type=column.type.with_nullable(False))
             elif cursor.take("null"):
                 continue
+            elif cursor.at("constraint") and cursor.peek(2) in _COLUMN_CONSTRAINTS:
+                cursor.index += 2
             elif cursor.take("primary key"):
                 key = cursor.span(first.start, cursor.tokens[cursor.index - 1].end + 1)
+                take_key_hints(cursor)
             elif cursor.take("default"):
                 column = replace(column, default=self._read_expression("DEFAULT"))
             elif cursor.take("lateness"):
@@ -248,7 +292,11 @@ class _StatementReader:
                 raise cursor.failure("WATERMARK is not supported yet", NOT_SUPPORTED)
             elif cursor.at("references") or cursor.take("foreign key"):
                 self._skip_references()
-            else:
+            elif cursor.at("generated"):
+                raise cursor.failure(
+                    "A table holds what comes in: compute the column in a view, or give it a DEFAULT", NOT_SUPPORTED
+                )
+            elif not take_comment(cursor):
                 raise cursor.failure("Expected NOT NULL, DEFAULT, PRIMARY KEY, LATENESS, ',' or ')'")
         return column, key
 
@@ -318,10 +366,12 @@ class _StatementReader:
         name = self._relation_name()
         self._into.attempted.add(name.text)
         column_names = self._read_column_names(name) if cursor.at("(") else None
-        properties, connectors = self._read_properties(name, ConnectorDirection.OUTPUT)
+        properties, connectors = self._read_clauses(name, ConnectorDirection.OUTPUT)
         if kind is ViewKind.LOCAL and connectors and connectors[0].span is not None:
             self._note(connectors[0].span, f"View {display(name.text)} is LOCAL, so it cannot have output connectors")
-        cursor.expect("as")
+        if not cursor.take("as"):
+            advice = "; rows that are kept elsewhere come through the connector of a table" if cursor.at("using") else ""
+            raise cursor.failure(f"Expected AS and the view's query{advice}")
         tokens = cursor.tokens[cursor.index :]
         if not tokens or cursor.peek() not in QUERY_STARTS:
             raise cursor.failure("Expected a query after AS")
@@ -336,16 +386,22 @@ class _StatementReader:
         return ParsedView(view, tree)
 
     def _read_column_names(self, view: Name) -> tuple[str, ...]:
+        cursor = self._cursor
         seen: dict[str, Span] = {}
-        for name in self._read_names("a column's name"):
+        cursor.expect("(")
+        while True:
+            name = cursor.name("a column's name")
+            take_comment(cursor)
             first = seen.get(name.text)
             if first is not None:
                 self._note(
                     name.span,
                     f"Column {display(name.text)} of view {display(view.text)} is declared twice: {twice(first, name.span)}",
                 )
-                continue
-            seen[name.text] = name.span
+            seen.setdefault(name.text, name.span)
+            if not cursor.take(","):
+                break
+        cursor.expect(")")
         return tuple(seen)
 
     def _translated(self, start: int, end: int) -> Edited:
@@ -368,15 +424,53 @@ class _StatementReader:
         except RecursionError as failure:
             raise cursor.failure_at(cursor.span(offset, offset + 1), "This expression nests too deep", SYNTAX_ERROR) from failure
 
+    # Clauses behind the columns
+
+    def _read_clauses(
+        self, relation: Name, direction: ConnectorDirection, add_column: Callable[[Column], None] | None = None
+    ) -> tuple[dict[str, PropertyText], list[Connector]]:
+        """What stands behind a relation's columns, in any order: its properties, and what Spark would want to know.
+
+        :param add_column: takes the columns that PARTITIONED BY declares; None where it may only name columns
+        """
+        cursor = self._cursor
+        properties: dict[str, PropertyText] = {}
+        connectors: list[Connector] = []
+        while True:
+            if cursor.at("with", "("):
+                if properties:
+                    raise cursor.failure("All properties stand in one WITH (...)", COMPILATION_ERROR)
+                properties, connectors = self._read_properties(relation, direction)
+            elif add_column is not None and cursor.at("partitioned by", "("):
+                self._read_partitioning(add_column)
+            elif (add_column is None and cursor.at("using")) or not take_clause(cursor):
+                return properties, connectors
+
+    def _read_partitioning(self, add_column: Callable[[Column], None]) -> None:
+        """PARTITIONED BY of a table: what it names has no effect, but a column with its type is declared here, as in Hive."""
+        cursor = self._cursor
+        start = cursor.index
+        cursor.expect("partitioned by", "(")
+        while True:
+            if cursor.peek(1) in {",", ")"}:
+                cursor.name("a column's name")
+            elif cursor.peek(1) == "(":
+                cursor.name("a transform's name")
+                cursor.skip_parenthesis()
+            else:
+                add_column(self._read_column()[0])
+            if not cursor.take(","):
+                break
+        cursor.expect(")")
+        cursor.ignored.note("PARTITIONED BY", cursor.span(cursor.tokens[start].start, cursor.tokens[cursor.index - 1].end + 1))
+
     # Properties
 
     def _read_properties(self, relation: Name, direction: ConnectorDirection) -> tuple[dict[str, PropertyText], list[Connector]]:
         cursor = self._cursor
         properties: dict[str, PropertyText] = {}
         connectors: list[Connector] = []
-        if not cursor.take("with"):
-            return properties, connectors
-        cursor.expect("(")
+        cursor.expect("with", "(")
         while True:
             key = cursor.string("a property's name")
             cursor.expect("=")

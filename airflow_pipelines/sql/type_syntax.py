@@ -7,22 +7,27 @@ from collections.abc import Mapping
 from airflow_pipelines.sql.cursor import Cursor
 from airflow_pipelines.sql.errors import COMPILATION_ERROR
 from airflow_pipelines.sql.program import Span
+from airflow_pipelines.sql.storage_clauses import take_comment
 from airflow_pipelines.sql.types import MAX_DECIMAL_PRECISION, ColumnType, decimal
 
 _SIMPLE: Mapping[str, str] = {
     "boolean": "BOOLEAN",
     "bool": "BOOLEAN",
     "tinyint": "TINYINT",
+    "byte": "TINYINT",
     "smallint": "SMALLINT",
+    "short": "SMALLINT",
     "int2": "SMALLINT",
     "int": "INTEGER",
     "integer": "INTEGER",
     "int4": "INTEGER",
     "signed": "INTEGER",
     "bigint": "BIGINT",
+    "long": "BIGINT",
     "int8": "BIGINT",
     "int64": "BIGINT",
     "real": "REAL",
+    "float": "REAL",
     "float4": "REAL",
     "float32": "REAL",
     "double": "DOUBLE",
@@ -54,7 +59,7 @@ _LONG_NAMES = frozenset(name for name in [*_SIMPLE, *_SIZED] if " " in name)
 _DECIMAL = frozenset({"decimal", "dec", "numeric", "number"})
 _NESTED = frozenset({"array", "map", "row", "struct"})
 _UNSIGNED: Mapping[str, str] = {"TINYINT": "UTINYINT", "SMALLINT": "USMALLINT", "INTEGER": "UINTEGER", "BIGINT": "UBIGINT"}
-RESERVED_TYPES = frozenset({*_SIMPLE, *_SIZED, *_DECIMAL, *_NESTED, "float", "interval", "unsigned"})
+RESERVED_TYPES = frozenset({*_SIMPLE, *_SIZED, *_DECIMAL, *_NESTED, "interval", "unsigned"})
 """Words that mean a type of SQL when they are not quoted, so that no type of a program can have one as its name."""
 MAX_NESTING = 64
 """How deep types may nest: deeper ones are a mistake and would exhaust Spark's own parser."""
@@ -103,9 +108,6 @@ def _parse_known(cursor: Cursor, word: str, span: Span, start: int, depth: int) 
         return _parse_sized(cursor, word)
     if word == "timestamp":
         return _parse_timestamp(cursor)
-    if word == "float":
-        message = "FLOAT is not allowed because systems disagree on its size: write REAL (4 bytes) or DOUBLE (8 bytes)"
-        raise cursor.failure_at(span, message, COMPILATION_ERROR)
     if word == "interval":
         message = "A table's column cannot be an INTERVAL: keep the number of units in a BIGINT instead"
         raise cursor.failure_at(span, message, COMPILATION_ERROR)
@@ -202,6 +204,7 @@ def _parse_fields(cursor: Cursor, word: str, depth: int) -> ColumnType:
         kind = parse_type(cursor, depth + 1)
         # In ROW(...) a field holds no NULL unless it says so; in STRUCT<...> it does unless it says NOT NULL, as in Spark.
         required = _take_not_null(cursor) or (in_row and not cursor.take("null"))
+        take_comment(cursor)
         fields.append((name.text, kind.with_nullable(not required)))
         if not cursor.take(","):
             break

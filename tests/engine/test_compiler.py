@@ -151,8 +151,8 @@ def test_column_types_nullability_and_names(sessions: SparkSessions) -> None:
         ("create view v as select (select a, b from t) as s from t", "(select a, b from t)", "only one column"),
         ("create view v as select a from t union all select a, b from t", None, "same number of columns"),
         ("create view v(x) as select a, b from t", "v", "lists 1 columns and its query gives 2: a, b"),
-        ("create view v as select a, b as A from t", "v", "two columns a"),
-        ("create view v as select * from t x join t y on x.a = y.a", None, "two columns a"),
+        ('create view v as select a from t where b = "abc"', '"abc"', "strings take single quotes: 'abc'"),
+        ("create view v as select a from t where b in ('x', \"it's\")", '"it\'s"', "strings take single quotes: 'it''s'"),
         ("create view v as select ts - ts as gap from t", "v", "INTERVAL"),
         ("create view v as select null as n from t", "v", "CAST(NULL AS"),
         ("create view v as select a as __weight from t", "v", "reserved"),
@@ -178,6 +178,17 @@ def test_errors_in_queries(sessions: SparkSessions, view: str, at: str | None, s
         assert len(messages) == 1
     for noise in ("SQLSTATE", "Project", "https://", "\n"):
         assert noise not in messages[0].message
+
+
+def test_columns_of_one_name_are_told_apart(sessions: SparkSessions) -> None:
+    text = """create view v as select a, b as A, a, d as a0, count(*) over (), b || 'x' as "EXPR$4" from t;
+    create view w as select x.*, y.* from t x join t y on x.a = y.a;
+    create view u as select a2 + a0 as n from v"""
+    compiled = compile_program(TABLE + text, sessions)
+    assert list(types(compiled, "v")) == ["a", "a1", "a2", "a0", "EXPR$4", "EXPR$40"]
+    assert [str(kind) for kind in types(compiled, "v").values()][:4] == ["INTEGER", "VARCHAR", "INTEGER", "DECIMAL(5,2)"]
+    names = ["a", "b", "d", "i", "Q x", "arr", "ts"]
+    assert list(types(compiled, "w")) == [*names, *(f"{name}0" for name in names)]
 
 
 def test_ordered_choices_are_allowed(sessions: SparkSessions) -> None:

@@ -139,6 +139,23 @@ def test_a_program_that_does_not_compile_is_shown_with_its_lines(scripted: Scrip
         PipelineHook().wait_until_compiled("p", 1, timeout_s=5)
 
 
+def test_a_program_that_compiles_with_warnings_has_them_in_the_log(
+    scripted: ScriptedService, capsys: pytest.CaptureFixture[str]
+) -> None:
+    message = {
+        "start_line_number": 2,
+        "start_column": 3,
+        "warning": True,
+        "error_type": "No effect",
+        "message": "USING does nothing",
+    }
+    program_error = {"sql_compilation": {"exit_code": 0, "messages": [message]}}
+    scripted.pipeline(program_status="Success", program_error=program_error, program_version=1)
+    PipelineHook().wait_until_compiled("p", 1, timeout_s=5)
+    # Airflow's own logger writes to the standard output.
+    assert "2:3: warning: No effect: USING does nothing" in capsys.readouterr().out
+
+
 def test_the_newest_checkpoint_is_the_one_with_the_greatest_uuid(scripted: ScriptedService) -> None:
     checkpoints = [{"uuid": "0192", "steps": 1}, {"uuid": "0193", "steps": 2}, {"uuid": "0191", "steps": 0}]
     scripted.pipeline(storage_status_details={"checkpoints": checkpoints})

@@ -109,6 +109,20 @@ def test_load_listen_query_and_fail(client: PipelineClient, pipeline_name: str, 
     assert list(pipeline.query("select count(*) as n from readings")) == [{"n": 203}]
 
 
+def test_clauses_without_effect_are_warned_of(
+    embedded_client: PipelineClient, pipeline_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = "create table t (i long comment 'x') using parquet;\ncreate or replace temp view v as select i from t;"
+    pipeline = PipelineBuilder(embedded_client, pipeline_name, text).create(timeout_s=60)
+    outcome = pipeline.program_error()["sql_compilation"]
+    found = [(message["start_line_number"], message["start_column"], message["message"]) for message in outcome["messages"]]
+    assert (outcome["exit_code"], pipeline.errors()) == (0, [])
+    assert all(message["warning"] for message in outcome["messages"])
+    assert [(line, column) for line, column, _ in found] == [(1, 24), (1, 37), (2, 8)]
+    assert [text.split(" has no effect: ")[0] for _, _, text in found] == ["COMMENT", "USING", "OR REPLACE"]
+    assert "1:37: warning: No effect: USING has no effect" in caplog.text
+
+
 def test_programs_that_do_not_compile(client: PipelineClient, pipeline_name: str) -> None:
     with pytest.raises(ProgramCompilationError, match="Object 'blah' not found") as caught:
         PipelineBuilder(client, pipeline_name, "create table t (i int);\ncreate view v as\n  select * from blah;").create(

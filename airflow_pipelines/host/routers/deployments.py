@@ -42,7 +42,8 @@ def shutdown(request: Request, background: BackgroundTasks) -> str:
 @router.post("/compile")
 def compile_program(fleet: HostFleet, body: CompileRequest) -> dict[str, Any]:
     """Compile a program without running it."""
-    return {"program_info": fleet.compile(body.program_code, body.udf_python)}
+    compiled = fleet.compile(body.program_code, body.udf_python)
+    return {"program_info": compiled.info, "messages": [warning.to_wire() for warning in compiled.program.warnings]}
 
 
 @router.post("/deployments", status_code=202)
