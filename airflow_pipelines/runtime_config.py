@@ -102,7 +102,8 @@ class RuntimeConfig:
         resources: limits of the pipeline's host.
         fault_tolerance_model: what a crash may do to outputs; None for explicit checkpoints only.
         checkpoint_interval_secs: seconds between periodic checkpoints (with a fault tolerance model).
-        dev_tweaks: experimental settings.
+        dev_tweaks: experimental settings: ``now_http_driven`` and ``now_offset`` (the clock), ``prepared_queries`` (False plans
+            every query anew).
         env: environment variables of the pipeline's host.
         logging: log filter.
         clock_timezone_offset: offset of NOW() from UTC.

@@ -24,7 +24,7 @@ class Limits:
     :param bundled_rows: the newest batches in memory that together have at most this many rows are read as one
     :param bundles: so many of these are remembered
     :param dead_views: Spark may remember this many batches that are gone while there is no idle moment to forget them
-    :param prepared_queries: at most so many plans are kept, those that were used last ...
+    :param prepared_queries: at most so many plans are kept, those that were used last (0: every query is planned for each run) ...
     :param prepared_bytes: ... and only while their slots together have at most so many bytes
     :param slot_bytes: batches that together have more bytes are not worth being copied for each query
     :param few_losses: a recursion that loses at most this many rows is maintained, however few rows it has

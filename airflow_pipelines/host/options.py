@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.sync import SyncConfig
 from airflow_pipelines.host.clock import ClockOptions
 
@@ -25,7 +26,7 @@ class RuntimeOptions:
 
     ``storage``: whether anything is kept. ``checkpoint_interval_s``: seconds between periodic checkpoints, None for none.
     ``sync``: where checkpoints are copied to, None when not configured. ``workers``: scales the default batch size.
-    ``clock``: how NOW() moves.
+    ``clock``: how NOW() moves. ``limits``: the sizes by which the engine chooses between its ways of working.
     """
 
     storage: bool = True
@@ -36,6 +37,7 @@ class RuntimeOptions:
     workers: int = 8
     max_queued_records: int = 1_000_000
     clock: ClockOptions = field(default_factory=ClockOptions)
+    limits: Limits = DEFAULT_LIMITS
 
     @classmethod
     def from_wire(cls, config: Mapping[str, Any]) -> RuntimeOptions:
@@ -55,7 +57,15 @@ class RuntimeOptions:
             sync=sync,
             workers=int(config.get("workers") or 8),
             clock=ClockOptions.from_wire(dict(config)),
+            limits=_limits(config.get("dev_tweaks") or {}),
         )
+
+
+def _limits(tweaks: Mapping[str, Any]) -> Limits:
+    prepared = tweaks.get("prepared_queries", True)
+    if prepared not in (True, False):
+        raise ValueError(f"'dev_tweaks.prepared_queries' is true or false, not {prepared!r}")
+    return DEFAULT_LIMITS if prepared else replace(DEFAULT_LIMITS, prepared_queries=0)
 
 
 def _fault_tolerance(wire: Any) -> tuple[FaultTolerance, float | None]:

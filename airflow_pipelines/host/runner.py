@@ -322,7 +322,7 @@ class PipelineRunner:
 
     def _build(self, compiled: CompiledProgram, durability: Durability) -> LivePipeline:
         self._endpoints = Endpoints(compiled, self._arrived, self.log)
-        circuit = Circuit(compiled, self._sessions, durability.batches)
+        circuit = Circuit(compiled, self._sessions, durability.batches, limits=self._options.limits)
         circuit.takes = self._endpoints.takes
         fingerprints = compiled.fingerprints
         self._live = LivePipeline(

@@ -9,6 +9,8 @@ from airflow_pipelines.engine.limits import Limits
 SIZES: Mapping[str, Limits] = {
     # Everything in memory, in one task, and shown to Spark whole.
     "small": Limits(),
+    # The same without prepared queries.
+    "planned anew": Limits(prepared_queries=0),
     # Everything in memory and in one task, but too much to be shown to Spark whole: rows that matter are looked up.
     "looked up": Limits(tiny=-1, bundled_rows=2),
     # All deltas stay in memory, everything else is streamed past them or looked up in.

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.sync import SyncError
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
 
@@ -31,6 +32,14 @@ from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
 def test_models_and_intervals(config: dict[str, Any], storage: bool, model: FaultTolerance, interval: float | None) -> None:
     options = RuntimeOptions.from_wire(config)
     assert (options.storage, options.fault_tolerance, options.checkpoint_interval_s) == (storage, model, interval)
+
+
+def test_prepared_queries_can_be_switched_off() -> None:
+    assert RuntimeOptions.from_wire({"dev_tweaks": {"prepared_queries": False}}).limits == Limits(prepared_queries=0)
+    for config in ({}, {"dev_tweaks": None}, {"dev_tweaks": {"prepared_queries": True}}):
+        assert RuntimeOptions.from_wire(config).limits == DEFAULT_LIMITS
+    with pytest.raises(ValueError, match=r"'dev_tweaks.prepared_queries' is true or false, not 'off'"):
+        RuntimeOptions.from_wire({"dev_tweaks": {"prepared_queries": "off"}})
 
 
 def test_sync_is_found_in_the_backend() -> None:
