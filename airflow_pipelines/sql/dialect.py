@@ -34,12 +34,19 @@ class PipelineSpark(Spark):
         STRING_ESCAPES = ["'", "\\"]
 
     class Generator(SparkGenerator):
-        """Prints QUALIFY and the aggregate ANY, which Spark 4 has, as they are."""
+        """Prints QUALIFY, the aggregate ANY and the type TIME, which Spark 4 has, as they are."""
 
+        TYPE_MAPPING: ClassVar = {**SparkGenerator.TYPE_MAPPING, exp.DType.TIME: "TIME"}
         TRANSFORMS: ClassVar = {
             **SparkGenerator.TRANSFORMS,
             exp.Select: transforms.preprocess([transforms.eliminate_distinct_on, transforms.unnest_to_explode]),
         }
+
+        def datatype_sql(self, expression: exp.DataType) -> str:
+            """A type; sqlglot would leave out the precision of a TIME."""
+            digits = expression.expressions if expression.is_type(exp.DType.TIME) else []
+            written: str = super().datatype_sql(expression.copy() if digits else expression)
+            return f"{written}({self.format_args(*digits)})" if digits else written
 
 
 class SyntaxFailure(ParseError):
