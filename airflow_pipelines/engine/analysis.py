@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,14 +69,30 @@ class Analysis:
 
         :raises QueryRefused: with the place and the reason, when the query does not hold together
         """
-        try:
+        with _refusals(query):
             plan = self._session.sql(query)._jdf.queryExecution().analyzed()
-        except PySparkException as error:
-            raise refusal(error, query) from error
-        except Py4JJavaError as error:
-            # Not an answer but a failure, such as a stack overflow in Spark's parser.
-            raise QueryRefused(0, len(query), f"Spark cannot analyze this query: {error.java_exception}") from error
         return Analyzed(tuple(json.loads(plan.schema().json())["fields"]), bool(plan.deterministic()))
+
+    def evaluate_constants(self, query: str) -> Analyzed:
+        """Like :meth:`analyze`, for what a query of constants alone gives.
+
+        :raises QueryRefused: also when a constant cannot be evaluated
+        """
+        analyzed = self.analyze(query)
+        with _refusals(query):
+            self._session.sql(query)._jdf.queryExecution().optimizedPlan()
+        return analyzed
+
+
+@contextmanager
+def _refusals(query: str) -> Iterator[None]:
+    try:
+        yield
+    except PySparkException as error:
+        raise refusal(error, query) from error
+    except Py4JJavaError as error:
+        # One of those that PySpark has no class for, or a failure, such as a stack overflow in Spark's parser.
+        raise QueryRefused(0, len(query), f"Spark cannot analyze this query: {spark_cause(error)}") from error
 
 
 def refusal(error: PySparkException, query: str) -> QueryRefused:

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from airflow_pipelines.engine.failures import spark_complaint
 from airflow_pipelines.engine.sessions import SMALL_CONF, sibling
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
@@ -23,6 +24,9 @@ _COMMON = re.compile(r"_common_expr_\d+")
 _WINDOW_INPUT = re.compile(r"_w\d+(?=#)")
 _INNER_PROJECT = re.compile(r"(?<=\n)([\s:+-]*Project )\[(.*)\](?=\n)")
 _PLAIN_COLUMN = re.compile(r"[^\s,\[\]()#]+#\d+L?")
+_REFUSALS = (PySparkException, Py4JJavaError)
+"""What Spark raises for a query: its analyzer and optimizer raise what the expressions do that they evaluate, and a query that
+nests too deep exhausts a stack of the JVM."""
 
 
 class SparkAnalyzer:
@@ -48,8 +52,8 @@ class SparkAnalyzer:
         """Names and types of a query's columns. Raises AnalysisFailed."""
         try:
             schema = self.session.sql(query).schema
-        except (AnalysisException, ParseException) as error:
-            raise AnalysisFailed(str(error)) from error
+        except _REFUSALS as error:
+            raise AnalysisFailed(spark_complaint(error)) from error
         return tuple((column.name, column.dataType.simpleString()) for column in schema.fields)
 
     def same(self, one: str, other: str) -> bool:
@@ -57,9 +61,17 @@ class SparkAnalyzer:
         try:
             mine, yours = self._optimised(one), self._optimised(other)
             return bool(mine.sameResult(yours)) or _renumbered(mine.toString()) == _renumbered(yours.toString())
-        except (AnalysisException, ParseException, Py4JJavaError):
-            # The optimizer fails for a few queries, by faults of its own; then nothing is known about them.
+        except _REFUSALS:
+            # A constant cannot be evaluated, or the optimizer fails by a fault of its own: then nothing is known.
             return False
+
+    def complaint(self, query: str) -> str | None:
+        """Why Spark cannot plan a query that it understands, such as a constant that cannot be evaluated; None when it can."""
+        try:
+            self._optimised(query)
+        except _REFUSALS as error:
+            return spark_complaint(error)
+        return None
 
     def _optimised(self, query: str) -> Any:
         # The plan is not part of PySpark's interface; that two of them can be compared is all that is needed of it.

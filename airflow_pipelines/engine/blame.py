@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch
-from airflow_pipelines.engine.errors import Culprit
+from airflow_pipelines.engine.errors import Culprit, StepError
 from airflow_pipelines.engine.operators.context import Context, RelationVersions
 from airflow_pipelines.sql.plan.nodes import Aggregate, Node
 
@@ -24,12 +24,19 @@ MAX_TEXT = 200
 _COLUMN = re.compile(r"`?\b(__c\d+)\b`?")
 
 
-def find_culprit(names: frozenset[str], context: Context, fails: Callable[[Context], bool]) -> Culprit | None:
+Again = Callable[[Context], StepError | None]
+"""Evaluates a stage within a context; gives what it fails with, or None."""
+
+
+def find_culprit(names: frozenset[str], context: Context, failed: StepError, again: Again) -> Culprit | None:
     """One row of the deltas that is enough to fail, or None: not every failure is one row's, as when a sum overflows.
+
+    A row is named only when the same error has come again with it alone.
 
     :param names: the relations whose deltas the failing stage reads
     :param context: the step's versions of the relations
-    :param fails: evaluates the stage within a context and says whether it fails in the same way
+    :param failed: what the stage failed with
+    :param again: evaluates the stage once more
     """
     until = time.monotonic() + MAX_SECONDS
     for name in sorted(names & context.changed()):
@@ -37,10 +44,14 @@ def find_culprit(names: frozenset[str], context: Context, fails: Callable[[Conte
         if sum(batch.rows for batch in versions.delta) > MAX_ROWS:
             continue
         rows = _rows(versions)
-        if fails(_with_delta(context, name, rows.slice(0, 0))):
+
+        def with_rows(part: Any, name: str = name) -> StepError | None:
+            return again(_with_delta(context, name, part))
+
+        if _is_alike(with_rows(rows.slice(0, 0)), failed):
             # It fails whatever this relation's rows are.
             continue
-        found = _halved(rows, lambda part, name=name: fails(_with_delta(context, name, part)), until)  # type: ignore[misc]
+        found = _halved(rows, failed, with_rows, until)
         if found is not None:
             return Culprit(name, _readable(found))
     return None
@@ -54,16 +65,39 @@ def named(expression: str | None, node: Node) -> str | None:
     return _COLUMN.sub(lambda found: texts.get(found[1], found[1]), expression).replace("`", "")
 
 
-def _halved(rows: Any, fails: Callable[[Any], bool], until: float) -> Any | None:
+def _halved(rows: Any, failed: StepError, with_rows: Callable[[Any], StepError | None], until: float) -> Any | None:
+    same = False
     while rows.num_rows > 1:
         if time.monotonic() > until:
             return None
         middle = rows.num_rows // 2
-        parts = (rows.slice(0, middle), rows.slice(middle))
-        rows = next((part for part in parts if fails(part)), None)
-        if rows is None:
+        half = _failing(failed, with_rows, (rows.slice(0, middle), rows.slice(middle)))
+        if half is None:
             return None
-    return rows if rows.num_rows == 1 else None
+        rows, same = half
+    if rows.num_rows != 1 or not (same or _is_same(with_rows(rows), failed)):
+        return None
+    return rows
+
+
+def _failing(failed: StepError, with_rows: Callable[[Any], StepError | None], parts: tuple[Any, ...]) -> tuple[Any, bool] | None:
+    """The part that fails in the same way, and whether it says the same; where several rows fail, any of them may be told first."""
+    alike = None
+    for part in parts:
+        error = with_rows(part)
+        if _is_same(error, failed):
+            return part, True
+        if alike is None and _is_alike(error, failed):
+            alike = part
+    return None if alike is None else (alike, False)
+
+
+def _is_alike(error: StepError | None, failed: StepError) -> bool:
+    return error is not None and error.condition == failed.condition
+
+
+def _is_same(error: StepError | None, failed: StepError) -> bool:
+    return error is not None and (error.condition, error.message) == (failed.condition, failed.message)
 
 
 def _rows(versions: RelationVersions) -> Any:

@@ -97,7 +97,10 @@ class Circuit:
             register_functions(session, compiled.program.definitions.python_functions)
         self.stages = stages_of(compiled, strategy)
         self._by_cost = strategy == "auto"
-        self.timing = Timing(compiled, sessions)
+        self._owners = {stage.relation: owner(stage.relation, compiled.program.views.keys()) for stage in self.stages}
+        self.timing = Timing(
+            compiled, sessions, {name: self._owners[s.relation] for s in reversed(self.stages) for name in s.reads}
+        )
         self.takes: Callable[[str], bool] = lambda _: True
         """Whether somebody outside the circuit takes the deltas of a view that has no contents; asked in every step."""
         self.kept = (kept_relations(compiled.program, self.stages) | {SYSTEM_VIEW}) - self.timing.markers.markers.keys()
@@ -106,7 +109,6 @@ class Circuit:
         self._ends = ends(compiled.program, self.stages, self.kept | {column.relation for column in compiled.late_columns})
         self._schemas = {**tables, **stages, SYSTEM_VIEW: weighted(ERROR_VIEW.spark)}
         self.timing.allow_discards(compiled, self.stages, shown_relations(compiled.program))
-        self._owners = {stage.relation: owner(stage.relation, compiled.program.views.keys()) for stage in self.stages}
         self._workers = Workers(sessions.small.sparkContext)
         self._lock = threading.RLock()
         self._snapshot = Snapshot()

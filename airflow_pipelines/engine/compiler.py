@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
 from airflow_pipelines.engine.analysis import AUTOMATIC, Analysis, Analyzed, QueryRefused, is_unknown_name
 from airflow_pipelines.engine.analyzer import SparkAnalyzer
+from airflow_pipelines.engine.failures import spark_complaint
 from airflow_pipelines.engine.lateness import ERROR_VIEW, LateColumn
 from airflow_pipelines.engine.python_functions import check_functions, register_functions
 from airflow_pipelines.engine.schema import RelationSchema, column_from_spark_json
@@ -26,6 +31,7 @@ from airflow_pipelines.sql.errors import COMPILATION_ERROR, ProgramErrors, Progr
 from airflow_pipelines.sql.identifiers import INTERNAL_PREFIX, SYSTEM_VIEW, apart, display, quote, string_hint
 from airflow_pipelines.sql.info import program_info
 from airflow_pipelines.sql.parser import parse_program
+from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
 from airflow_pipelines.sql.plan.gaining import gaining
 from airflow_pipelines.sql.plan.markers import Marker
 from airflow_pipelines.sql.plan.nodes import ColumnTypes, ViewPlan
@@ -238,19 +244,23 @@ class _Compiler:
             self._add_schema(schema)
             self.time.add_view(view, schema)
             return
-        prepared = self._prepared(view)
-        columns = self._view_columns(view, prepared.analyzed) if prepared is not None else None
-        if prepared is None or columns is None:
-            return
-        schema = RelationSchema(view.name, columns)
-        self._add_schema(schema)
-        self.time.add_view(view, schema)
-        if not self.messages:
-            query, types = self._settled(view, prepared)
-            self._members[view.name] = self._member(view, query, prepared), types
-            plan = plan_query(view.name, query, types, self._types[view.name], tuple(types), self._analyzer, self.append_only)
-            self.plans[view.name] = self.time.finish(view, plan)
-            self.append_only |= gaining(self.plans[view.name], self.append_only)
+        with self._refusing(view):
+            prepared = self._prepared(view)
+            columns = self._view_columns(view, prepared.analyzed) if prepared is not None else None
+            if prepared is None or columns is None:
+                return
+            schema = RelationSchema(view.name, columns)
+            self._add_schema(schema)
+            self.time.add_view(view, schema)
+            if not self.messages:
+                self._plan(view, prepared)
+
+    def _plan(self, view: View, prepared: _Prepared) -> None:
+        query, types = self._settled(view, prepared)
+        self._members[view.name] = self._member(view, query, prepared), types
+        plan = plan_query(view.name, query, types, self._types[view.name], tuple(types), self._analyzer, self.append_only)
+        self.plans[view.name] = self.time.finish(view, plan)
+        self.append_only |= gaining(self.plans[view.name], self.append_only)
 
     def add_circles(self) -> None:
         """Check the queries of the views that are declared recursive against their declarations, and plan them."""
@@ -259,18 +269,31 @@ class _Compiler:
             views = [view for view in declared if view.name in circle]
             others = [name for name in self._program.views if name in circle and self._program.views[name].declared is None]
             for view in views:
-                prepared = self._prepared(view)
-                if prepared is not None and self._fits_declaration(view, prepared.analyzed) and not self.messages:
-                    query, types = self._settled(view, prepared)
-                    self._members[view.name] = self._member(view, query, prepared), types
+                with self._refusing(view):
+                    prepared = self._prepared(view)
+                    if prepared is not None and self._fits_declaration(view, prepared.analyzed) and not self.messages:
+                        query, types = self._settled(view, prepared)
+                        self._members[view.name] = self._member(view, query, prepared), types
             if self.messages:
                 continue
             members = {name: self._members[name] for name in (*(view.name for view in views), *others)}
             outside = {name: kinds for _, types in members.values() for name, kinds in types.items() if name not in circle}
-            plans = plan_circle(
-                [members[view.name][0] for view in views], [members[name][0] for name in others], outside, self._analyzer
-            )
-            self.plans |= {view.name: self.time.finish(view, plans[view.name]) for view in views}
+            with self._refusing(views[0]):
+                plans = plan_circle(
+                    [members[view.name][0] for view in views], [members[name][0] for name in others], outside, self._analyzer
+                )
+                self.plans |= {view.name: self.time.finish(view, plans[view.name]) for view in views}
+
+    @contextmanager
+    def _refusing(self, view: View) -> Iterator[None]:
+        """Note what is raised against a view's query where no pass has found its place."""
+        try:
+            yield
+        except RecursionError:
+            self._note(view.span, f"The query of {display(view.name)} nests too deep: move parts of it into views of their own")
+        except (AnalysisFailed, PySparkException, Py4JJavaError) as error:
+            cause = str(error) if isinstance(error, AnalysisFailed) else spark_complaint(error)
+            self._note(view.span, f"Spark cannot plan the query of {display(view.name)}: {cause}")
 
     def _fits_declaration(self, view: View, analyzed: Analyzed) -> bool:
         """Whether a recursive view's query gives what its declaration says; notes it where not."""
@@ -365,12 +388,12 @@ class _Compiler:
     def _check_defaults(self, columns: list[Column]) -> None:
         casts = [f"CAST({column.default} AS {column.type.spark_ddl()})" for column in columns]
         try:
-            self._analysis.analyze(f"SELECT {', '.join(casts)}")
+            self._analysis.evaluate_constants(f"SELECT {', '.join(casts)}")
         except QueryRefused:
             # One question for all is fast; only when the answer is no, each is asked alone.
             for column, cast in zip(columns, casts, strict=True):
                 try:
-                    self._analysis.analyze(f"SELECT {cast}")
+                    self._analysis.evaluate_constants(f"SELECT {cast}")
                 except QueryRefused as refused:
                     # A DEFAULT has no columns to read: what looks like one in quotes is a string.
                     name = re.search(r"`([^`]*)`", column.default or "")

@@ -20,11 +20,18 @@ class StepError(Exception):
 
     ``view``: the relation whose evaluation failed. ``expression``: the failing expression's text as far as Spark tells, or None.
     ``condition``: Spark's error condition (``DIVIDE_BY_ZERO`` ...), or the exception's class. ``message``: a short cause.
-    ``culprit``: a row that is enough to fail, when there is one and it was found.
+    ``culprit``: a row that is enough to fail, when there is one and it was found. ``trace``: for a log, the whole of an error that
+    the message does not explain, such as a fault within Java.
     """
 
     def __init__(
-        self, view: str, condition: str, message: str, expression: str | None = None, culprit: Culprit | None = None
+        self,
+        view: str,
+        condition: str,
+        message: str,
+        expression: str | None = None,
+        culprit: Culprit | None = None,
+        trace: str | None = None,
     ) -> None:
         super().__init__(f"view {view!r}: {condition}: {message}")
         self.view = view
@@ -32,3 +39,4 @@ class StepError(Exception):
         self.message = message
         self.expression = expression
         self.culprit = culprit
+        self.trace = trace

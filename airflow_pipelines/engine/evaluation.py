@@ -8,9 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
-from pyspark.errors import PySparkException
 
 from airflow_pipelines.engine.batch import weighted
 from airflow_pipelines.engine.blame import find_culprit, named
@@ -86,14 +84,14 @@ class Round:
         if "cancel" in failed.message.lower():
             return None
 
-        def fails(context: Context) -> bool:
+        def again(context: Context) -> StepError | None:
             try:
                 _evaluated(stage, context, state, stored)
-            except (PySparkException, Py4JError) as error:
-                return step_error(failed.view, error).condition == failed.condition
-            return False
+            except Exception as error:  # noqa: BLE001  whatever it is, it is compared with what the step failed with
+                return step_error(failed.view, error)
+            return None
 
-        return find_culprit(stage.reads, self.context, fails)
+        return find_culprit(stage.reads, self.context, failed, again)
 
 
 class Workers:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import CapturedException
 
 from airflow_pipelines.engine.errors import StepError
+from airflow_pipelines.engine.java_errors import java_causes, java_stack, without_secrets
 from airflow_pipelines.engine.python_worker import FAILURE
 from airflow_pipelines.engine.sessions import RECURSION_LEVELS
 
@@ -21,12 +25,18 @@ _LEVELS = re.compile(r", try increasing it like '[^']*'")
 """Spark's advice about endless recursion is a clause that bounds one query; the limit of all is a setting."""
 _SEARCH_PATH = re.compile(r"Cannot resolve routine (`[^ ]*`) on search path .*", re.DOTALL)
 _PYTHON = re.compile(re.escape(FAILURE) + r"(\{.*\})")
+_LONGEST = 1000
+"""Longer texts of Java's are cut."""
 _FRAGMENT = re.compile(r"^== SQL.*?==\n(.*?)\n\s*\^", re.DOTALL | re.MULTILINE)
 
 
 def spark_cause(error: Exception) -> str:
     """What Spark says, in one sentence: without its condition, its stack, its plan and advice about its own settings."""
-    return _sentence(re.sub(r"^\s*\[[A-Z0-9_.]+\]\s*", "", str(error).strip()))
+    text = str(error)
+    if isinstance(error, Py4JJavaError):
+        # PySpark has no class for it, so that its text is the stack.
+        text = _named(error) or failure_text(error)
+    return _sentence(re.sub(r"^\s*\[[A-Z0-9_.]+\]\s*", "", text.strip())) or type(error).__name__
 
 
 def spark_complaint(error: Exception) -> str:
@@ -55,12 +65,59 @@ def step_error(view: str, error: Exception) -> StepError:
     failed = _PYTHON.search(text)
     if failed is not None:
         return StepError(view, "PYTHON_FUNCTION_FAILED", _python_failure(json.loads(failed[1])), None)
-    found = _CONDITION.search(text)
+    found = _CONDITION.search(_named(error) or "" if isinstance(error, Py4JJavaError) else text)
+    if found is None:
+        return _unnamed(view, error)
     condition = error.getCondition() if isinstance(error, PySparkException) else None
-    if found is not None and (condition is None or condition not in text):
+    if condition is None or condition not in text:
         condition = found[1]
-    message = _sentence(found[2]) if found is not None else (text.strip().splitlines() or [type(error).__name__])[0]
-    return StepError(view, condition or type(error).__name__, message, failing_fragment(error))
+    beneath = _beneath(error, found[2])
+    message = _sentence(found[2]) + (f"; caused by {beneath}" if beneath is not None else "")
+    trace = full_trace(error) if beneath is not None else None
+    return StepError(view, condition, message, failing_fragment(error), trace=trace)
+
+
+def _unnamed(view: str, error: Exception) -> StepError:
+    """What Spark has no condition for: Java's innermost cause, or Python's error."""
+    innermost = next(reversed(java_causes(error)), None)
+    name = innermost.name if innermost is not None else type(error).__name__
+    message = innermost.message if innermost is not None else next(iter(str(error).strip().splitlines()), "")
+    return StepError(view, name, _shortened(message or name), failing_fragment(error), trace=full_trace(error))
+
+
+def failure_text(error: BaseException) -> str:
+    """What an error that no step explains says, in one line: the innermost cause when it comes from Java."""
+    causes = java_causes(error)
+    if causes:
+        return _shortened(str(causes[-1]))
+    return f"{type(error).__name__}: {without_secrets(str(error))}"
+
+
+def _named(error: Exception) -> str | None:
+    """What the innermost cause says that Spark has a condition for."""
+    return next((cause.message for cause in reversed(java_causes(error)) if cause.condition is not None), None)
+
+
+def _beneath(error: Exception, told: str) -> str | None:
+    """The innermost cause of an error with a condition of Spark's, unless the message has it already."""
+    causes = java_causes(error)
+    places = [at for at, cause in enumerate(causes) if cause.condition is not None]
+    innermost = causes[-1] if places and places[-1] < len(causes) - 1 else None
+    if innermost is None or (innermost.message and innermost.message in " ".join(told.split())):
+        return None
+    return _shortened(str(innermost))
+
+
+def full_trace(error: BaseException) -> str:
+    """All stacks of an error for a log, Java's among them, without secrets."""
+    text = "".join(traceback.format_exception(error)).rstrip()
+    # Of these PySpark tells only the message.
+    stack = java_stack(error) if isinstance(error, CapturedException) else None
+    return without_secrets(text) + (f"\n\nJava:\n{stack}" if stack else "")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def _python_failure(failed: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.arrow import arrow_schema
 from airflow_pipelines.engine.batch import Batch, weighted
+from airflow_pipelines.engine.failures import step_error
 from airflow_pipelines.engine.lateness import Waterlines
 from airflow_pipelines.engine.operators.context import RelationVersions
 from airflow_pipelines.engine.operators.result import struct_of
@@ -35,11 +36,18 @@ class Times:
 class Markers:
     """Evaluates a program's markers, with one short query for all whenever time has moved."""
 
-    def __init__(self, markers: Sequence[Marker], types: Mapping[tuple[str, str], str], session: SparkSession) -> None:
-        """:param types: Spark DDL types of the columns with lateness, by relation and column."""
+    def __init__(
+        self, markers: Sequence[Marker], types: Mapping[tuple[str, str], str], session: SparkSession, readers: Mapping[str, str]
+    ) -> None:
+        """Markers without values.
+
+        :param types: Spark DDL types of the columns with lateness, by relation and column
+        :param readers: a view that reads each marker
+        """
         self.markers = {marker.relation: marker for marker in markers}
         self._types = types
         self._session = session
+        self._readers = readers
         self._schemas = {name: weighted(struct_of(((m.column, m.type),))) for name, m in self.markers.items()}
         self._known: dict[Any, dict[str, Batch]] = {}
 
@@ -83,10 +91,25 @@ class Markers:
         for (relation, column), ddl in self._types.items():
             text = times.waterlines.get(relation, {}).get(column)
             inputs.append(literal(text, ddl, waterline_input(relation, column)))
+        try:
+            row = self._row(asked, inputs)
+        except Exception:
+            for marker in asked:
+                self._check(marker, inputs)
+            raise
+        return {marker.relation: self._batch(marker, text) for marker, text in zip(asked, row, strict=True)}
+
+    def _row(self, asked: Sequence[Marker], inputs: Sequence[str]) -> Any:
         items = ", ".join(f"CAST({_zoneless(marker)} AS STRING) AS {quote(marker.column)}" for marker in asked)
         # Over a constant row this takes no Spark job.
-        row = self._session.sql(f"SELECT {items} FROM (SELECT {', '.join(inputs)} FROM VALUES (1))").collect()[0]
-        return {marker.relation: self._batch(marker, text) for marker, text in zip(asked, row, strict=True)}
+        return self._session.sql(f"SELECT {items} FROM (SELECT {', '.join(inputs)} FROM VALUES (1))").collect()[0]
+
+    def _check(self, marker: Marker, inputs: Sequence[str]) -> None:
+        """Blame the view that reads a marker when it has no value."""
+        try:
+            self._row([marker], inputs)
+        except Exception as error:
+            raise step_error(self._readers.get(marker.relation, marker.relation), error) from error
 
     def _batch(self, marker: Marker, text: str | None) -> Batch:
         schema = self._schemas[marker.relation]

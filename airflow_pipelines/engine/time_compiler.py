@@ -148,7 +148,7 @@ class TimeCompiler:
             self._note(span, f"{title}: a column of type {kind} has no order that rows could be late in; use a time or a number")
             return
         try:
-            analyzed = self._analysis.analyze(f"SELECT {bound}")
+            analyzed = self._analysis.evaluate_constants(f"SELECT {bound}")
         except QueryRefused as refused:
             self._note(span, f"{title}: {refused.message}")
             return

@@ -56,7 +56,8 @@ class TimedStep:
 class Timing:
     """Moves a program's markers and waterlines from step to step."""
 
-    def __init__(self, compiled: Timed, sessions: SparkSessions) -> None:
+    def __init__(self, compiled: Timed, sessions: SparkSessions, readers: Mapping[str, str]) -> None:
+        """:param readers: a view that reads each marker, by the marker's relation"""
         self._session = sessions.small
         self._lock = threading.Lock()
         types = {
@@ -64,7 +65,7 @@ class Timing:
             for late in compiled.late_columns
         }
         self.bounds = Bounds(compiled.late_columns, sessions.small)
-        self.markers = Markers(compiled.markers, types, sessions.small)
+        self.markers = Markers(compiled.markers, types, sessions.small, readers)
         self.discarding = Discarding((), types)
 
     def allow_discards(self, compiled: Timed, stages: Sequence[Stage], shown: Set[str]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow_pipelines.engine.checkpoint import DamagedCheckpointError
 from airflow_pipelines.engine.errors import StepError
+from airflow_pipelines.engine.failures import failure_text
 from airflow_pipelines.engine.journal import DamagedJournalError
 from airflow_pipelines.engine.lock import StorageLockedError, StorageUnusableError
 from airflow_pipelines.engine.sync import SyncError
@@ -48,5 +49,4 @@ def as_problem(failure: Exception) -> Problem:
     for kind, code in _CODES.items():
         if isinstance(failure, kind):
             return Problem(500, code, str(failure))
-    text = f"{type(failure).__name__}: {failure}"
-    return Problem(500, "RuntimeError.WorkerPanic", f"The pipeline's worker failed: {text}")
+    return Problem(500, "RuntimeError.WorkerPanic", f"The pipeline's worker failed: {failure_text(failure)}")

@@ -6,6 +6,9 @@ import logging
 import threading
 import time
 from pathlib import Path
+from typing import Any
+
+from airflow_pipelines.engine.failures import full_trace
 
 _BURST = 10
 _WINDOW_S = 10.0
@@ -18,7 +21,7 @@ class PipelineLog:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         handler = logging.FileHandler(self.path, encoding="utf-8")
-        formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s [%(name)s] %(message)s", "%Y-%m-%dT%H:%M:%S")
+        formatter = _Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s [%(name)s] %(message)s", "%Y-%m-%dT%H:%M:%S")
         formatter.converter = time.gmtime
         handler.setFormatter(formatter)
         # Not from getLogger: this log belongs to one incarnation and must not be configured from elsewhere.
@@ -59,3 +62,11 @@ class PipelineLog:
         self._logger.removeHandler(self._handler)
         self._logger.addHandler(logging.NullHandler())
         self._handler.close()
+
+
+class _Formatter(logging.Formatter):
+    """Writes stacks with what Java has to say, and without secrets."""
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802  logging's name
+        """The stacks of an error."""
+        return full_trace(ei[1])

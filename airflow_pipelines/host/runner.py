@@ -289,6 +289,8 @@ class PipelineRunner:
                 unexpected = problem is not failure and problem.error_code == "RuntimeError.WorkerPanic"
                 # What a step fails on is in the message; its stack would only push that out of a log's last lines.
                 known = isinstance(failure, StepError) or not unexpected
+                if isinstance(failure, StepError) and failure.trace is not None:
+                    self.log.failure("what %s failed with:\n%s", failure.view, failure.trace)
                 self.log.failure("%s: %s", problem.error_code, problem.message, cause=None if known else failure)
                 if isinstance(failure, StepError):
                     self._keep_last_step()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_pipelines.engine.batch import WEIGHT, weighted
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.frames import summed
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
@@ -13,6 +13,8 @@ from airflow_pipelines.sql.plan.nodes import Full, Stage
 
 def evaluate_full(stage: Stage, node: Full, context: Context, before: Trace) -> Outcome:
     """The delta between the view's stored contents and what its query gives now."""
+    if node.needs and not before.batches and not any(context.relations[name].after.batches for name in node.needs):
+        return Outcome(Batch.empty(weighted(stage_schema(stage))), netted=True)
     mode = context.mode(frozenset(), stage.reads, before)
     return subtracted(stage, with_contents(node, context, mode is Mode.SMALL), context, mode, before)
 

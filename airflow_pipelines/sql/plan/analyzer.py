@@ -23,3 +23,6 @@ class Analyzer(Protocol):
 
     def same(self, one: str, other: str) -> bool:
         """Whether Spark surely reads two queries as the same."""
+
+    def complaint(self, query: str) -> str | None:
+        """Why Spark cannot plan a query that it understands, such as a constant that cannot be evaluated; None when it can."""

@@ -30,7 +30,7 @@ class Builder:
         try:
             types = self.analyzer.columns(query)
         except AnalysisFailed as error:
-            raise NotIncremental(f"Spark does not accept the plan's text: {str(error).splitlines()[0]}") from error
+            raise NotIncremental(f"Spark does not accept the plan's text: {error}") from error
         if any(" collate " in kind for _, kind in types):
             raise NotIncremental("text with a collation has no incremental rule yet")
         return types

@@ -132,10 +132,8 @@ class ClockMarkers:
 
     def _replace(self, node: exp.Expr, analyzer: Analyzer) -> None:
         text = _over_clock(node)
-        kind = CLOCK.type
-        if text != CLOCK.text:
-            kind = analyzer.columns(f"SELECT {text} FROM {quote(CLOCK_RELATION)}")[0][1]
-        if not kind.startswith(_HOISTED_TYPES):
+        kind = CLOCK.type if text == CLOCK.text else _kind(f"SELECT {text} FROM {quote(CLOCK_RELATION)}", analyzer)
+        if kind is None or not kind.startswith(_HOISTED_TYPES):
             for inner in list(_clock_reads(node)):
                 self._replace(inner, analyzer)
             return
@@ -152,6 +150,15 @@ class ClockMarkers:
         if isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
             column = exp.alias_(column, f"__now_{node.index}", quoted=True)
         node.replace(column)
+
+
+def _kind(query: str, analyzer: Analyzer) -> str | None:
+    """The type of what a query over the clock gives; None when Spark cannot plan it, so that the view fails and no marker."""
+    try:
+        kind = analyzer.columns(query)[0][1]
+    except AnalysisFailed:
+        return None
+    return kind if analyzer.complaint(query) is None else None
 
 
 def _clock_reads(tree: exp.Expr) -> Iterator[exp.Expr]:

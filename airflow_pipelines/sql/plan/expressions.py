@@ -26,6 +26,10 @@ class NotIncremental(Exception):
     """The query has a construct that the planner has no incremental rule for; the text says which."""
 
 
+class Unplannable(NotIncremental):
+    """Spark cannot plan the query, because of a constant that cannot be evaluated: it fails wherever it is evaluated."""
+
+
 def kind(tree: exp.Expr) -> str:
     """What a tree is, in the words of SQL where it is a keyword."""
     return {"Union": "UNION", "Intersect": "INTERSECT", "Except": "EXCEPT"}.get(type(tree).__name__, type(tree).__name__)

@@ -34,6 +34,11 @@ CLOCK = Marker(CLOCK_RELATION, CLOCK_COLUMN, CLOCK_TYPE, quote(CLOCK_COLUMN))
 """The clock: the time of the newest tick, in UTC."""
 
 
+def is_marker(relation: str) -> bool:
+    """Whether a relation that a view's query reads is a marker of the clock."""
+    return relation.startswith("now$")
+
+
 def waterline_input(relation: str, column: str) -> str:
     """The name of a column's waterline in the texts of markers."""
     return f"__w:{relation}.{column}"

@@ -11,7 +11,7 @@ from sqlglot.schema import MappingSchema
 
 from airflow_pipelines.sql.dialect import PipelineSpark, parse_query
 from airflow_pipelines.sql.plan.analyzer import Analyzer
-from airflow_pipelines.sql.plan.expressions import NotIncremental, sql, substituted
+from airflow_pipelines.sql.plan.expressions import NotIncremental, Unplannable, sql, substituted
 from airflow_pipelines.sql.plan.nodes import ColumnTypes
 
 _GIVEN = "_col_"
@@ -43,6 +43,9 @@ def qualified(query: str, relations: Mapping[str, ColumnTypes], analyzer: Analyz
     _strip_aliases(tree)
     # sqlglot may print something else than it read; only a text that Spark optimises to the same plan may be taken apart.
     if not analyzer.same(query, sql(_without_given_names(tree))):
+        complaint = analyzer.complaint(query)
+        if complaint is not None:
+            raise Unplannable(f"Spark cannot plan the query: {complaint}")
         raise NotIncremental("the query could not be rewritten with qualified names and the same meaning")
     return tree
 

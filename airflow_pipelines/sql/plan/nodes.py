@@ -226,11 +226,15 @@ class TopK:
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """A query that is recomputed over its relations' contents; the stored output is subtracted. ``reason``: why it is so."""
+    """A query that is recomputed over its relations' contents; the stored output is subtracted. ``reason``: why it is so.
+
+    ``needs``: relations without any row of which the query gives none, so that it is not evaluated then; often not known.
+    """
 
     query: str
     reads: tuple[str, ...]
     reason: str
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +299,9 @@ class Stage:
     @property
     def starts_with_rows(self) -> bool:
         """Whether the result may have rows while all inputs are empty."""
-        if isinstance(self.node, Full) or (isinstance(self.node, Keyed) and not self.node.key_types):
+        if isinstance(self.node, Full):
+            return not self.node.needs
+        if isinstance(self.node, Keyed) and not self.node.key_types:
             return True
         if isinstance(self.node, Recursive):
             return self.node.body is None

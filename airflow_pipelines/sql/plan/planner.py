@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.builder import Builder
-from airflow_pipelines.sql.plan.expressions import NotIncremental, kind, only
+from airflow_pipelines.sql.plan.emptiness import needed_rows
+from airflow_pipelines.sql.plan.expressions import NotIncremental, Unplannable, kind, only
 from airflow_pipelines.sql.plan.fusion import fused
 from airflow_pipelines.sql.plan.leading import leading
 from airflow_pipelines.sql.plan.names import qualified
@@ -49,11 +50,20 @@ def plan_view(
     try:
         node = _plan(qualified(query, relations, analyzer), Scope(builder, _plan))
         final = _as_view(node, columns, builder)
+    except Unplannable as error:
+        # As in a table without rows, nothing is evaluated before there is a row.
+        return _recomputed(full, Full(query, tuple(reads), str(error), needed_rows(query, reads)))
     except NotIncremental as error:
-        full = replace(full, node=Full(query, tuple(reads), str(error)))
-        return ViewPlan(view, query, columns, (full,), full, str(error))
+        return _recomputed(full, Full(query, tuple(reads), str(error)))
+    except RecursionError:
+        return _recomputed(full, Full(query, tuple(reads), "the query nests too deep to be taken apart"))
     stages = fused(leading((*builder.stages, final), builder.gains))
     return ViewPlan(view, query, columns, stages, full, "; ".join(builder.reasons) or None)
+
+
+def _recomputed(stage: Stage, node: Full) -> ViewPlan:
+    stage = replace(stage, node=node)
+    return ViewPlan(stage.relation, node.query, stage.columns, (stage,), stage, node.reason)
 
 
 def _as_view(node: Node | Scan, columns: ColumnTypes, builder: Builder) -> Stage:
