@@ -50,8 +50,9 @@ $(VENV)/.bench: $(VENV)/.installed
 fuzz: setup ## Search an hour for programs whose views are wrong; prints its seeds
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.fuzz
 
-docs: setup ## Write docs/constructs.md from what the planner says
+docs: setup ## Write docs/constructs.md and docs/refusals.md from what the compiler says
 	@$(BIN)/python -m tools.constructs
+	@$(BIN)/python -m tools.refusals
 
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse

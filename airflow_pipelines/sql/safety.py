@@ -17,6 +17,8 @@ _RANDOM = frozenset(
     {"monotonically_increasing_id", "rand", "randn", "random", "randstr", "shuffle", "spark_partition_id", "uniform", "uuid"}
 )
 _FILES = frozenset({"input_file_block_length", "input_file_block_start", "input_file_name"})
+REFUSED_FUNCTIONS = _DOORS | _SESSION | _RANDOM | _FILES
+"""The functions that no view may call, however they are written."""
 _ARBITRARY = frozenset({"any_value", "first", "first_value", "last", "last_value"})
 _UNORDERED = frozenset({"array_agg", "array_unique_agg", "collect_list", "collect_set", "group_concat", "listagg", "string_agg"})
 _ORDER_BLIND = frozenset(

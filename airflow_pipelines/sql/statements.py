@@ -247,7 +247,8 @@ class _StatementReader:
             self._skip_references()
             return True
         if cursor.peek() in {"unique", "check"} and cursor.peek(1) == "(":
-            raise cursor.failure(f"{cursor.peek().upper()} constraints are not supported yet", NOT_SUPPORTED)
+            advice = "leave it out, and let a view show the rows that break it"
+            raise cursor.failure(f"{cursor.peek().upper()} constraints are not supported yet: {advice}", NOT_SUPPORTED)
         cursor.index = start
         return False
 
@@ -289,7 +290,7 @@ class _StatementReader:
             elif cursor.take("lateness"):
                 column = replace(column, lateness=self._read_expression("LATENESS"))
             elif cursor.at("watermark"):
-                raise cursor.failure("WATERMARK is not supported yet", NOT_SUPPORTED)
+                raise cursor.failure("WATERMARK is not supported yet: LATENESS bounds how late rows may be", NOT_SUPPORTED)
             elif cursor.at("references") or cursor.take("foreign key"):
                 self._skip_references()
             elif cursor.at("generated"):

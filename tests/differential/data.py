@@ -236,7 +236,7 @@ def _corrections(table: str) -> list[Part]:
 
 def _large(table: str) -> list[Part]:
     first = 50 if table in KEYS else 14
-    return [Part(table, Op.INSERT, [MAKERS[table](n) for n in range(first, first + (16 if table == "edges" else 60))])]
+    return [Part(table, Op.INSERT, [MAKERS[table](n) for n in range(first, first + (16 if table == "edges" else 30))])]
 
 
 STEPS: Sequence[Callable[[str], list[Part]]] = (

@@ -41,15 +41,16 @@ class Theme:
     @property
     def tables(self) -> list[str]:
         """The tables that its views read."""
-        return [name for name in TABLES if self._reads(name, self.text)]
+        return [name for name in TABLES if self.reads(name, self.text)]
 
     @property
     def read(self) -> set[str]:
         """The views that other views of the theme read, or that read themselves."""
-        return {view.name for view in self.views if any(self._reads(view.name, other.query) for other in self.views)}
+        return {view.name for view in self.views if any(self.reads(view.name, other.query) for other in self.views)}
 
     @staticmethod
-    def _reads(name: str, text: str) -> bool:
+    def reads(name: str, text: str) -> bool:
+        """Whether a text names a relation."""
         return re.search(rf"\b{name}\b", text) is not None
 
 
