@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import datetime
+import time
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_pipelines.engine.analysis import AUTOMATIC, Analysis, QueryRefused, is_unknown_name, refusal
+from airflow_pipelines.engine.analysis import AUTOMATIC, Analysis, QueryRefused, is_unknown_name
+from airflow_pipelines.engine.analyzer import SessionAnalyzer
 from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
@@ -19,14 +22,17 @@ from airflow_pipelines.engine.python_functions import register_functions
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.sessions import LARGE_CONF, SMALL_CONF, sibling
 from airflow_pipelines.engine.snapshot import Snapshot
-from airflow_pipelines.engine.variants import analyze_variants
+from airflow_pipelines.engine.understanding import ClockEdits, Understood, understood
 from airflow_pipelines.sql.adhoc import AdhocKind, AdhocStatement, parse_adhoc
+from airflow_pipelines.sql.dialect import SyntaxFailure
 from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, ProgramErrors
 from airflow_pipelines.sql.identifiers import SYSTEM_VIEW, display, quote, string_hint
-from airflow_pipelines.sql.program import Table, ViewKind
+from airflow_pipelines.sql.plan.clock import clock_edits
+from airflow_pipelines.sql.plan.markers import CLOCK_TYPE
+from airflow_pipelines.sql.program import Column, Table, ViewKind
 from airflow_pipelines.sql.rewrite.casts import cast_text
-from airflow_pipelines.sql.rewrite.clauses import selects, split
+from airflow_pipelines.sql.rewrite.clauses import around, level, selects, split
 from airflow_pipelines.sql.rewrite.scan import Scan
 from airflow_pipelines.sql.source import Source
 from airflow_pipelines.sql.types import UNSIGNED_MAXIMA
@@ -50,65 +56,115 @@ class AdhocResult:
     snapshot: Snapshot
 
 
-def run_adhoc(circuit: Circuit, text: str) -> AdhocResult:
+def _wall_clock() -> int:
+    return time.time_ns() // 1000
+
+
+def run_adhoc(circuit: Circuit, text: str, clock: Callable[[], int] = _wall_clock) -> AdhocResult:
     """Run a request of ``;``-separated statements, all of which see the same snapshot. Safe to call from several threads.
 
     The query, if any, is analyzed but not run. INSERT and DELETE are evaluated, but it is the caller who gives their changes to a
-    step.
+    step. What a query means is what it means in a view: it goes through the same passes, and NOW() is the time of the snapshot.
 
+    :param circuit: the running program
+    :param text: the request
+    :param clock: the pipeline's time in microseconds since the epoch, for a program of which no view follows the clock
     :raises ProgramErrors: when the request does not parse, has a statement that is not allowed, or its query does not resolve
     :raises AdhocError: for an unknown or non-materialized relation, or rows that do not fit their table
-    :raises pyspark.errors.PySparkException: when Spark refuses a statement or an expression fails
+    :raises pyspark.errors.PySparkException: when an expression fails
     """
     statements = parse_adhoc(text, circuit.compiled.program.definitions)
     snapshot = circuit.snapshot
+    request = _Request(circuit, snapshot, text, _time(circuit, snapshot, clock))
     frame: DataFrame | None = None
     changes: list[TableChanges] = []
     for statement in statements:
         _check_reads(circuit, statement)
         if statement.kind is AdhocKind.SELECT:
-            with _session(circuit, snapshot, statement.reads) as session:
-                frame = _analyzed(session, statement, text)
+            with request.session(statement.reads) as session:
+                query = request.understood(statement, session).query
+                frame = request.named(session.sql(query.text), statement, query)
         elif statement.kind is AdhocKind.INSERT:
-            changes.append(_insert(circuit, snapshot, statement))
+            changes.append(_insert(request, statement))
         else:
-            changes.append(_delete(circuit, snapshot, statement))
+            changes.append(_delete(request, statement))
     count = sum(change.rows.num_rows for change in changes)
-    return AdhocResult(frame, tuple(change for change in changes if change.rows.num_rows), count, snapshot)
+    return AdhocResult(frame, tuple(change for change in changes if change.rows.num_rows), count, request.snapshot)
 
 
-def _analyzed(session: SparkSession, statement: AdhocStatement, text: str) -> DataFrame:
-    try:
-        return _named(session.sql(statement.sql), statement, text)
-    except (AnalysisException, ParseException) as error:
-        first, source = refusal(error, statement.sql), Source(text)
+def _time(circuit: Circuit, snapshot: Snapshot, clock: Callable[[], int]) -> int:
+    """What NOW() is in the views of a snapshot; where no view follows the clock, nothing ticks, and it is asked."""
+    reached = snapshot.clock if circuit.timing.uses_clock else None
+    return clock() if reached is None else reached
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request with what its statements see: one snapshot, and one time."""
+
+    circuit: Circuit
+    snapshot: Snapshot
+    text: str
+    time: int
+    """What NOW() is, in microseconds since the epoch."""
+
+    @contextmanager
+    def session(self, reads: tuple[str, ...]) -> Iterator[SparkSession]:
+        """A session in which ``reads`` name the contents in the snapshot. Frames made in it stay valid afterwards."""
+        if not reads:
+            # Such as INSERT ... VALUES: without names there is nothing to keep apart, and a new session takes its time.
+            yield self.circuit.sessions.small
+            return
+        traces = [self.snapshot.traces.get(name) for name in reads]
+        small = all(trace is None or trace.is_small(self.circuit.limits) for trace in traces)
+        # A sibling session of its own per request: names of relations in one cannot meet those of another.
+        session = sibling(self.circuit.sessions.small, SMALL_CONF if small else LARGE_CONF)
+        register_functions(session, self.circuit.compiled.program.definitions.python_functions)
+        for name in reads:
+            contents = self.circuit.contents(name, self.snapshot, single_partition=small)
+            session.sql(contents).createOrReplaceTempView(quote(name))
         try:
-            # Of what Spark refuses, taking VARIANTs apart can be said in other words.
-            edited, _ = analyze_variants(Edited(statement.sql), Analysis(session))
-            return _named(session.sql(edited.text), statement, text)
-        except QueryRefused as again:
-            refused = again if again.condition != first.condition else first
-        span = source.span(*statement.place(refused.start, refused.end))
-        hint = string_hint(source.slice(span)) if is_unknown_name(refused) else ""
-        raise ProgramErrors([source.message(span, COMPILATION_ERROR, refused.message + hint)]) from error
+            yield session
+        finally:
+            for name in reads:
+                session.catalog.dropTempView(quote(name))
 
+    def understood(self, statement: AdhocStatement, session: SparkSession) -> Understood:
+        """What a statement's query means, in a session that knows what it reads. Raises ProgramErrors."""
+        schemas = self.circuit.compiled.schemas
+        columns = {column for name in (*statement.reads, statement.target) if name for column in schemas[name].column_names}
+        try:
+            return understood(statement.query, SessionAnalyzer(session), Analysis(session), self.clock_edits(columns))
+        except (QueryRefused, SyntaxFailure) as refused:
+            source = Source(self.text)
+            span = source.span(*statement.place(refused.start, refused.end))
+            hint = string_hint(source.slice(span)) if is_unknown_name(refused) else ""
+            raise ProgramErrors([source.message(span, COMPILATION_ERROR, refused.message + hint)]) from refused
 
-def _named(frame: DataFrame, statement: AdhocStatement, text: str) -> DataFrame:
-    """The frame with columns named after the request where Spark named them after what translating made of it."""
-    edits, scan = statement.edits, Scan(statement.sql)
-    found = selects(scan)
-    if edits is None or edits.before is None or not found:
-        return frame
-    items = split(scan, found[0].clauses.get("list", (0, 0)))
-    fields = frame.schema.fields
-    if len(items) != len(fields):
-        return frame
-    names = []
-    for (first, behind), field in zip(items, fields, strict=True):
-        start, end = statement.place(scan.start(first), scan.end(behind - 1))
-        plain = statement.sql[scan.start(first) : scan.end(behind - 1)].lower() == text[start:end].lower()
-        names.append(field.name if plain or AUTOMATIC not in field.metadata else text[start:end])
-    return frame.toDF(*names)
+    def clock_edits(self, columns: Set[str]) -> ClockEdits:
+        """How a query over ``columns`` reads the time."""
+        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=self.time)
+        # Spark takes a bare literal for something that the query has named.
+        return partial(clock_edits, columns=columns, now=f"CAST('{moment}' AS {CLOCK_TYPE.upper()})")
+
+    def default(self, column: Column) -> str:
+        """The text of what a column holds when an INSERT does not name it."""
+        return Edited(column.default).edit(self.clock_edits(set())(column.default)).text if column.default else "NULL"
+
+    def named(self, frame: DataFrame, statement: AdhocStatement, query: Edited) -> DataFrame:
+        """The frame with columns named after the request where Spark named them after what the passes made of it."""
+        scan, fields = Scan(query.text), frame.schema.fields
+        first = next((at for at in level(scan, (0, len(scan.tokens))) if scan.word(at) == "select"), None)
+        select = around(selects(scan), first) if first is not None else None
+        items = split(scan, select.clauses.get("list", (0, 0))) if select is not None else []
+        if len(items) != len(fields) or not query.edits:
+            return frame
+        names = []
+        for (start, behind), field in zip(items, fields, strict=True):
+            written = self.text[slice(*statement.place(*query.origin(scan.start(start), scan.end(behind - 1))))]
+            plain = scan.piece(scan.start(start), scan.end(behind - 1)).lower() == written.lower()
+            names.append(field.name if plain or AUTOMATIC not in field.metadata else written)
+        return frame.toDF(*names)
 
 
 def _check_reads(circuit: Circuit, statement: AdhocStatement) -> None:
@@ -138,59 +194,38 @@ def _target(circuit: Circuit, statement: AdhocStatement) -> tuple[Table, Relatio
     return table, circuit.compiled.schemas[name]
 
 
-@contextmanager
-def _session(circuit: Circuit, snapshot: Snapshot, reads: tuple[str, ...]) -> Iterator[SparkSession]:
-    """A session in which ``reads`` name the contents in ``snapshot``. Frames made in it stay valid afterwards."""
-    if not reads:
-        # Such as INSERT ... VALUES: without names there is nothing to keep apart, and a new session takes its time.
-        yield circuit.sessions.small
-        return
-    traces = [snapshot.traces.get(name) for name in reads]
-    small = all(trace is None or trace.is_small(circuit.limits) for trace in traces)
-    # A sibling session of its own per request: names of relations in one cannot meet those of another.
-    session = sibling(circuit.sessions.small, SMALL_CONF if small else LARGE_CONF)
-    register_functions(session, circuit.compiled.program.definitions.python_functions)
-    for name in reads:
-        session.sql(circuit.contents(name, snapshot, single_partition=small)).createOrReplaceTempView(quote(name))
-    try:
-        yield session
-    finally:
-        for name in reads:
-            session.catalog.dropTempView(quote(name))
-
-
-def _insert(circuit: Circuit, snapshot: Snapshot, statement: AdhocStatement) -> TableChanges:
-    table, schema = _target(circuit, statement)
+def _insert(request: _Request, statement: AdhocStatement) -> TableChanges:
+    table, schema = _target(request.circuit, statement)
     names = statement.columns or schema.column_names
     unknown = [name for name in names if name not in schema.column_names]
     if unknown:
         raise AdhocError(f"Table {display(table.name)} has no column {', '.join(map(display, unknown))}")
-    with _session(circuit, snapshot, statement.reads) as session:
-        given = len(session.sql(f"SELECT * FROM ({statement.source})").columns)
-        if given != len(names):
-            raise AdhocError(f"INSERT into {display(table.name)} gives {given} values for {len(names)} columns")
+    with request.session(statement.reads) as session:
+        given = request.understood(statement, session)
+        count = len(given.analyzed.fields)
+        if count != len(names):
+            raise AdhocError(f"INSERT into {display(table.name)} gives {count} values for {len(names)} columns")
         sources = {name: quote(f"v{at}") for at, name in enumerate(names)}
         items = []
         for column in schema.columns:
-            value = sources.get(column.name) or column.default or "NULL"
+            value = sources.get(column.name) or request.default(column)
             checked = column.type.name == "UUID" or column.type.name in UNSIGNED_MAXIMA
             cast = cast_text(value, column.type) if checked else f"CAST({value} AS {column.type.spark_ddl()})"
             items.append(f"{cast} AS {quote(column.name)}")
         aliases = ", ".join(sources.values())
-        rows = collected(session.sql(f"SELECT {', '.join(items)} FROM ({statement.source}) AS `source`({aliases})"))
+        rows = collected(session.sql(f"SELECT {', '.join(items)} FROM ({given.query.text}) AS `source`({aliases})"))
     for column in schema.columns:
         if not column.type.nullable and rows[column.name].null_count:
             raise AdhocError(f"Column {display(column.name)} of table {display(table.name)} must not be NULL")
     return TableChanges(table.name, _with_operation(_typed(rows, schema), Op.INSERT))
 
 
-def _delete(circuit: Circuit, snapshot: Snapshot, statement: AdhocStatement) -> TableChanges:
-    table, schema = _target(circuit, statement)
+def _delete(request: _Request, statement: AdhocStatement) -> TableChanges:
+    table, schema = _target(request.circuit, statement)
     if table.append_only:
         raise AdhocError(f"Table {display(table.name)} is append-only; its rows cannot be deleted")
-    where = f" WHERE {statement.where}" if statement.where is not None else ""
-    with _session(circuit, snapshot, tuple(dict.fromkeys((table.name, *statement.reads)))) as session:
-        rows = collected(session.sql(f"SELECT * FROM {quote(table.name)}{where}"))
+    with request.session(tuple(dict.fromkeys((table.name, *statement.reads)))) as session:
+        rows = collected(session.sql(request.understood(statement, session).query.text))
     return TableChanges(table.name, _with_operation(_typed(rows, schema), Op.DELETE))
 
 

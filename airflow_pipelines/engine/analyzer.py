@@ -29,15 +29,11 @@ _REFUSALS = (PySparkException, Py4JJavaError)
 nests too deep exhausts a stack of the JVM."""
 
 
-class SparkAnalyzer:
-    """Analyzes queries over declared relations in a session of its own. Runs no Spark job."""
+class SessionAnalyzer:
+    """Analyzes queries over the relations that a session knows. Runs no Spark job."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        """Open a session beside ``spark``."""
-        # Spark leaves columns out of the text of a long plan, and texts are what is compared.
-        # Lateral column aliases are to leave no trace in a plan.
-        settings = {"spark.sql.debug.maxToStringFields": "1000000", "spark.sql.optimizer.collapseProjectAlwaysInline": "true"}
-        self.session = sibling(spark, {**SMALL_CONF, **settings})
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
 
     def declare(self, relations: Mapping[str, ColumnTypes]) -> None:
         """Let queries read these relations from now on."""
@@ -76,6 +72,17 @@ class SparkAnalyzer:
     def _optimised(self, query: str) -> Any:
         # The plan is not part of PySpark's interface; that two of them can be compared is all that is needed of it.
         return self.session.sql(query)._jdf.queryExecution().optimizedPlan()
+
+
+class SparkAnalyzer(SessionAnalyzer):
+    """Analyzes queries over declared relations in a session of its own."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Open a session beside ``spark``."""
+        # Spark leaves columns out of the text of a long plan, and texts are what is compared.
+        # Lateral column aliases are to leave no trace in a plan.
+        settings = {"spark.sql.debug.maxToStringFields": "1000000", "spark.sql.optimizer.collapseProjectAlwaysInline": "true"}
+        super().__init__(sibling(spark, {**SMALL_CONF, **settings}))
 
 
 def _renumbered(plan: str) -> str:

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -22,6 +23,7 @@ from airflow_pipelines.engine.python_functions import check_functions, register_
 from airflow_pipelines.engine.schema import RelationSchema, column_from_spark_json
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.time_compiler import TimeCompiler
+from airflow_pipelines.engine.understanding import Understood, understood
 from airflow_pipelines.engine.variants import analyze_variants
 from airflow_pipelines.sql.compare import Fingerprints, fingerprint
 from airflow_pipelines.sql.definitions import FunctionBody, FunctionDefinition, FunctionKind
@@ -39,7 +41,6 @@ from airflow_pipelines.sql.plan.recursion import Member, plan_circle, plan_query
 from airflow_pipelines.sql.plan.waterlines import WaterlineAnalysis
 from airflow_pipelines.sql.program import Column, Connector, Program, Span, Table, View, ViewKind
 from airflow_pipelines.sql.rewrite.casts import spark_type
-from airflow_pipelines.sql.rewrite.chain import settled, spoken
 from airflow_pipelines.sql.rewrite.translate import respelled
 from airflow_pipelines.sql.safety import unsafe_part, unsteady_parts
 from airflow_pipelines.sql.source import Source
@@ -180,15 +181,6 @@ def _message(source: Source, span: Span | None, message: str) -> ProgramMessage:
     return source.message(span, COMPILATION_ERROR, message)
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """A view's query, what Spark knows of it, and whether it reads the clock."""
-
-    query: str
-    analyzed: Analyzed
-    clocked: bool
-
-
 class _Compiler:
     """Adds relation by relation; notes what is wrong and goes on with the rest."""
 
@@ -255,7 +247,7 @@ class _Compiler:
             if not self.messages:
                 self._plan(view, prepared)
 
-    def _plan(self, view: View, prepared: _Prepared) -> None:
+    def _plan(self, view: View, prepared: Understood) -> None:
         query, types = self._settled(view, prepared)
         self._members[view.name] = self._member(view, query, prepared), types
         plan = plan_query(view.name, query, types, self._types[view.name], tuple(types), self._analyzer, self.append_only)
@@ -323,19 +315,19 @@ class _Compiler:
                 self._note(other.span, f"{title} holds a MAP or VARIANT, but a recursive view is a set, whose rows can be compared")
         return len(self.messages) == count
 
-    def _member(self, view: View, query: str, prepared: _Prepared) -> Member:
+    def _member(self, view: View, query: str, prepared: Understood) -> Member:
         names = tuple(str(field["name"]) for field in prepared.analyzed.fields)
         return Member(view.name, query, names, self._types[view.name])
 
-    def _settled(self, view: View, prepared: _Prepared) -> tuple[str, dict[str, ColumnTypes]]:
+    def _settled(self, view: View, prepared: Understood) -> tuple[str, dict[str, ColumnTypes]]:
         """The view's query for the planner, and the columns of all it reads."""
-        query, types = prepared.query, self._read_types(view)
+        query, types = prepared.query.text, self._read_types(view)
         if prepared.clocked:
             query, markers = self.time.settle(query)
             types |= {marker.relation: ((marker.column, marker.type),) for marker in markers}
         return query, types
 
-    def _prepared(self, view: View) -> _Prepared | None:
+    def _prepared(self, view: View) -> Understood | None:
         """The view's query as both strategies are to understand it; None when something about it is wrong."""
         if any(read not in self.schemas for read in view.reads):
             # What it reads is wrong already; errors that only follow from that would hide the cause.
@@ -356,27 +348,16 @@ class _Compiler:
             if read not in self._declared:
                 self._declared.add(read)
                 self._analysis.declare(self.schemas[read])
+        columns = {name for read in view.reads for name in self.schemas[read].column_names}
+        clock = partial(self.time.clock_edits, columns=columns)
         try:
-            edited, analyzed = analyze_variants(spoken(Edited(view.query), self._analyzer), self._analysis)
-            # The places of errors are those of the text as written, so that it was analyzed first.
-            kept = settled(edited, self._analyzer)
+            prepared = understood(Edited(view.query), self._analyzer, self._analysis, clock)
         except (QueryRefused, SyntaxFailure) as refused:
             self._note_refused(view, refused)
             return None
-        if not analyzed.deterministic and not unsteady:
+        if not prepared.analyzed.deterministic and not unsteady:
             self._note(view.span, f"The query of {display(view.name)} gives another answer each time, so it cannot be maintained")
-        query = kept.text
-        if kept is not edited:
-            analyzed = self._analysis.analyze(query)
-        clocked = self.time.clock_edits(query, {name for read in view.reads for name in self.schemas[read].column_names})
-        if clocked:
-            query = Edited(query).edit(clocked).text
-            try:
-                analyzed = self._analysis.analyze(query)
-            except QueryRefused as refused:
-                self._note(view.span, f"View {display(view.name)}: {refused.message}. NOW() is a TIMESTAMP without time zone here")
-                return None
-        return _Prepared(query, analyzed, bool(clocked))
+        return prepared
 
     def _add_schema(self, schema: RelationSchema) -> None:
         self.schemas[schema.name] = schema

@@ -12,8 +12,9 @@ from sqlglot.tokenizer_core import Token
 from airflow_pipelines.sql.cursor import Cursor, StatementError
 from airflow_pipelines.sql.definitions import Definitions
 from airflow_pipelines.sql.dialect import QUERY_STARTS, SyntaxFailure, parse_tokens, tokenise
-from airflow_pipelines.sql.edits import Edited
+from airflow_pipelines.sql.edits import Edit, Edited
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, NOT_SUPPORTED, SYNTAX_ERROR, ProgramErrors
+from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.program import Span
 from airflow_pipelines.sql.references import references
 from airflow_pipelines.sql.rewrite.functions import CallRefused
@@ -36,28 +37,24 @@ class AdhocKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AdhocStatement:
-    """One statement of an ad-hoc request; all texts are Spark SQL with folded names.
+    """One statement of an ad-hoc request.
 
-    ``sql``: the whole statement. ``reads``: the relations that its queries name, in order; without DELETE's own table unless a
-    subquery reads it. ``target``: the table of INSERT and DELETE. ``columns``: INSERT's column list, None for all columns in order.
-    ``source``: INSERT's query (VALUES included). ``where``: DELETE's condition, None for all rows. ``offset``: where ``sql``
-    starts in the request.
+    ``query``: what is to be evaluated, as translated Spark SQL with folded names: the query itself, INSERT's query (VALUES
+    included), for DELETE the query for the rows that go. ``reads``: the relations that the query names, in order; without DELETE's
+    own table unless a subquery reads it. ``offset``: where the text that the query was first written as starts in the request.
+    ``target``: the table of INSERT and DELETE. ``columns``: INSERT's column list, None for all columns in order.
     """
 
     kind: AdhocKind
-    sql: str
+    query: Edited
     reads: tuple[str, ...]
+    offset: int
     target: str | None = None
     columns: tuple[str, ...] | None = None
-    source: str | None = None
-    where: str | None = None
-    offset: int = 0
-    edits: Edited | None = None
 
     def place(self, start: int, end: int) -> tuple[int, int]:
-        """The place in the request of characters ``start`` to ``end`` (exclusive) of a query's ``sql``."""
-        first, last = (start, end) if self.edits is None else self.edits.origin(start, end)
-        return self.offset + first, self.offset + last
+        """The place in the request of characters ``start`` to ``end`` (exclusive) of the query as first written."""
+        return self.offset + start, self.offset + end
 
 
 def parse_adhoc(text: str, definitions: Definitions | None = None) -> list[AdhocStatement]:
@@ -104,8 +101,7 @@ def _read(cursor: Cursor, definitions: Definitions) -> AdhocStatement:
     part = _parse(cursor, cursor.tokens, definitions)
     if not isinstance(part.tree, exp.Query):
         raise cursor.failure("Expected SELECT, INSERT or DELETE")
-    start = cursor.tokens[0].start
-    return AdhocStatement(AdhocKind.SELECT, part.edits.text, _reads(cursor, part), offset=start, edits=part.edits)
+    return AdhocStatement(AdhocKind.SELECT, part.edits, _reads(cursor, part), part.offset)
 
 
 def _read_insert(cursor: Cursor, definitions: Definitions) -> AdhocStatement:
@@ -125,8 +121,7 @@ def _read_insert(cursor: Cursor, definitions: Definitions) -> AdhocStatement:
     part = _parse(cursor, tokens, definitions)
     if not isinstance(part.tree, exp.Query):
         raise cursor.failure("Expected VALUES or a query")
-    sql, start = _text(cursor.folded, cursor.tokens), cursor.tokens[0].start
-    return AdhocStatement(AdhocKind.INSERT, sql, _reads(cursor, part), target, columns, part.edits.text, offset=start)
+    return AdhocStatement(AdhocKind.INSERT, part.edits, _reads(cursor, part), part.offset, target, columns)
 
 
 def _read_columns(cursor: Cursor) -> tuple[str, ...]:
@@ -146,10 +141,10 @@ def _read_columns(cursor: Cursor) -> tuple[str, ...]:
 def _read_delete(cursor: Cursor, definitions: Definitions) -> AdhocStatement:
     cursor.expect("delete", "from")
     target = _target(cursor)
-    sql = _text(cursor.folded, cursor.tokens)
+    whole, rows = _text(cursor.folded, cursor.tokens), f"SELECT * FROM {quote(target)}"
     start = cursor.tokens[0].start
     if cursor.current is None:
-        return AdhocStatement(AdhocKind.DELETE, sql, (), target, offset=start)
+        return AdhocStatement(AdhocKind.DELETE, Edited(whole).edit([Edit(0, len(whole), rows)]), (), start, target)
     cursor.expect("where")
     tokens = cursor.tokens[cursor.index :]
     if not tokens:
@@ -157,7 +152,9 @@ def _read_delete(cursor: Cursor, definitions: Definitions) -> AdhocStatement:
     part = _parse(cursor, tokens, definitions)
     if isinstance(part.tree, (exp.Query, exp.DDL, exp.Command)):
         raise cursor.failure("Expected a condition after WHERE")
-    return AdhocStatement(AdhocKind.DELETE, sql, _reads(cursor, part), target, where=part.edits.text, offset=start)
+    around = [Edit(0, part.offset - start, f"{rows} WHERE ("), Edit(len(whole), len(whole), ")")]
+    query = translate(Edited(whole).edit(around), definitions)
+    return AdhocStatement(AdhocKind.DELETE, query, _reads(cursor, part), start, target)
 
 
 def _target(cursor: Cursor) -> str:
@@ -191,7 +188,7 @@ def _reads(cursor: Cursor, part: _Part) -> tuple[str, ...]:
 def _parse(cursor: Cursor, tokens: Sequence[Token], definitions: Definitions) -> _Part:
     offset = tokens[0].start
     try:
-        edits = translate(_text(cursor.folded, tokens), definitions)
+        edits = translate(Edited(_text(cursor.folded, tokens)), definitions)
     except CallRefused as refused:
         span = cursor.span(offset + refused.start, offset + refused.end)
         raise cursor.failure_at(span, refused.message, COMPILATION_ERROR) from refused

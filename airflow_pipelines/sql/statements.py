@@ -409,7 +409,7 @@ class _StatementReader:
         """A query or expression of the program as Spark is to read it."""
         cursor = self._cursor
         try:
-            return translate(cursor.folded.text[start:end], self._into.definitions)
+            return translate(Edited(cursor.folded.text[start:end]), self._into.definitions)
         except CallRefused as refused:
             span = cursor.span(start + refused.start, start + refused.end)
             raise cursor.failure_at(span, refused.message, COMPILATION_ERROR) from refused

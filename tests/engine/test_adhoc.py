@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import datetime
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from pyspark.errors import PySparkException
 
-from airflow_pipelines.engine.adhoc import AdhocError, run_adhoc
+from airflow_pipelines.engine.adhoc import AdhocError, AdhocResult, run_adhoc
 from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.sql.errors import ProgramErrors
+from airflow_pipelines.sql.source import Source
 from tests.engine.programs import Running
 
 PROGRAM = """
@@ -14,6 +17,7 @@ create table item (id bigint not null primary key, name varchar, price decimal(6
 create table log (line varchar, level int);
 create table seen (x int) with ('materialized' = 'true');
 create table once (x int) with ('materialized' = 'true', 'append_only' = 'true');
+create table stay (id bigint, at timestamp default now()) with ('materialized' = 'true');
 create view plain as select line from log;
 create materialized view cheap as select id, price from item where price < 10;
 """
@@ -73,6 +77,49 @@ def test_deletes_give_matching_rows_with_their_multiplicity(running: Running) ->
     assert run_adhoc(running.circuit, "DELETE FROM seen WHERE x > 5").count == 0
     with pytest.raises(AdhocError, match="append-only"):
         run_adhoc(running.circuit, "DELETE FROM once")
+
+
+@pytest.mark.parametrize(
+    ("sql", "at", "says"),
+    [
+        ("SELECT window_start, Nope FROM TABLE(TUMBLE(TABLE stay, DESCRIPTOR(at), INTERVAL 1 HOUR))", "Nope", "nope"),
+        ("SELECT x FROM seen s ASOF JOIN stay t MATCH_CONDITION (s.x = t.id) ON s.x = t.id", "s.x = t.id", "must compare"),
+        ("INSERT INTO log VALUES ('a', 1);\nINSERT INTO log SELECT arg_max(X, X), nope FROM seen", "nope", "nope"),
+        ("DELETE FROM seen WHERE x = 1 AND Nope > 2", "Nope", "nope"),
+        ("DELETE FROM seen WHERE x > (SELECT count_if(nope > 1) FROM seen)", "nope", "nope"),
+        ("SELECT upper(x, 1), now() FROM seen", "upper(x, 1)", "parameters"),
+    ],
+)
+def test_errors_have_places_in_the_request(running: Running, sql: str, at: str, says: str) -> None:
+    with pytest.raises(ProgramErrors) as caught:
+        run_adhoc(running.circuit, sql)
+    (message,) = caught.value.messages
+    assert says in message.message.lower()
+    assert message.span is not None
+    assert Source(sql).slice(message.span) == at
+
+
+def test_the_time_is_the_pipelines_also_in_changes(running: Running) -> None:
+    now = datetime.datetime(2026, 5, 6, 7, 8, 9, 10)
+    micros = int(now.replace(tzinfo=datetime.UTC).timestamp()) * 1_000_000 + now.microsecond
+
+    def asked(sql: str) -> AdhocResult:
+        return run_adhoc(running.circuit, sql, lambda: micros)
+
+    frame = asked("SELECT NOW(), current_date AS d, Current_Timestamp, x AS now FROM seen WHERE x = 2").frame
+    assert frame is not None
+    assert frame.columns == ["NOW()", "d", "Current_Timestamp", "now"]
+    assert [tuple(row) for row in frame.collect()] == [(now, now.date(), now, 2)]
+    (change,) = asked("INSERT INTO stay (id) VALUES (year(now()))").changes
+    assert change.rows.to_pylist() == [{"id": 2026, "at": now, "__op": 1}]
+    assert asked("DELETE FROM seen WHERE x = month(current_date) - 4").count == 2
+
+
+def test_columns_without_a_name_are_called_as_the_request_has_them(running: Running) -> None:
+    sql = "WITH c AS (SELECT arg_max(x, x) AS m FROM seen) SELECT arg_max(m, m), stddev(m), m + 1, ROW_NUMBER() OVER (ORDER BY 1)"
+    frame = run_adhoc(running.circuit, f"{sql} FROM c GROUP BY m").frame
+    assert frame is not None
+    assert frame.columns == ["arg_max(m, m)", "stddev(m)", "(m + 1)", "ROW_NUMBER() OVER (ORDER BY 1)"]
 
 
 def test_requests_run_side_by_side(running: Running) -> None:

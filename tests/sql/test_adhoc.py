@@ -11,7 +11,7 @@ def test_select() -> None:
     text = '  SELECT "A", B FROM V x join W on x.a = w.a -- all\n;'
     (statement,) = parse_adhoc(text)
     assert statement.kind is AdhocKind.SELECT
-    assert statement.sql == "select `A`, b from v x join w on x.a = w.a"
+    assert statement.query.text == "select `A`, b from v x join w on x.a = w.a"
     assert statement.reads == ("v", "w")
     assert text[statement.offset :].startswith("SELECT")
     (constant,) = parse_adhoc("VALUES (1, 'a')")
@@ -33,15 +33,18 @@ def test_select() -> None:
 def test_insert(text: str, columns: tuple[str, ...] | None, source: str, reads: tuple[str, ...]) -> None:
     (statement,) = parse_adhoc(text)
     assert (statement.kind, statement.target) == (AdhocKind.INSERT, "t")
-    assert (statement.columns, statement.source, statement.reads) == (columns, source, reads)
+    assert (statement.columns, statement.query.text, statement.reads) == (columns, source, reads)
 
 
 def test_delete() -> None:
     (everything,) = parse_adhoc('delete from "T"')
-    assert (everything.kind, everything.target, everything.where) == (AdhocKind.DELETE, "T", None)
-    (some,) = parse_adhoc("DELETE FROM t WHERE A = 'X' or a in (select max(b) from u)")
-    assert some.where == "a = 'X' or a in (select max(b) from u)"
+    assert (everything.kind, everything.target, everything.query.text) == (AdhocKind.DELETE, "T", "SELECT * FROM `T`")
+    text = "insert into u values (1); DELETE FROM t WHERE A = 'X' or a in (select max(b) from u)"
+    some = parse_adhoc(text)[1]
+    assert some.query.text == "SELECT * FROM `t` WHERE (a = 'X' or a in (select max(b) from u))"
     assert some.reads == ("u",)
+    at = some.query.text.index("max(b)")
+    assert text[slice(*some.place(*some.query.origin(at, at + 6)))] == "max(b)"
 
 
 def test_several_statements() -> None:

@@ -50,7 +50,7 @@ async def _answered(runner: PipelineRunner, sql: str, format: str) -> StreamingR
 
 def _run(live: LivePipeline, sql: str) -> AdhocResult:
     try:
-        return run_adhoc(live.circuit, sql)
+        return run_adhoc(live.circuit, sql, live.clock.now)
     except (AdhocError, ProgramErrors) as error:
         raise Problem(400, "AdHocQueryError", str(error)) from error
     except PySparkException as error:

@@ -21,18 +21,19 @@ from airflow_pipelines.sql.plan.aggregates import aggregate_calls, is_aggregate
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
 from airflow_pipelines.sql.plan.markers import CLOCK, CLOCK_COLUMN, CLOCK_RELATION, Marker
 
-_NOW = f"(SELECT {quote(CLOCK_COLUMN)} FROM {quote(CLOCK_RELATION)})"
-_DATE = f"CAST({_NOW} AS DATE)"
-_TIME = f"MAKE_TIME(HOUR({_NOW}), MINUTE({_NOW}), EXTRACT(SECOND FROM {_NOW}))"
+_MARKER = f"(SELECT {quote(CLOCK_COLUMN)} FROM {quote(CLOCK_RELATION)})"
+_DATE = "CAST({now} AS DATE)"
+_TIME = "MAKE_TIME(HOUR({now}), MINUTE({now}), EXTRACT(SECOND FROM {now}))"
 _CALLS = {
-    "now": _NOW,
-    "current_timestamp": _NOW,
-    "localtimestamp": _NOW,
+    "now": "{now}",
+    "current_timestamp": "{now}",
+    "localtimestamp": "{now}",
     "current_date": _DATE,
     "curdate": _DATE,
     "current_time": _TIME,
-    "unix_timestamp": f"UNIX_SECONDS(CAST({_NOW} AS TIMESTAMP))",
+    "unix_timestamp": "UNIX_SECONDS(CAST({now} AS TIMESTAMP))",
 }
+"""Spark SQL for a call, over the time as a TIMESTAMP without time zone."""
 _BARE = frozenset({"current_timestamp", "current_date", "current_time"})
 """What may be written without parentheses."""
 CLOCK_FUNCTIONS = frozenset(_CALLS)
@@ -44,13 +45,14 @@ _PUSHED = "pushed"
 _FROM_PLACES = (exp.From, exp.Join, exp.Subquery, exp.CTE, exp.With, exp.SetOperation)
 
 
-def clock_edits(query: str, columns: Collection[str]) -> list[Edit]:
-    """The edits that make every clock function of a query a scalar subquery over the clock's marker.
+def clock_edits(query: str, columns: Collection[str], now: str = _MARKER) -> list[Edit]:
+    """The edits that make every clock function of a query read the pipeline's clock.
 
     NOW() and CURRENT_TIMESTAMP are TIMESTAMPs without time zone, the type of a table's TIMESTAMP columns.
 
     :param query: Spark SQL
     :param columns: names of all columns that the query may read; such a name without parentheses is the column
+    :param now: Spark SQL for the time; by default a scalar subquery over the clock's marker
     """
     tokens = tokenise(query)
     edits = []
@@ -64,9 +66,9 @@ def clock_edits(query: str, columns: Collection[str]) -> list[Edit]:
         found = _call(tokens, at, name)
         if found is not None:
             end, text = found
-            edits.append(Edit(token.start, tokens[end].end + 1, text))
+            edits.append(Edit(token.start, tokens[end].end + 1, text.format(now=now)))
         elif name in _BARE and name not in columns and not _follows(tokens, at, "(") and not _follows(tokens, at, "."):
-            edits.append(Edit(token.start, token.end + 1, _CALLS[name]))
+            edits.append(Edit(token.start, token.end + 1, _CALLS[name].format(now=now)))
     return edits
 
 

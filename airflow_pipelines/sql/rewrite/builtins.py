@@ -19,9 +19,7 @@ _UNITS = frozenset(
 )  # fmt: skip
 
 TEMPLATES: Mapping[tuple[str, int], str] = {
-    # Aggregates. A NULL key is the smallest of all and may be chosen, where MAX_BY passes over it: a row that holds it does not.
-    ("arg_max", 2): "MAX_BY({0}, STRUCT({1}))",
-    ("arg_min", 2): "MIN_BY({0}, STRUCT({1}))",
+    # Aggregates.
     ("countif", 1): "COUNT_IF({0})",
     ("logical_and", 1): "BOOL_AND({0})",
     ("logical_or", 1): "BOOL_OR({0})",
@@ -97,6 +95,15 @@ def _translated(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
         return f"{_ANY_NUMBER[call.name]}({', '.join(arguments)})"
     special = _SPECIAL.get(call.name)
     return special(scan, call, arguments) if special is not None else None
+
+
+def _chosen(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
+    """MAX_BY and MIN_BY under their other names, and without DISTINCT, which Spark refuses in windows: it changes nothing there."""
+    quantified = scan.word(call.at + 2) in {"all", "distinct"} and scan.word(call.at + 3) != ","
+    if len(arguments) != 2 or not (quantified or call.name.startswith("arg")):
+        return None
+    value = scan.piece(scan.start(call.at + 3), call.arguments[0][1]) if quantified else arguments[0]
+    return f"{'MAX_BY' if 'max' in call.name else 'MIN_BY'}({value}, {arguments[1]})"
 
 
 def _unnest(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
@@ -215,6 +222,7 @@ def _bare_relations(scan: Scan) -> Iterator[Edit]:
 _BEFORE_QUERY = frozenset({"", "all", "distinct", "except", "intersect", "minus", "union"})
 _Special = Callable[[Scan, Call, Sequence[str]], str | None]
 _SPECIAL: Mapping[str, _Special] = {
+    **dict.fromkeys(("arg_max", "arg_min", "max_by", "min_by"), _chosen),
     "unnest": _unnest,
     "ceil": _rounded,
     "ceiling": _rounded,

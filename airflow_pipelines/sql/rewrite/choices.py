@@ -16,14 +16,14 @@ _CHOICES = frozenset({"max_by", "min_by", "mode"})
 def settled_choices(query: Edited, analyzer: Analyzer) -> Edited:
     """The query with MAX_BY, MIN_BY and MODE that choose the same value whatever the order of rows.
 
-    Of several values with the greatest (least) key, MAX_BY takes the greatest (MIN_BY the least); of several values that are there
-    most often, MODE takes the least.
+    Of several values with the greatest (least) key, MAX_BY takes the greatest (MIN_BY the least), of which NULL is the least; of
+    several values that are there most often, MODE takes the least.
 
     :param query: Spark SQL that Spark accepts
     :param analyzer: knows the relations that the query reads
     """
     scan = Scan(query.text)
-    calls = [call for call in scan.calls() if call.name in _CHOICES]
+    calls = [call for call in scan.calls() if call.name.lower() in _CHOICES]
     if not calls:
         return query
     nodes = {}
@@ -35,7 +35,7 @@ def settled_choices(query: Edited, analyzer: Analyzer) -> Edited:
             nodes[max(around, key=lambda call: call.start).start] = node
     edits = []
     for call in calls:
-        if call.name == "mode":
+        if call.name.lower() == "mode":
             edits += _mode(call, scan)
         elif len(call.arguments) == 2:
             edits += _by(call, nodes.get(call.start), scan, analyzer)

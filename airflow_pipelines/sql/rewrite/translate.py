@@ -17,17 +17,14 @@ _MAX_GROWTH = 8
 """How many times its own length a text that is long as written may become."""
 
 
-def translate(text: str, definitions: Definitions) -> Edited:
+def translate(query: Edited, definitions: Definitions) -> Edited:
     """A query or expression as Spark is to read it, which knows where its pieces came from.
 
-    :param text: Spark SQL with folded names
+    :param query: Spark SQL with folded names
     :param definitions: the program's own types and functions
-    :raises CallRefused: when a function of the program is called in a wrong way; its place is that of ``text``
+    :raises CallRefused: when a function of the program is called in a wrong way; its place is that of the query as first written
     """
-    edited = Edited(text)
-    if definitions.functions:
-        edited = inlined(edited, definitions)
-    return respelled(edited, definitions)
+    return respelled(inlined(query, definitions) if definitions.functions else query, definitions)
 
 
 def respelled(edited: Edited, definitions: Definitions) -> Edited:

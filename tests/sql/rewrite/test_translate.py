@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from airflow_pipelines.sql.definitions import Definitions
+from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.rewrite.translate import translate
 from airflow_pipelines.sql.types import decimal
 
 
 def translated(text: str) -> str:
-    return translate(text, Definitions({"money": decimal(10, 2)})).text
+    return translate(Edited(text), Definitions({"money": decimal(10, 2)})).text
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_other_spellings(text: str, expected: str) -> None:
 
 
 def test_places_lead_back_to_the_text() -> None:
-    edited = translate("select cast(a as money), nope from t", Definitions({"money": decimal(10, 2)}))
+    edited = translate(Edited("select cast(a as money), nope from t"), Definitions({"money": decimal(10, 2)}))
     at = edited.text.index("nope")
     assert edited.origin(at, at + 4) == (25, 29)
     at = edited.text.index("DECIMAL")
