@@ -18,6 +18,7 @@ from airflow_pipelines.engine.figures import OperatorFigures, StepFigures
 from airflow_pipelines.engine.frames import Frames
 from airflow_pipelines.engine.index import file_index
 from airflow_pipelines.engine.lateness import ERROR_VIEW, Late, Waterlines
+from airflow_pipelines.engine.layout import layouts
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.lookup import matching_rows
 from airflow_pipelines.engine.merging import consolidated
@@ -111,7 +112,11 @@ class Circuit:
         self.timing.allow_discards(compiled, self.stages, shown_relations(compiled.program))
         self._workers = Workers(sessions.small.sparkContext)
         self._lock = threading.RLock()
-        self._snapshot = Snapshot()
+        states = {stage.relation: empty_state(stage) for stage in self.stages if stage.keeps_state}
+        plain = {name: self._schemas[name] for name in (*tables, SYSTEM_VIEW)}
+        self.layouts: Mapping[str, str] = layouts(plain, self.timing.markers.markers, self.stages, states)
+        """How the contents and the states of relations are made, by relation."""
+        self._snapshot = Snapshot(layouts=self.layouts)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -160,15 +165,42 @@ class Circuit:
             self._snapshot = step.snapshot
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Make ``snapshot`` current. Relations and states that it lacks are empty until :meth:`bootstrap` fills them."""
-        known = set(self.kept)
-        states = {stage.relation for stage in self.stages if stage.keeps_state}
+        """Make ``snapshot`` current, without what it has in another layout.
+
+        Relations and states that it then lacks are empty until :meth:`bootstrap` or :meth:`refresh` fills them.
+
+        :raises ValueError: when it has a table with other columns
+        """
+        same = {name for name, layout in snapshot.layouts.items() if self.layouts.get(name) == layout}
+        other = sorted(set(snapshot.traces) & {*self.compiled.program.tables, SYSTEM_VIEW} - same)
+        if other:
+            raise ValueError(f"the snapshot has {', '.join(other)} with other columns than the program")
+        known = self.kept & same
+        states = {stage.relation for stage in self.stages if stage.keeps_state and stage.relation in same}
         with self._lock:
             self._snapshot = replace(
                 snapshot,
                 traces={name: trace for name, trace in snapshot.traces.items() if name in known},
                 states={name: trace for name, trace in snapshot.states.items() if name in states},
+                layouts=self.layouts,
             )
+
+    def refresh(self) -> frozenset[str]:
+        """Evaluate what the current snapshot lacks from what it has, and make that current.
+
+        Nobody sees it: contents are the same before and after, nothing is emitted, and it is no step.
+
+        :returns: the views that something was evaluated of
+        :raises StepError: when a view cannot be evaluated
+        """
+        base = self._snapshot
+        lacking = {stage.relation for stage in self.stages if self._lacks(stage, base)}
+        if not lacking or not (base.traces or base.states):
+            return frozenset()
+        _, snapshot = self._evaluated_anew(lacking, base, None)
+        with self._lock:
+            self._snapshot = snapshot
+        return frozenset(self._owners[name] for name in lacking)
 
     def bootstrap(self, views: Set[str], clock: int | None = None) -> Step:
         """Evaluate ``views`` anew from what they read; other views keep what they have and emit nothing.
@@ -181,9 +213,20 @@ class Circuit:
         """
         started = time.monotonic()
         base = self._snapshot
-        # What is evaluated starts from nothing, and everything it reads is given as a delta.
         fresh = {stage.relation for stage in self.stages if self._owners[stage.relation] in views or self._lacks(stage, base)}
-        needed = needed_for(fresh, self.stages, self.compiled.program.tables, base)
+        round_, evaluated = self._evaluated_anew(fresh, base, clock)
+        snapshot = replace(evaluated, step=base.step + 1)
+        deltas = {
+            name: self._emitted(round_.relations[name].delta)
+            for name in self.compiled.program.views
+            if name in views and round_.relations[name].delta
+        }
+        figures = StepFigures(snapshot.step, _milliseconds(started), 0, self._figures(round_))
+        return Step(snapshot.step, {}, deltas, snapshot, figures)
+
+    def _evaluated_anew(self, fresh: Set[str], base: Snapshot, clock: int | None) -> tuple[Round, Snapshot]:
+        """The evaluation of ``fresh`` stages from nothing, with all that they read as deltas, and ``base`` with what it gives."""
+        needed = needed_for(fresh, self.stages, self.compiled.program.tables, base.traces.keys())
         timed = self.timing.begin(base, clock if base.clock is None else None, {})
         round_ = self._round(base, timed)
         for name, schema in self._schemas.items():
@@ -199,14 +242,8 @@ class Circuit:
         times = timed.after
         traces = {name: self._after(round_, name, base, fresh) for name in self.kept}
         states = {name: state for name, state in round_.states.items() if name in fresh or name not in base.states}
-        snapshot = Snapshot(base.step + 1, traces, {**base.states, **states}, times.clock, times.waterlines)
-        deltas = {
-            name: self._emitted(round_.relations[name].delta)
-            for name in self.compiled.program.views
-            if name in views and round_.relations[name].delta
-        }
-        figures = StepFigures(snapshot.step, _milliseconds(started), 0, self._figures(round_))
-        return Step(snapshot.step, {}, deltas, snapshot, figures)
+        snapshot = Snapshot(base.step, traces, {**base.states, **states}, times.clock, times.waterlines, self.layouts)
+        return round_, snapshot
 
     def relation(self, name: str, snapshot: Snapshot | None = None) -> DataFrame:
         """The contents of a relation as a plain multiset.
@@ -281,7 +318,7 @@ class Circuit:
         quiet = moved and not rejected and not table_deltas and self._is_quiet(round_, base)
         number = base.step + (0 if quiet else 1)
         traces = {name: round_.relations[name].after for name in self.kept}
-        snapshot = Snapshot(number, traces, round_.states, timed.after.clock, timed.after.waterlines)
+        snapshot = Snapshot(number, traces, round_.states, timed.after.clock, timed.after.waterlines, self.layouts)
         view_deltas = {}
         for name in self.compiled.program.views:
             delta = round_.relations[name].delta

@@ -27,7 +27,10 @@ class DamagedJournalError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class JournalHeader:
-    """What the records build on: the base's id (None: an empty pipeline) and the program that made them."""
+    """What the records build on: the base's id (None: an empty pipeline) and the program that made them.
+
+    ``layouts``: of the relations whose deltas the records have, and of others.
+    """
 
     base: UUID | None
     program: str
@@ -35,6 +38,7 @@ class JournalHeader:
     program_hash: int
     initial_start_time: float
     udf_python: str = ""
+    layouts: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,7 @@ def read_journal(folder: Path) -> JournalContents | None:
         program_hash=head["program_hash"],
         initial_start_time=head["initial_start_time"],
         udf_python=head.get("udf_python", ""),
+        layouts=head.get("layouts", {}),
     )
     records = tuple(_record(item) for item in tail)
     return JournalContents(header, records, length)

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pyspark.sql.types import StructType
+
 from airflow_pipelines.engine.lateness import Waterlines
+from airflow_pipelines.engine.layout import table_layout
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage import BatchStore
 from airflow_pipelines.engine.trace import Trace
@@ -28,6 +31,7 @@ class Snapshot:
 
     ``traces``: of every relation whose contents are kept. ``states``: of every operator that keeps accumulators, by the relation it
     computes. Relations that a view's plan made for itself are called ``view$1``, ``view$2`` ...
+    ``layouts``: how each of these was made (see :mod:`airflow_pipelines.engine.layout`), by relation.
     ``clock``: the time of the newest tick in microseconds since the epoch, None before the first. ``waterlines``: by relation and
     column, as text.
     """
@@ -37,6 +41,7 @@ class Snapshot:
     states: Mapping[str, Trace] = field(default_factory=dict)
     clock: int | None = None
     waterlines: Waterlines = field(default_factory=dict)
+    layouts: Mapping[str, str] = field(default_factory=dict)
 
     def flush(self, store: BatchStore) -> Snapshot:
         """The same contents with every row in files of ``store``."""
@@ -66,6 +71,7 @@ class Snapshot:
             "states": {name: trace.to_manifest() for name, trace in sorted(self.states.items())},
             "clock": self.clock,
             "waterlines": {name: dict(columns) for name, columns in sorted(self.waterlines.items())},
+            "layouts": {name: self.layouts[name] for name in sorted({*self.traces, *self.states} & self.layouts.keys())},
         }
 
     @classmethod
@@ -80,4 +86,15 @@ class Snapshot:
             {name: Trace.from_manifest(part, store, limits) for name, part in manifest["states"].items()},
             manifest.get("clock"),
             manifest.get("waterlines", {}),
+            saved_layouts(manifest),
         )
+
+
+def saved_layouts(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """The layouts of the traces and states in a snapshot's manifest, by relation.
+
+    Where none was noted it is that of a table, so that tables are found again and nothing else is.
+    """
+    noted = manifest.get("layouts", {})
+    parts = {**manifest["states"], **manifest["traces"]}
+    return {name: noted.get(name) or table_layout(StructType.fromJson(part["schema"])) for name, part in parts.items()}

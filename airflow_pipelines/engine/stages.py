@@ -108,10 +108,10 @@ def lacks(stage: Stage, kept: Set[str], snapshot: Snapshot) -> bool:
     return stage.relation in kept and stage.relation not in snapshot.traces
 
 
-def needed_for(fresh: Set[str], stages: Sequence[Stage], tables: Mapping[str, object], base: Snapshot) -> set[str]:
-    """The stages to evaluate so that ``fresh`` ones can be: those whose contents are not kept come along."""
+def needed_for(fresh: Set[str], stages: Sequence[Stage], tables: Mapping[str, object], held: Set[str]) -> set[str]:
+    """The stages to evaluate so that ``fresh`` ones can be: those whose contents are not ``held`` come along."""
     needed = set(fresh)
     for stage in reversed(stages):
         if stage.relation in needed:
-            needed |= {name for name in stage.reads if name not in tables and name not in base.traces}
+            needed |= {name for name in stage.reads if name not in tables and name not in held}
     return needed

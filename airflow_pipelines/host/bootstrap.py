@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.compiler import CompiledProgram
-from airflow_pipelines.host.durability import ProgramIdentity
+from airflow_pipelines.engine.outdated import outdated
+from airflow_pipelines.host.durability import SavedState
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.sql.compare import Fingerprints, compare
 from airflow_pipelines.sql.identifiers import SYSTEM_VIEW
@@ -26,17 +29,25 @@ class BootstrapPlan:
     """Views to evaluate from scratch."""
     kept_connectors: frozenset[str]
     """Connectors that go on from their positions."""
+    outdated: Mapping[str, str] = field(default_factory=dict)
+    """Views that have not changed, but are evaluated anew because of how they were saved; each with the reason."""
 
 
-def plan_bootstrap(saved: ProgramIdentity, new: CompiledProgram) -> BootstrapPlan:
-    """Compare the saved program with the new one. Raises Problem ``BootstrapNotAllowed`` when there is no way to go on."""
-    difference = compare(Fingerprints.from_json(saved.fingerprints), new.fingerprints)
+def plan_bootstrap(saved: SavedState, circuit: Circuit, new: CompiledProgram) -> BootstrapPlan:
+    """Compare the saved program and its state with the new one.
+
+    :param saved: what is there
+    :param circuit: the new program's
+    :param new: the new program
+    :raises Problem: ``BootstrapNotAllowed`` when there is no way to go on
+    """
+    difference = compare(Fingerprints.from_json(saved.program.fingerprints), new.fingerprints)
     wire = difference.to_wire()
     changes = wire["program_diff"] or {}
     fresh_tables = {*changes.get("added_tables", ()), *changes.get("modified_tables", ())}
     fresh_views = {*changes.get("added_views", ()), *changes.get("modified_views", ())}
     if any(changes.values()):
-        _refuse_lateness(parse_program(saved.text), new.program)
+        _refuse_lateness(parse_program(saved.program.text), new.program)
         _refuse_lost_contents(new.program, fresh_tables, fresh_views)
     relations = {*new.program.tables, *new.program.views}
     fresh_connectors = {
@@ -50,12 +61,14 @@ def plan_bootstrap(saved: ProgramIdentity, new: CompiledProgram) -> BootstrapPla
         for connector in new.program.connectors()
         if connector.endpoint not in fresh_connectors and connector.relation not in fresh_tables
     }
+    kept = frozenset((relations | {SYSTEM_VIEW}) - fresh_tables - fresh_views)
     return BootstrapPlan(
         diff=wire,
         is_empty=difference.is_empty,
-        kept=frozenset((relations | {SYSTEM_VIEW}) - fresh_tables - fresh_views),
+        kept=kept,
         evaluated=frozenset(fresh_views),
         kept_connectors=frozenset(connectors),
+        outdated=_outdated_views(saved, circuit, kept),
     )
 
 
@@ -67,6 +80,25 @@ def describe(diff: dict[str, Any]) -> str:
             if isinstance(names, list) and names:
                 parts.append(f"{key.replace('_', ' ')}: {', '.join(names)}")
     return "; ".join(parts)
+
+
+def _outdated_views(saved: SavedState, circuit: Circuit, kept: frozenset[str]) -> Mapping[str, str]:
+    """The views to evaluate anew although they have not changed, and why."""
+    found = outdated(circuit, {"traces": {}, "states": {}} if saved.base is None else saved.base.contents.snapshot, kept)
+    tables = circuit.compiled.program.tables.keys() & kept
+    # The journal's records have rows of tables, and nothing else.
+    other = {name for name, layout in saved.layouts.items() if name in tables and circuit.layouts[name] != layout}
+    reasons = [f"table {table} has other columns" for table in sorted({*found.tables, *other})]
+    reasons += [f"view {view} would have to be evaluated from table {table}, whose rows are not kept" for view, table in found.lost]
+    reasons += [f"view {view} depends on what came late, and cannot be evaluated again" for view in found.timed]
+    if reasons:
+        raise Problem(
+            500,
+            "BootstrapNotAllowed",
+            f"The state was saved by a release that keeps it in another way than this one: {'; '.join(reasons)}. "
+            "Go on with the release that saved it, or clear the pipeline's storage to start from scratch.",
+        )
+    return found.views
 
 
 def _refuse_lateness(old: Program, new: Program) -> None:

@@ -6,7 +6,7 @@ import base64
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -60,6 +60,8 @@ class SavedState:
     records: tuple[JournalRecord, ...]
     program: ProgramIdentity
     initial_start_time: float
+    layouts: Mapping[str, str] = field(default_factory=dict)
+    """Those of the records' deltas."""
 
     @property
     def base_step(self) -> int:
@@ -115,18 +117,20 @@ class Durability:
         self._has_checkpoint = self.checkpoints.latest_listed() is not None
         journal = self._applicable_journal(base)
         self._base = None if base is None else base.uuid
-        if journal is not None and (base is not None or journal.records):
+        # One without records may have been begun by another release: the next commit begins its own.
+        if journal is not None and journal.records:
             self._journal = Journal.reopen(self.folder, journal)
         records = () if journal is None else journal.records
+        layouts = {} if journal is None else journal.header.layouts
         if base is not None:
             contents = base.contents
             program = ProgramIdentity(contents.program, contents.fingerprints, contents.program_hash, contents.udf_python)
-            return SavedState(base, records, program, contents.initial_start_time)
+            return SavedState(base, records, program, contents.initial_start_time, layouts)
         if journal is None or not records:
             return None
         header = journal.header
         program = ProgramIdentity(header.program, header.fingerprints, header.program_hash, header.udf_python)
-        return SavedState(None, records, program, header.initial_start_time)
+        return SavedState(None, records, program, header.initial_start_time, layouts)
 
     @property
     def journals(self) -> bool:
@@ -153,7 +157,13 @@ class Durability:
             return
         if self._journal is None:
             header = JournalHeader(
-                self._base, program.text, program.fingerprints, program.hash, initial_start_time, program.udf_python
+                self._base,
+                program.text,
+                program.fingerprints,
+                program.hash,
+                initial_start_time,
+                program.udf_python,
+                dict(snapshot.layouts),
             )
             self._journal = Journal.create(self.folder, header)
         tables: dict[str, dict[str, Any]] = {}

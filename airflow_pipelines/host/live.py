@@ -162,6 +162,7 @@ class LivePipeline:
     def bootstrap(self, plan: BootstrapPlan, *, silent: bool) -> None:
         """Evaluate the new and changed views and, unless ``silent``, emit their full contents."""
         if not plan.evaluated:
+            self.circuit.refresh()
             return
         step = self.circuit.bootstrap(set(plan.evaluated), self.clock.now())
         self.circuit.publish(step)
@@ -250,6 +251,8 @@ class LivePipeline:
                 _start_empty(circuit, None)
         else:
             circuit.restore(base)
+            # Before the records: what they change must be there.
+            circuit.refresh()
         timed = bool(compiled.markers or compiled.late_columns)
         recorded = ((record, self.durability.deltas_of(record, compiled.schemas)) for record in saved.records)
         # Outputs get step by step what they would have got; without any, the sum of the steps is as good and far quicker. Where

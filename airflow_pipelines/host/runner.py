@@ -317,7 +317,7 @@ class PipelineRunner:
             live.endpoints.open_outputs(frozenset(), 0)
             live.start_empty()
         else:
-            self._resume(live, saved, plan_bootstrap(saved.program, compiled))
+            self._resume(live, saved, plan_bootstrap(saved, live.circuit, compiled))
         self._check()
         live.endpoints.start_inputs()
         return live
@@ -345,6 +345,8 @@ class PipelineRunner:
     def _resume(self, live: LivePipeline, saved: SavedState, plan: BootstrapPlan) -> None:
         base = "the recovery point" if saved.base is None or not saved.base.listed else f"checkpoint {saved.base.uuid}"
         self.log.info("going on from %s: step %d, %d processed records", base, saved.step, saved.counters.processed_records)
+        for view, reason in plan.outdated.items():
+            self.log.info("view %s is evaluated anew from the tables, which changes nothing for its readers: %s", view, reason)
         if not plan.is_empty:
             self.log.info("the program has changed: %s", describe(plan.diff))
             self._decide(plan)
@@ -373,7 +375,10 @@ class PipelineRunner:
             )
         if policy != "await_approval":
             return
-        self._record(RuntimeStatus.AWAITING_APPROVAL, details={"approval_diff": plan.diff, **self._connector_stats()})
+        self._record(
+            RuntimeStatus.AWAITING_APPROVAL,
+            details={"approval_diff": plan.diff, "views_evaluated_anew": dict(plan.outdated), **self._connector_stats()},
+        )
         with self._condition:
             self._condition.wait_for(lambda: self._approved or self._stopping or self._desired is RuntimeStatus.SUSPENDED)
         self._check()

@@ -14,7 +14,7 @@ from airflow_pipelines.engine.checkpoint import Counters
 from airflow_pipelines.engine.journal import FILE, DamagedJournalError, Journal, JournalHeader, JournalRecord, read_journal
 from tests.engine.crash import at_every_boundary
 
-HEADER = JournalHeader(None, "CREATE TABLE t (x int)", {"tables": {"t": "f"}}, 2**64 - 1, 1700000000.5)
+HEADER = JournalHeader(None, "CREATE TABLE t (x int)", {"tables": {"t": "f"}}, 2**64 - 1, 1700000000.5, layouts={"t": "l"})
 
 
 def record(step: int) -> JournalRecord:

@@ -1,0 +1,87 @@
+"""What of a circuit cannot be had from a saved snapshot, because it was made by other rules or is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.snapshot import owner, saved_layouts
+from airflow_pipelines.engine.stages import needed_for
+from airflow_pipelines.sql.plan.nodes import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """What to do about a snapshot that is not as a circuit would have made it.
+
+    ``views``: to be evaluated anew, each with the reason. ``tables``: those that have other columns, so that nothing can be done.
+    ``lost``: views with a table from which they would have to be evaluated, but whose rows are not there. ``timed``: views that
+    cannot be evaluated anew, because late rows and waterlines have left their mark on them.
+    """
+
+    views: Mapping[str, str] = field(default_factory=dict)
+    tables: tuple[str, ...] = ()
+    lost: tuple[tuple[str, str], ...] = ()
+    timed: tuple[str, ...] = ()
+
+
+def outdated(circuit: Circuit, manifest: Mapping[str, Any], kept: Set[str]) -> Outdated:
+    """What of a saved snapshot a circuit cannot use.
+
+    :param circuit: the program as this release runs it
+    :param manifest: the snapshot's
+    :param kept: the relations that have not changed with the program; of others nothing is used anyway
+    """
+    if not manifest["traces"] and not manifest["states"]:
+        # Nothing was evaluated yet, so that nothing is missing.
+        return Outdated()
+    tables, views = circuit.compiled.program.tables, circuit.compiled.program.views.keys()
+    layouts = saved_layouts(manifest)
+    same = {name for name, layout in layouts.items() if circuit.layouts.get(name) == layout}
+    stale = {
+        stage.relation: _reason(stage.relation, manifest)
+        for stage in circuit.stages
+        if owner(stage.relation, views) in kept and not _is_there(stage, circuit.kept, manifest, same)
+    }
+    held = manifest["traces"].keys() & same
+    lost, timed = _unreachable(circuit, needed_for(stale.keys(), circuit.stages, tables, held), kept - manifest["traces"].keys())
+    return Outdated(
+        {owner(name, views): reason for name, reason in sorted(stale.items(), reverse=True)},
+        tuple(sorted(name for name in manifest["traces"] if name in tables and name in kept and name not in same)),
+        tuple(sorted(lost)),
+        tuple(sorted(timed)),
+    )
+
+
+def _is_there(stage: Stage, kept: Set[str], manifest: Mapping[str, Any], same: Set[str]) -> bool:
+    """Whether a snapshot has all that a stage keeps, in the stage's layout; ``same``: the relations whose layout is right."""
+    name = stage.relation
+    if not stage.keeps_state and name not in kept:
+        return True
+    return (
+        name in same and (name in manifest["states"] or not stage.keeps_state) and (name in manifest["traces"] or name not in kept)
+    )
+
+
+def _reason(name: str, manifest: Mapping[str, Any]) -> str:
+    if "layouts" not in manifest:
+        return "it was saved without a layout"
+    if name not in manifest["layouts"]:
+        return f"nothing was saved of {name}"
+    return f"{name} was saved in another layout"
+
+
+def _unreachable(circuit: Circuit, needed: Set[str], absent: Set[str]) -> tuple[set[tuple[str, str]], set[str]]:
+    """Of views that are ``needed``: those with tables that are ``absent``, and those that time has passed over."""
+    late = {column.relation for column in circuit.compiled.late_columns}
+    incomplete = circuit.timing.discarding.relations
+    lost, timed = set(), set()
+    for stage in circuit.stages:
+        if stage.relation in needed:
+            view = owner(stage.relation, circuit.compiled.program.views.keys())
+            lost |= {(view, name) for name in stage.reads & absent if name in circuit.compiled.program.tables}
+            if view in late or stage.reads & incomplete:
+                timed.add(view)
+    return lost, timed
