@@ -72,8 +72,8 @@ def _lines(sessions: SparkSessions) -> Iterator[str]:
         yield "| --- | --- | --- | --- | --- |"
         for refusal in examples:
             place, message = refused(refusal, tables, sessions)
-            instead = f"`{_shown(refusal.instead)}`" if refusal.instead else ""
-            yield f"| {refusal.name} | `{_shown(refusal.text)}` | `{_shown(place)}` | {_shown(message)} | {instead} |"
+            instead = _code(refusal.instead) if refusal.instead else ""
+            yield f"| {refusal.name} | {_code(refusal.text)} | {_code(place)} | {_shown(message)} | {instead} |"
 
 
 def refused(refusal: Refusal, tables: str, sessions: SparkSessions) -> tuple[str, str]:
@@ -104,6 +104,12 @@ def refused(refusal: Refusal, tables: str, sessions: SparkSessions) -> tuple[str
 def _program(example: str, tables: str) -> str:
     query = example.startswith(("SELECT ", "WITH "))
     return f"{tables}\nCREATE VIEW v AS {example}" if query else f"{tables}\n{example}"
+
+
+def _code(text: str) -> str:
+    quotes = "``" if "`" in text else "`"
+    space = " " if "`" in text else ""
+    return f"{quotes}{space}{_shown(text)}{space}{quotes}"
 
 
 def _shown(text: str) -> str:
