@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from contextlib import suppress
 from uuid import UUID
 
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from airflow_pipelines.engine.compiler import CompiledProgram
+from airflow_pipelines.engine.failures import failure_text, full_trace
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.host.compile import compile_checked
 from airflow_pipelines.host.deployment import Deployment
@@ -16,6 +19,8 @@ from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import Registry
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.sql.errors import ProgramErrors
+
+logger = logging.getLogger(__name__)
 
 
 class Fleet:
@@ -77,7 +82,10 @@ class Fleet:
             self._runners.pop(deployment_id, None)
 
     def compile(self, program_code: str, udf_python: str = "") -> CompiledProgram:
-        """Compile a program without running it. Raises Problem 400 ``SqlError`` with the messages in its details."""
+        """Compile a program without running it.
+
+        Raises Problem 400 ``SqlError`` with the messages in its details, and 422 ``CompilerFailed`` for a fault of the compiler.
+        """
         sessions = SparkSessions.of(self._spark)
         try:
             with self._compiling:
@@ -85,6 +93,17 @@ class Fleet:
         except ProgramErrors as errors:
             messages = [message.to_wire() for message in errors.messages]
             raise Problem(400, "SqlError", str(errors), {"messages": messages}) from errors
+        except Exception as failure:
+            if isinstance(failure, Py4JError) and not isinstance(failure, Py4JJavaError):
+                # The JVM does not answer: another host may compile the program.
+                raise
+            logger.error("Compiling failed:\n%s", full_trace(failure))  # noqa: TRY400  with Java's stacks, without secrets
+            raise Problem(
+                422,
+                "CompilerFailed",
+                f"The compiler failed on this program ({failure_text(failure)}). That is a fault of the compiler, which another "
+                "try does not cure; the host's log has the details.",
+            ) from failure
 
     def close(self) -> None:
         """Take everything down."""

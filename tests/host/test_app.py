@@ -7,6 +7,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from airflow_pipelines.host import fleet
 from airflow_pipelines.host.inprocess import InProcessHost
 
 
@@ -43,6 +44,30 @@ def test_compile_errors_have_places(http: httpx.Client) -> None:
     message = answer.json()["details"]["messages"][0]
     assert "blah" in message["message"]
     assert message["start_line_number"] == 2
+
+
+def test_a_constant_that_cannot_be_evaluated_is_no_failure_of_the_host(http: httpx.Client) -> None:
+    table = "CREATE TABLE t (x INT, at TIME);\n"
+    program = f"{table}CREATE VIEW v AS SELECT 1/0 AS a, CAST(TIME '12:00:00' AS DECIMAL(7,2)) AS b FROM t;"
+    assert http.post("/compile", json={"program_code": program}).status_code == 200
+    answer = http.post("/compile", json={"program_code": f"{table}CREATE VIEW v AS SELECT x FROM t LIMIT CAST('abc' AS INT);"})
+    assert (answer.status_code, answer.json()["error_code"]) == (400, "SqlError")
+    (message,) = answer.json()["details"]["messages"]
+    assert (message["start_line_number"], message["start_column"]) == (2, 40)
+
+
+def test_a_fault_of_the_compiler_says_so_and_is_not_to_be_tried_again(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("there is no such node")
+
+    monkeypatch.setattr(fleet, "compile_checked", broken)
+    answer = http.post("/compile", json={"program_code": "CREATE TABLE t (x INT);"})
+    assert (answer.status_code, answer.json()["error_code"]) == (422, "CompilerFailed")
+    assert answer.json()["message"].startswith("The compiler failed on this program (KeyError: 'there is no such node')")
+    assert "Traceback" in caplog.text
+    assert "in broken" in caplog.text
 
 
 def test_a_connector_that_does_not_exist_is_a_compile_error(http: httpx.Client) -> None:

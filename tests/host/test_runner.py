@@ -278,6 +278,24 @@ def test_a_failing_step_names_the_view_and_keeps_nothing(make: Make) -> None:
     assert pipeline.query("SELECT * FROM t") == [{"id": 1, "v": 5}]
 
 
+def test_a_java_error_of_a_step_is_in_the_deployment_error_and_in_the_log(make: Make) -> None:
+    pipeline = make("CREATE TABLE t (s VARCHAR); CREATE VIEW v AS SELECT size(xpath(s, '///')) AS n FROM t;")
+    pipeline.start()
+    pipeline.insert("t", {"s": None})
+    pipeline.post("ingress/t", json.dumps({"insert": {"s": "<a/>"}}), format="json")
+    failed = pipeline.wait_for("Stopped")
+    assert failed.error is not None
+    message = failed.error["message"]
+    assert "The step failed while evaluating v: " in message
+    assert "A location step was expected following the '/' or '//' token" in message
+    assert 'for example for the row {"s": "<a/>"} of t' in message
+    assert "An error occurred while calling" not in message
+    assert "\tat " not in message
+    assert "Exception" in failed.error["details"]["condition"]
+    # The stack comes before the message, which stays among the log's last lines.
+    assert pipeline.log.index("\tat org.apache.spark.sql.catalyst.expressions.xml") < pipeline.log.rindex(message)
+
+
 def test_two_incarnations_never_run_over_one_folder(make: Make) -> None:
     first, second = make(), make()
     first.start()

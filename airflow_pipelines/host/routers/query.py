@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body
 from fastapi.responses import StreamingResponse
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from starlette.concurrency import run_in_threadpool
 
@@ -53,7 +54,7 @@ def _run(live: LivePipeline, sql: str) -> AdhocResult:
         return run_adhoc(live.circuit, sql, live.clock.now)
     except (AdhocError, ProgramErrors) as error:
         raise Problem(400, "AdHocQueryError", str(error)) from error
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         raise Problem(400, "AdHocQueryError", spark_complaint(error)) from error
 
 
@@ -62,5 +63,5 @@ def _collect(result: AdhocResult) -> Any:
         return counted(result.count)
     try:
         return result.frame.toArrow()
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         raise Problem(400, "AdHocQueryError", spark_complaint(error)) from error
