@@ -9,6 +9,7 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
+from airflow_pipelines.engine.failures import failure_text
 from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.routers import checkpoints, clock, connectors, deployments, query, rows
@@ -49,7 +50,7 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut
     @app.exception_handler(Exception)
     async def unexpected(_: Request, failure: Exception) -> JSONResponse:
         # The whole of it goes to the host's log; a stack of Java frames is no answer.
-        text = (str(failure).strip().splitlines() or [""])[0]
-        return JSONResponse(Problem(500, "InternalError", f"The host failed ({type(failure).__name__}: {text}).").body(), 500)
+        text = (failure_text(failure).splitlines() or [""])[0]
+        return JSONResponse(Problem(500, "InternalError", f"The host failed ({text}).").body(), 500)
 
     return app

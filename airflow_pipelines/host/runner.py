@@ -12,6 +12,7 @@ from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.compiler import CompiledProgram
 from airflow_pipelines.engine.errors import StepError
+from airflow_pipelines.engine.failures import failure_text
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.host.bootstrap import BootstrapPlan, describe, plan_bootstrap
 from airflow_pipelines.host.checkpointing import CheckpointRequests, CheckpointSync
@@ -443,8 +444,8 @@ class PipelineRunner:
         try:
             self._checkpoint(live)
         except Exception as error:  # noqa: BLE001  a checkpoint that fails is reported; the pipeline lives on
-            self.log.failure("checkpoint %d failed: %s", number, error, cause=error)
-            self.requests.failed(number, f"{type(error).__name__}: {error}")
+            self.log.failure("checkpoint %d failed: %s", number, failure_text(error), cause=error)
+            self.requests.failed(number, failure_text(error))
             return
         self.requests.succeeded(number)
 

@@ -278,6 +278,17 @@ def test_a_failing_step_names_the_view_and_keeps_nothing(make: Make) -> None:
     assert pipeline.query("SELECT * FROM t") == [{"id": 1, "v": 5}]
 
 
+def test_a_constant_that_cannot_be_evaluated_fails_the_first_step_with_rows(make: Make) -> None:
+    pipeline = make("CREATE TABLE t (id INT); CREATE MATERIALIZED VIEW v AS SELECT id, 1/0 AS x FROM t;")
+    pipeline.start()
+    assert pipeline.query("SELECT * FROM v") == []
+    pipeline.post("ingress/t", json.dumps({"insert": {"id": 1}}), format="json")
+    failed = pipeline.wait_for("Stopped")
+    assert failed.error is not None
+    assert failed.error["message"].startswith("The step failed while evaluating v: DIVIDE_BY_ZERO: Division by zero.")
+    assert failed.error["details"]["expression"] == "1/0"
+
+
 def test_a_java_error_of_a_step_is_in_the_deployment_error_and_in_the_log(make: Make) -> None:
     pipeline = make("CREATE TABLE t (s VARCHAR); CREATE VIEW v AS SELECT size(xpath(s, '///')) AS n FROM t;")
     pipeline.start()

@@ -42,12 +42,24 @@ def qualified(query: str, relations: Mapping[str, ColumnTypes], analyzer: Analyz
     _Renamer().query(tree, {})
     _strip_aliases(tree)
     # sqlglot may print something else than it read; only a text that Spark optimises to the same plan may be taken apart.
-    if not analyzer.same(query, sql(_without_given_names(tree))):
-        complaint = analyzer.complaint(query)
-        if complaint is not None:
-            raise Unplannable(f"Spark cannot plan the query: {complaint}")
-        raise NotIncremental("the query could not be rewritten with qualified names and the same meaning")
+    require_same(
+        query, _without_given_names(tree), analyzer, "the query could not be rewritten with qualified names and the same meaning"
+    )
     return tree
+
+
+def require_same(query: str, tree: exp.Expr, analyzer: Analyzer, reason: str) -> None:
+    """Refuse a tree that Spark does not surely read as the query.
+
+    :param reason: what the refusal says when it means something else
+    :raises NotIncremental: also when Spark cannot plan the query itself
+    """
+    if analyzer.same(query, sql(tree)):
+        return
+    complaint = analyzer.complaint(query)
+    if complaint is not None:
+        raise Unplannable(f"Spark cannot plan the query: {complaint}")
+    raise NotIncremental(reason)
 
 
 def _resolve_shared_columns(tree: exp.Expr) -> None:

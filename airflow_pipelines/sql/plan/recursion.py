@@ -12,6 +12,7 @@ from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.aggregates import aggregate_calls
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
+from airflow_pipelines.sql.plan.names import require_same
 from airflow_pipelines.sql.plan.nodes import (
     ColumnTypes,
     Full,
@@ -97,8 +98,7 @@ def plan_query(
     if clause is None or not clause.args.get("recursive"):
         return plan_view(view, query, relations, columns, reads, analyzer, append_only)
     try:
-        if not analyzer.same(query, sql(tree)):
-            raise NotIncremental("the query could not be printed with the same meaning")
+        require_same(query, tree, analyzer, "the query could not be printed with the same meaning")
         rest, stages = _without_recursion(view, tree, relations, analyzer)
     except NotIncremental as error:
         full = Stage(view, columns, Full(query, tuple(reads), str(error)))
@@ -213,8 +213,7 @@ def _inlined(node: Linear, within: Mapping[str, Linear]) -> Linear:
 def _as_sets(query: str, analyzer: Analyzer) -> str:
     """The query without the DISTINCTs that mean nothing because its answer is a set anyway."""
     tree = parse_query(query)
-    if not analyzer.same(query, sql(tree)):
-        raise NotIncremental("the query could not be printed with the same meaning")
+    require_same(query, tree, analyzer, "the query could not be printed with the same meaning")
     for common in tree.ctes:
         _drop_distinct(common.this)
     _drop_distinct(tree)
