@@ -11,10 +11,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
+import httpx
 import pytest
 from uuid6 import uuid7
 
 from airflow_pipelines.host.deployment import RuntimeStatus
+from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import HostRecord
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.control import Control
@@ -181,6 +183,31 @@ def test_no_java_is_an_error_of_the_compiler_and_can_be_retried(
     assert control.registry.live_hosts() == []
     monkeypatch.setattr(control.compiler, "host", lambda: None)
     assert control.patch("p", {"program_code": ""}).program_status is ProgramStatus.PENDING
+
+
+def test_a_fault_of_the_compiler_is_told_and_the_program_is_not_compiled_again(
+    control: Control, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    host = host_row(control, tmp_path, kind="shared", deployment_id=None)
+    asked: list[str] = []
+
+    def call(_: HostRecord, method: str, path: str, **__: object) -> httpx.Response:
+        asked.append(f"{method} {path}")
+        return httpx.Response(422, json=Problem(422, "CompilerFailed", "The compiler failed on this program (KeyError).").body())
+
+    monkeypatch.setattr(control.compiler, "host", lambda: host)
+    monkeypatch.setattr(control.hosts, "call", call)
+    control.create({"name": "p", "program_code": "create table t (a int);"})
+    deadline = time.monotonic() + 10
+    while (record := control.pipeline("p")).program_status is not ProgramStatus.SYSTEM_ERROR:
+        assert time.monotonic() < deadline, record
+        time.sleep(0.02)
+    for _ in range(10):
+        control.pipeline("p")
+        time.sleep(0.05)
+    assert asked.count("POST /compile") == 1
+    assert record.program_error is not None
+    assert record.program_error["system_error"] == "CompilerFailed: The compiler failed on this program (KeyError)."
 
 
 def test_storage_is_cleared_and_a_stuck_one_says_why(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,49 @@
+"""What ends an incarnation outside of a view's evaluation: told in short, logged in full."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from py4j.protocol import Py4JJavaError
+
+from airflow_pipelines.host.failures import deployment_error
+from airflow_pipelines.host.pipeline_log import PipelineLog
+
+TEXT = """An error occurred while calling o94.parquet.
+: org.apache.spark.SparkException: [TASK_WRITE_FAILED] Task failed while writing rows to s3a://key:hunter2@bucket/x. SQLSTATE: 58030
+\tat org.apache.spark.sql.errors.QueryExecutionErrors$.taskFailedWhileWritingRowsError(QueryExecutionErrors.scala:1)
+Caused by: java.io.IOException: No space left on device
+\tat java.base/sun.nio.ch.FileDispatcherImpl.write0(Native Method)
+\t... 9 more
+"""
+
+
+class OfJava(Py4JJavaError):
+    """An error as py4j raises it, without the JVM that would be asked for its text."""
+
+    def __init__(self) -> None:
+        Exception.__init__(self, TEXT)
+
+    def __str__(self) -> str:
+        return TEXT
+
+
+def test_a_java_error_is_told_by_its_innermost_cause() -> None:
+    error = deployment_error(OfJava())
+    assert error["error_code"] == "RuntimeError.WorkerPanic"
+    assert error["message"] == "The pipeline's worker failed: IOException: No space left on device"
+
+
+def test_the_log_has_the_whole_stack_without_secrets(tmp_path: Path) -> None:
+    log = PipelineLog(tmp_path / "pipeline.log", "p")
+    log.failure("it failed", cause=OfJava())
+    log.close()
+    text = (tmp_path / "pipeline.log").read_text()
+    assert "Caused by: java.io.IOException: No space left on device" in text
+    assert "FileDispatcherImpl.write0" in text
+    assert "hunter2" not in text
+    assert "s3a://***@bucket/x" in text
+
+
+def test_an_error_of_pythons_is_told_as_it_is() -> None:
+    assert deployment_error(OSError("disk full"))["message"] == "The pipeline's worker failed: OSError: disk full"
