@@ -151,7 +151,7 @@ def _times(n: int) -> Row:
             datetime.datetime(2025, 10, 26, 2, 30),
             datetime.datetime(2024, 2, 29, 23, 59, 59, 999999),
             None,
-            datetime.datetime(1, 1, 1),
+            datetime.datetime(1, 1, 2),
             datetime.datetime(2024, 12, 30, 5, 6, 7, 890000),
         ),
         _pick(n, "Europe/Zurich", "America/New_York", "UTC", "+05:30", None),

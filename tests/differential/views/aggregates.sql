@@ -30,9 +30,6 @@ select k, count(*) filter (where o) as a, sum(i) filter (where o is null) as b, 
 create view distinct_filters as
 select k, sum(distinct i) filter (where o) as a, count(distinct s) filter (where i is not null) as b, count(*) as n from t group by k;
 
-create view logic as
-select k, bool_and(o) as a, bool_or(o) as b, every(o) as c, some(o) as d, count_if(o) as e from t group by k;
-
 create view bits as
 select k, bit_and(i) as a, bit_or(i) as b, bit_xor(i) as c from t group by k;
 
@@ -72,15 +69,6 @@ select g, o, count(*) as n, max(i) as m from t group by all;
 create view by_alias as
 select coalesce(g, 'none') as label, sum(i) as x from t group by label having label <> 'a';
 
-create view by_nothing_but_constants as
-select 'x' as c, count(*) as n from t group by 'x';
-
-create view by_boolean as
-select o, i is null as z, count(*) as n from t group by o, i is null;
-
-create view group_without_calls as
-select g, k from t group by g, k;
-
 create view distinct_of_groups as
 select distinct count(*) as n from t group by g;
 
@@ -108,11 +96,5 @@ select k, min_by(s, id) as f, max_by(s, id) as l from p group by k;
 create view average_of_cases as
 select k, avg(case when n > 1 then 1.0 else 0.0 end) as a, avg(w) as w from u group by k;
 
-create view distinct_pairs as
-select count(distinct k, g) as a, count(distinct k) as b, count(distinct g) as c, sum(distinct n) as d from u;
-
 create view folded_lists as
 select k, folded from (select k, aggregate(sort_array(collect_list(n)), 1, (a, x) -> (a * x) % 97 + 1) as folded from u where n is not null group by k);
-
-create view try_sums as
-select k, try_sum(b) as a, try_avg(i) as b from t group by k;

@@ -24,9 +24,6 @@ select id, v * 2 as twice, twice + 1 as more, more - coalesce(k, 0) as less from
 create view arithmetic as
 select id, v + k as a, v - k as b, v * k as c, try_divide(v, k) as d, v % 3 as e, v div 2 as f, -v as g, pmod(k - 3, 2) as h from p;
 
-create view bitwise as
-select id, v & 3 as a, v | 8 as b, v ^ k as c, ~v as d, shiftleft(v, 2) as e, v >> 1 as f, bit_count(v) as g from p;
-
 create view mathematics as
 select id, round(sqrt(v), 6) as a, round(ln(v + 1), 6) as b, power(v, 2) as c, abs(k - 2) as d, sign(k - 2) as e, ceil(v / 2) as f, cbrt(27.0) as g from p;
 
@@ -36,17 +33,11 @@ select id, cast(v as string) as a, cast(v as double) as b, try_cast(s as int) as
 create view where_conditions as
 select id from p where (v > 0 and s like 'm%') or (k is null and v is not null) or not (s <> 'n');
 
-create view where_constant as
-select id from p where 1 = 1 and null is null;
-
 create view where_never as
 select id from p where 1 = 0;
 
 create view star_except as
 select * except (s, k) from p;
-
-create view star_and_more as
-select p.*, v + 1 as w from p;
 
 create view constants_only as
 select 1 as a, 'x' as b, cast(null as int) as c, 1.50 as d;
@@ -62,9 +53,6 @@ select id, hash(k, s) as a, xxhash64(v) as b, crc32(cast(s as binary)) as c, md5
 
 create view composite_keys as
 select id, r, c, concat_ws('-', id, r, c) as t from q where r > 0 or c is null;
-
-create view ordered_only as
-select id, v from p order by v desc nulls last, id;
 
 create view nested_selects as
 select z from (select y + 1 as z from (select x * 2 as y from (select v as x from p where v is not null) a) b where y > 0) c where z < 100;

@@ -39,9 +39,6 @@ select id from p where v = 5 or k not in (select n from u where n is not null);
 create view exists_as_value as
 select id, exists (select 1 from u where u.k = p.k) as e, k in (select n from u where n is not null) as m from p;
 
-create view exists_in_case as
-select id, case when exists (select 1 from u where u.k = p.k and u.n > 2) then 'many' when k is null then 'none' else 'few' end as c from p;
-
 create view scalar_value as
 select id, (select max(n) from u) as m from p;
 
@@ -50,9 +47,6 @@ select id, (select sum(n) from u where u.k = p.k) as x, (select count(*) from u 
 
 create view scalar_compared as
 select id, v from p where v > (select avg(n) from u where u.k = p.k);
-
-create view scalar_of_total as
-select k, i from t where i > (select avg(i) from t);
 
 create view scalar_of_own_group as
 select k, i from t a where i >= (select max(i) from t b where b.g = a.g);
@@ -72,9 +66,6 @@ select id from p where exists (select 1 from u join q on q.id = u.n where u.k = 
 create view two_levels_not as
 select id from p where not exists (select 1 from u where u.k = p.k and not exists (select 1 from q where q.id = u.n));
 
-create view two_levels_in as
-select id from p where k in (select k from u where n in (select id from q where c is not null));
-
 create view two_levels_not_in as
 select id from p where k not in (select n from u where n is not null and n not in (select id from q where c is not null));
 
@@ -87,14 +78,8 @@ select g, count(*) as n from t group by g having count(*) > (select count(*) fro
 create view exists_over_join as
 select p.id from p where exists (select 1 from u join q on q.id = u.n where u.k = p.k and q.c = 'red');
 
-create view exists_over_union as
-select id from p where k in (select k from u union select r from q);
-
 create view exists_over_aggregate as
 select id from p where k in (select k from u group by k having count(*) > 1);
-
-create view derived_and_correlated as
-select x.id, x.m from (select id, v, (select max(n) from u where u.k = p.k) as m from p) x where x.m >= x.v;
 
 create view lateral_top as
 select p.id, l.n from p, lateral (select n from u where u.k = p.k order by n desc limit 1) l;

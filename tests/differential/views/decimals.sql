@@ -54,17 +54,8 @@ select g, sum(distinct h) as s, count(distinct e) as n, avg(distinct h) as a fro
 create view decimal_statistics as
 select g, round(stddev(h), 4) as s, round(variance(h), 4) as v, round(var_pop(e), 4) as p from nums where abs(e) < 1000 or e is null group by g;
 
-create view decimal_texts as
-select g, cast(c as string) as c, format_number(h, 1) as f, cast(a as string) as a from nums;
-
 create view decimal_having as
 select g, sum(h) as s from nums group by g having sum(h) > 0.05 and avg(h) < 500;
-
-create view decimal_filters as
-select g, sum(h) filter (where h > 0) as p, sum(h) filter (where h < 0) as n, max(e) filter (where h = 0.05) as m from nums group by g;
-
-create view decimal_comparisons as
-select g, h = 0.050 as a, h > 2 as b, h <=> null as c, h between -1 and 2.5 as d, h in (0.05, 2.5) as e from nums;
 
 create view decimal_median as
 select g, median(h) as m, percentile(h, 0.25) as p from nums group by g;

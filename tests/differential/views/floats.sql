@@ -9,9 +9,6 @@ select -f as m, count(*) as n from t group by -f;
 create view distinct_floats as
 select distinct f from t;
 
-create view distinct_reals as
-select distinct r, f from nums;
-
 create view equal_floats as
 select a.i, b.i as j from t a join t b on a.f = b.f and a.k = b.k;
 
@@ -42,17 +39,8 @@ select f, rank() over (order by f) as r, dense_rank() over (order by f desc) as 
 create view float_arithmetic as
 select i, f * 2 as a, f - f as b, f + 1 as c, abs(f) as d, signum(f) as e, nanvl(f, -1.0) as g from t;
 
-create view float_texts as
-select i, cast(f as string) as s, cast(cast(f as float) as string) as r from t where f is null or f <> 0;
-
 create view float_casts as
 select i, try_cast(f as int) as a, try_cast(f as decimal(10,2)) as b, try_cast(f as bigint) as c from t;
-
-create view divided as
-select i, try_divide(f, i) as a, try_divide(1.0, f) as b from t;
-
-create view float_in as
-select i, f from t where f in (select f from nums where f is not null);
 
 create view float_not_in as
 select i, f from t where f not in (select f from nums where f is not null);
@@ -65,9 +53,6 @@ select f from t intersect select f from nums;
 
 create view float_except as
 select f from t except all select f from nums;
-
-create view rounded as
-select i, round(f, 1) as a, floor(greatest(f, -1.0)) as b, bround(f, 0) as c from t where f between -1000 and 1000;
 
 create view float_statistics as
 select g, count(distinct f) as n, bool_or(isnan(f)) as a, max(f) filter (where not isnan(f)) as m from nums group by g;

@@ -24,9 +24,6 @@ select count(*) as n, sum(i) as x from t group by grouping sets (());
 create view composite_rollup as
 select g, k, o, count(*) as n from t group by rollup ((g, k), o);
 
-create view composite_cube as
-select g, k, o, sum(i) as x from t group by cube (g, (k, o));
-
 create view mixed_with_plain as
 select g, k, o, count(*) as n from t group by g, rollup (k, o);
 
@@ -35,9 +32,6 @@ select g, k, o, count(*) as n from t group by grouping sets ((g), ()), grouping 
 
 create view with_rollup_words as
 select g, k, max(s) as m from t group by g, k with rollup;
-
-create view with_cube_words as
-select g, k, min(i) as m from t group by g, k with cube;
 
 create view rolled_expressions as
 select upper(g) as u, k % 2 as h, count(*) as n from t group by rollup (upper(g), k % 2);
@@ -51,23 +45,14 @@ select g, k, count(*) filter (where o) as n, sum(i) filter (where i > 0) as x fr
 create view rolled_having as
 select g, k, count(*) as n from t group by rollup (g, k) having grouping(k) = 1 and count(*) > 1;
 
-create view rolled_having_sum as
-select g, k, sum(i) as x from t group by cube (g, k) having sum(i) > 2 or grouping_id() = 3;
-
 create view rolled_and_ordered as
 select g, k, count(*) as n from t group by rollup (g, k) order by grouping_id() desc, n desc, g, k limit 5;
 
 create view rolled_windows as
 select g, k, count(*) as n, rank() over (partition by grouping_id() order by count(*) desc) as r from t group by rollup (g, k);
 
-create view rolled_join as
-select p.s, u.g, count(*) as n, sum(u.n) as x from p join u on p.k = u.k group by rollup (p.s, u.g);
-
 create view rolled_nan as
 select f, count(*) as n from t group by rollup (f);
-
-create view rolled_dates as
-select extract(year from dt) as y, extract(month from dt) as m, count(*) as n, max(ts) as l from t group by rollup (extract(year from dt), extract(month from dt));
 
 create view labelled_totals as
 select case when grouping(g) = 1 then 'all' else coalesce(g, 'none') end as label, sum(d) as x from t group by rollup (g);

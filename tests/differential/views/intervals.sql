@@ -51,14 +51,5 @@ select id, cast(timestamp '2025-03-30 12:00:00' - nt as string) as a, cast(dt - 
 create view interval_sums as
 select zone, cast(sum(timestamp '2025-03-30 12:00:00' - nt) as string) as a, cast(max(dt - date '2024-01-01') as string) as b, cast(avg(dt - date '2024-01-01') as string) as c from times where nt > timestamp '1900-01-01 00:00:00' group by zone;
 
-create view interval_order as
-select id, rank() over (order by timestamp '2025-03-30 12:00:00' - nt desc) as r from times;
-
 create view interval_arithmetic as
 select id, cast(interval '1' day * id as string) as a, cast(interval '3' hour / 2 as string) as b, cast(interval '1-1' year to month * 2 as string) as c, cast(-interval '5' minute as string) as d from times;
-
-create view interval_series as
-select id, x from times lateral view explode(sequence(date '2024-01-01', date_add(date '2024-01-01', least(id, 4)), interval '2' day)) e as x;
-
-create view time_distinct as
-select count(distinct tm) as a, count(distinct dt) as b, count(distinct nt) as c, count(distinct zone, tm) as d from times;

@@ -27,23 +27,14 @@ select p.id, u.n from p left join u on p.k = u.k where u.n is null or u.n > 2;
 create view null_safe_join as
 select p.id, u.n from p join u on p.k <=> u.k;
 
-create view null_safe_left as
-select p.id, u.n, u.g from p left join u on p.k <=> u.k and p.s <=> u.g;
-
 create view self_joined as
 select a.id, b.id as other from p a join p b on a.k = b.k and a.id < b.id;
 
 create view self_left_joined as
 select a.id, b.id as next from p a left join p b on b.id = a.id + 1;
 
-create view self_three as
-select a.id, b.id as b, c.id as c from p a join p b on a.v = b.v join p c on b.s = c.s and c.id <> a.id;
-
 create view non_equal as
 select p.id, u.n from p join u on p.v < u.n;
-
-create view between_join as
-select p.id, u.n from p join u on p.v between u.n - 1 and u.n + 1;
 
 create view non_equal_left as
 select p.id, u.n from p left join u on p.v < u.n;
@@ -59,9 +50,6 @@ select p.id, u.n from p left join u on p.k = u.k or p.v = u.n;
 
 create view crossed as
 select p.id, q.id as qid, q.r from p cross join q where q.r = 1;
-
-create view comma_joined as
-select p.id, u.n, q.c from p, u, q where p.k = u.k and q.id = u.n;
 
 create view joined_using as
 select k, id, n from p join u using (k);
@@ -81,9 +69,6 @@ select k, id, n, i from p left join u using (k) left join (select k, i from t wh
 create view natural_joined as
 select * from (select k, g, n from u) natural join (select k, i, d from t where i > 2);
 
-create view natural_left as
-select k, g, n, i from (select k, g, n from u) natural left join (select k, g, i from t where i > 2);
-
 create view natural_full as
 select k, n, v from (select k, n from u) natural full join (select k, v from p);
 
@@ -95,9 +80,6 @@ select p.id, p.k from p left anti join u on p.k = u.k;
 
 create view anti_non_equal as
 select p.id from p left anti join u on p.v < u.n;
-
-create view semi_on_two as
-select t.i, t.k, t.g from t left semi join u on t.k = u.k and t.g = u.g;
 
 create view left_chain as
 select p.id, u.n, q.c from p left join u on p.k = u.k left join q on q.id = u.n and q.r = 0;
@@ -113,9 +95,6 @@ select u.g, count(*) as n, sum(t.i) as x from t left join u on t.k = u.k group b
 
 create view expression_keys as
 select p.id, u.n from p join u on p.k + 1 = u.n * 1;
-
-create view cast_keys as
-select t.b, u.n from t join u on t.b = u.n * 10;
 
 create view lateral_join as
 select p.id, l.n, l.g from p, lateral (select n, g from u where u.k = p.k and u.n > 0) l;

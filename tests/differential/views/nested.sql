@@ -12,14 +12,8 @@ select id, array_sort(a) as s, array_distinct(a) as d, reverse(a) as r, slice(a,
 create view array_sets as
 select id, array_union(a, array(9)) as u, array_intersect(a, array(1, 2)) as i, array_except(a, array(1)) as e, arrays_overlap(a, array(3)) as o from nest;
 
-create view array_texts as
-select id, array_join(l, ',', '-') as j, concat(l, array('z')) as c, split('a,b', ',') as s from nest;
-
 create view array_keys as
 select a, count(*) as n from nest group by a;
-
-create view array_distinct_rows as
-select distinct a, l from nest;
 
 create view array_join_key as
 select x.id, y.id as other from nest x join nest y on x.a = y.a and x.id < y.id;
@@ -82,9 +76,6 @@ select st, count(*) as n, max(id) as m from nest group by st;
 create view struct_made as
 select named_struct('k', k, 'g', g) as s, count(*) as n from t group by named_struct('k', k, 'g', g);
 
-create view struct_order as
-select id, st from nest order by st desc, id limit 4;
-
 create view struct_maximum as
 select max(st) as m, min(struct(id, st)).st as l from nest;
 
@@ -109,9 +100,6 @@ select id, to_json(map('b', id, 'a', 1)) as j from nest;
 create view nested_json as
 select id, to_json(st) as s, to_json(ls) as l, to_json(aa) as a from nest;
 
-create view nested_lateral_map as
-select key, count(*) as n, max(value) as m from nest lateral view explode(m) e as key, value group by key;
-
 create view collected as
 select k, sort_array(collect_list(i)) as l, sort_array(collect_set(g)) as s, array_size(collect_list(i)) as n from t group by k;
 
@@ -126,12 +114,3 @@ select id, a, row_number() over (partition by a order by id) as r, max(st) over 
 
 create view nested_union as
 select a from nest union select array(k, v) from p;
-
-create view nested_left_join as
-select p.id, nest.l, nest.m from p left join nest on nest.id = p.k;
-
-create view sequence_exploded as
-select id, x from p lateral view explode(sequence(1, least(v, 3))) e as x where v > 0;
-
-create view stacked as
-select id, w, x from p lateral view stack(2, 'k', k, 'v', v) e as w, x;

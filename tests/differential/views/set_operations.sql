@@ -12,10 +12,6 @@ create view excepted as select k, g from t except select k, g from u;
 
 create view excepted_all as select k from t except all select k from u;
 
-create view minus_distinct as select k from u minus select k from p;
-
-create view excepted_reversed as select k, g from u except all select k, g from t;
-
 create view union_of_three as select k from t union select k from u union select k from p;
 
 create view union_mixed as select k from t union all select k from u union select v from p;
@@ -27,8 +23,6 @@ create view intersect_binds_tighter as select k from t union select k from u int
 create view parenthesised as select k from t except all (select k from u union all select v from p);
 
 create view widened as select k, d from t union select n, w * 1.000 from u;
-
-create view widened_all as select i as x, cast(k as string) as y from t union all select b, s from t;
 
 create view union_of_groups as
 select 't' as w, g, count(*) as n from t group by g union all select 'u', g, sum(n) from u group by g;
@@ -59,9 +53,3 @@ select struct(k, g) as x from t union select struct(k, g) from u;
 
 create view array_intersect_rows as
 select array(k, n) as x from u intersect select array(k, v) from p;
-
-create view except_chain as
-select k from t except select k from u except select k from p;
-
-create view union_limited as
-(select k, i from t order by k desc, i limit 3) union all (select k, n from u order by k desc, n limit 3);

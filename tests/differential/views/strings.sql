@@ -33,9 +33,6 @@ select replace(s, 'x', 'yy') as a, translate(s, 'abx', 'AB') as b, overlay(s pla
 create view matched as
 select regexp_extract(s, '([a-z])(.*)', 2) as a, regexp_count(s, '[a-z]') as b, regexp_substr(s, '[b-z]+') as c, regexp_extract_all(s, '([a-z])', 1) as d from t;
 
-create view text_extremes as
-select k, min(s) as a, max(s) as b, min(upper(g)) as c, count(distinct lower(s)) as d from t group by k;
-
 create view text_order as
 select s, g, rank() over (order by s desc) as r from t where k > 0;
 
@@ -48,20 +45,8 @@ select a.i, b.n from t a join u b on a.g = b.g and a.s > b.g;
 create view exploded_words as
 select w, count(*) as n from t lateral view explode(split(s, ' ')) e as w group by w;
 
-create view exploded_letters as
-select g, c, count(*) as n from t lateral view explode(split(s, '')) e as c group by g, c;
-
-create view encoded as
-select base64(cast(s as binary)) as a, hex(s) as b, cast(unbase64(base64(cast(s as binary))) as string) as c, to_char(k, '999') as d from t;
-
-create view soundings as
-select soundex(s) as a, levenshtein(s, 'abc') as b, s < 'b' as c, s between '' and 'n' as d from t;
-
 create view formatted_text as
 select format_string('%s:%d', s, k) as a, printf('%05d', i) as b, concat('"', s, '"') as c, 'it''s' as d, char(65 + k) as e from t where s is not null and k is not null and i is not null;
-
-create view url_parts as
-select url_encode(s) as a, url_decode(url_encode(s)) as b, sentences(s)[0] as c from t where s <> '';
 
 create view distinct_text as
 select distinct g, upper(s) as u from t;

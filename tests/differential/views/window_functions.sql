@@ -3,14 +3,8 @@
 create view numbered as
 select k, i, b, row_number() over (partition by g order by k, i, b, d, s, ts) as r from t;
 
-create view numbered_descending as
-select k, i, b, row_number() over (partition by g order by k desc nulls first, i desc nulls last, b, d, s, ts) as r from t;
-
 create view ranked as
 select g, i, rank() over (partition by g order by i) as r, dense_rank() over (partition by g order by i) as d from t;
-
-create view ranked_descending as
-select g, i, rank() over (partition by g order by i desc nulls first) as r from t;
 
 create view shares as
 select g, i, percent_rank() over (partition by g order by i) as p, cume_dist() over (partition by g order by i) as c from t;
@@ -30,9 +24,6 @@ select k, i, b, lead(d, 1, cast(0 as decimal(10,2))) over (partition by k order 
 create view lagged_past_nulls as
 select k, i, b, lag(i) ignore nulls over (partition by g order by k, i, b, d, s, ts) as l from t;
 
-create view led_past_nulls as
-select k, i, b, lead(s, 2) ignore nulls over (partition by g order by k, i, b, d, s, ts) as l from t;
-
 create view firsts as
 select k, i, b, first_value(s) over (partition by g order by k, i, b, d, s, ts) as f from t;
 
@@ -48,9 +39,6 @@ select k, i, b, first_value(i) ignore nulls over (partition by g order by k, i, 
 create view nths as
 select k, i, b, nth_value(i, 2) over (partition by g order by k, i, b, d, s, ts rows between unbounded preceding and unbounded following) as n from t;
 
-create view nths_so_far as
-select k, i, b, nth_value(s, 3) ignore nulls over (partition by g order by k, i, b, d, s, ts rows unbounded preceding) as n from t;
-
 create view lists as
 select k, i, b, collect_list(i) over (partition by g order by k, i, b, d, s, ts rows between 1 preceding and current row) as l from t;
 
@@ -59,9 +47,6 @@ select k, i, sort_array(collect_set(s) over (partition by g)) as l from t;
 
 create view least_and_most as
 select k, i, min(s) over (partition by g) as m, max(ts) over (partition by g order by k) as x, max(f) over (partition by g) as f from t;
-
-create view statistics_over as
-select k, i, round(stddev(i) over (partition by g), 6) as s, round(var_pop(i) over (partition by g), 6) as v from t;
 
 create view best_by as
 select k, i, max(struct(i, s)) over (partition by g) as x from t;
@@ -88,6 +73,3 @@ select id, v, lag(v) over (partition by k order by id) as before, v - lag(v, 1, 
 
 create view window_over_join as
 select p.id, u.n, count(*) over (partition by p.k) as c, sum(u.n) over (partition by p.s order by p.id) as x from p join u on p.k = u.k;
-
-create view bool_over as
-select k, i, bool_and(o) over (partition by g) as a, bool_or(o) over (partition by k) as b, count_if(o) over (partition by g order by k) as c from t;

@@ -19,17 +19,11 @@ select k, i, b, max(i) over (partition by k order by b, i, g, d, s, ts rows betw
 create view rows_after as
 select k, i, b, count(i) over (partition by k order by b desc, i, g, d, s, ts rows between 1 following and 2 following) as x from t;
 
-create view rows_shorthand as
-select k, i, b, sum(d) over (partition by k order by b, i, g, d, s, ts rows 2 preceding) as x from t;
-
 create view rows_one_ahead as
 select k, i, b, count(*) over (partition by k order by b, i, g, d, s, ts rows between 1 following and 1 following) as x from t;
 
 create view range_default as
 select k, i, sum(i) over (partition by g order by k) as x, count(*) over (partition by g order by k) as n from t;
-
-create view range_peers as
-select k, i, sum(i) over (partition by g order by k range between current row and current row) as x from t;
 
 create view range_from_current as
 select k, i, sum(i) over (partition by g order by k desc range between current row and unbounded following) as x from t;
@@ -40,9 +34,6 @@ select k, i, sum(k) over (partition by g order by i range between 2 preceding an
 create view range_before as
 select k, i, count(*) over (partition by g order by i range between 5 preceding and 1 preceding) as x from t;
 
-create view range_descending as
-select k, i, count(*) over (partition by g order by i desc nulls last range between 4 preceding and current row) as x from t;
-
 create view range_nulls_last as
 select k, i, sum(k) over (partition by g order by i nulls last range between unbounded preceding and 1 following) as x from t;
 
@@ -51,9 +42,6 @@ select k, d, count(*) over (partition by k order by d range between 1.5 precedin
 
 create view range_doubles as
 select k, f, count(*) over (partition by k order by f range between 1.0 preceding and 1.0 following) as x from t;
-
-create view range_bigints as
-select k, b, max(i) over (partition by k order by b range between 10 preceding and 10 following) as x from t;
 
 create view range_interval as
 select k, ts, count(*) over (partition by k order by ts range between interval '10' minute preceding and current row) as x from t;
@@ -74,14 +62,8 @@ from (select k, g, i, k as distinct_k from t);
 create view no_partition as
 select k, i, sum(i) over (order by k) as x, count(*) over () as n from t;
 
-create view two_frames as
-select k, i, b, sum(i) over (partition by g order by k, i, b, d, s, ts rows 1 preceding) as x, sum(i) over (partition by g order by k) as y from t;
-
 create view nan_keys as
 select f, i, sum(i) over (partition by f) as x, count(*) over (partition by f order by i) as n from t;
-
-create view null_partition as
-select k, i, count(*) over (partition by k) as n from t where k is null or i is null;
 
 create view sum_of_doubles as
 select k, i, sum(case when f between -1000 and 1000 then f end) over (partition by k order by i) as x from t;
