@@ -24,6 +24,7 @@ from airflow_pipelines.engine.sessions import LARGE_CONF, SMALL_CONF, sibling
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.understanding import ClockEdits, Understood, understood
 from airflow_pipelines.sql.adhoc import AdhocKind, AdhocStatement, parse_adhoc
+from airflow_pipelines.sql.definitions import FunctionDefinition
 from airflow_pipelines.sql.dialect import SyntaxFailure
 from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, ProgramErrors
@@ -31,6 +32,7 @@ from airflow_pipelines.sql.identifiers import SYSTEM_VIEW, display, quote, strin
 from airflow_pipelines.sql.plan.clock import clock_edits
 from airflow_pipelines.sql.plan.markers import CLOCK_TYPE
 from airflow_pipelines.sql.program import Column, Table, ViewKind
+from airflow_pipelines.sql.provided import with_provided
 from airflow_pipelines.sql.rewrite.casts import cast_text
 from airflow_pipelines.sql.rewrite.clauses import around, level, selects, split
 from airflow_pipelines.sql.rewrite.scan import Scan
@@ -73,9 +75,10 @@ def run_adhoc(circuit: Circuit, text: str, clock: Callable[[], int] = _wall_cloc
     :raises AdhocError: for an unknown or non-materialized relation, or rows that do not fit their table
     :raises pyspark.errors.PySparkException: when an expression fails
     """
-    statements = parse_adhoc(text, circuit.compiled.program.definitions)
+    definitions = with_provided(circuit.compiled.program.definitions, text)
+    statements = parse_adhoc(text, definitions)
     snapshot = circuit.snapshot
-    request = _Request(circuit, snapshot, text, _time(circuit, snapshot, clock))
+    request = _Request(circuit, snapshot, text, _time(circuit, snapshot, clock), definitions.python_functions)
     frame: DataFrame | None = None
     changes: list[TableChanges] = []
     for statement in statements:
@@ -107,11 +110,14 @@ class _Request:
     text: str
     time: int
     """What NOW() is, in microseconds since the epoch."""
+    functions: tuple[FunctionDefinition, ...]
+    """The Python functions that the request may call."""
 
     @contextmanager
     def session(self, reads: tuple[str, ...]) -> Iterator[SparkSession]:
         """A session in which ``reads`` name the contents in the snapshot. Frames made in it stay valid afterwards."""
-        if not reads:
+        known = self.circuit.compiled.program.definitions.python_functions
+        if not reads and self.functions == known:
             # Such as INSERT ... VALUES: without names there is nothing to keep apart, and a new session takes its time.
             yield self.circuit.sessions.small
             return
@@ -119,7 +125,7 @@ class _Request:
         small = all(trace is None or trace.is_small(self.circuit.limits) for trace in traces)
         # A sibling session of its own per request: names of relations in one cannot meet those of another.
         session = sibling(self.circuit.sessions.small, SMALL_CONF if small else LARGE_CONF)
-        register_functions(session, self.circuit.compiled.program.definitions.python_functions)
+        register_functions(session, self.functions)
         for name in reads:
             contents = self.circuit.contents(name, self.snapshot, single_partition=small)
             session.sql(contents).createOrReplaceTempView(quote(name))

@@ -40,7 +40,9 @@ from airflow_pipelines.sql.plan.nodes import ColumnTypes, ViewPlan
 from airflow_pipelines.sql.plan.recursion import Member, plan_circle, plan_query
 from airflow_pipelines.sql.plan.waterlines import WaterlineAnalysis
 from airflow_pipelines.sql.program import Column, Connector, Program, Span, Table, View, ViewKind
+from airflow_pipelines.sql.provided import is_provided
 from airflow_pipelines.sql.rewrite.casts import spark_type
+from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.translate import respelled
 from airflow_pipelines.sql.safety import unsafe_part, unsteady_parts
 from airflow_pipelines.sql.source import Source
@@ -92,7 +94,7 @@ def compile_program(
             raise ProgramErrors(messages)
         return known
     program = parse_program(text, udf_python)
-    functions = program.definitions.python_functions
+    functions = [function for function in program.definitions.python_functions if not is_provided(function)]
     wrong = check_functions(Source(text), functions, udf_python)
     if wrong:
         raise ProgramErrors(wrong)
@@ -209,7 +211,12 @@ class _Compiler:
     def _check_body(self, function: FunctionDefinition, body: FunctionBody) -> None:
         nulls = ", ".join(f"CAST(NULL AS {spark_type(item.type)}) AS {quote(item.name)}" for item in function.parameters)
         relation = f" FROM (SELECT {nulls})" if nulls else ""
-        edits = respelled(body.edits, self._program.definitions)
+        try:
+            edits = respelled(body.edits, self._program.definitions)
+        except CallRefused as refused:
+            span = self._source.span(body.offset + refused.start, body.offset + refused.end)
+            self._note(span, f"The expression of function {display(function.name)} is wrong: {refused.message}")
+            return
         cast = f"SELECT CAST(({edits.text}) AS {spark_type(function.returns)})"
         start = len("SELECT CAST((")
         try:

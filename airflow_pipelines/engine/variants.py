@@ -1,16 +1,19 @@
 """Fields and elements of VARIANT values: ``v['k']``, ``v[1]`` and ``v.k``, which Spark has only as a function.
 
-Only Spark's analyzer knows which expressions are VARIANTs. It refuses to take them apart, and says where.
+Only Spark's analyzer knows which expressions are VARIANTs. It refuses to take them apart, and says where. Other expressions whose
+meaning depends on their types are said in other words in the same way.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from sqlglot.tokenizer_core import TokenType
 
 from airflow_pipelines.engine.analysis import Analysis, Analyzed, QueryRefused
+from airflow_pipelines.engine.time_casts import repaired_cast
 from airflow_pipelines.sql.edits import Edit, Edited
 from airflow_pipelines.sql.rewrite.scan import Scan
 
@@ -19,7 +22,7 @@ _BASE = re.compile(r'from "(?P<base>.*?)"\. ')
 
 
 def analyze_variants(query: Edited, analysis: Analysis) -> tuple[Edited, Analyzed]:
-    """Analyze a query, with the fields and elements of VARIANTs in Spark's words.
+    """Analyze a query, with the fields and elements of VARIANTs, and casts of timestamps to numbers, in Spark's words.
 
     :returns: the query as Spark accepts it, and what Spark knows of it
     :raises QueryRefused: with a place in ``query.text``
@@ -42,6 +45,9 @@ def _asked(text: str, analysis: Analysis) -> Analyzed | QueryRefused:
 
 def _better(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tuple[Edited, Analyzed | QueryRefused] | None:
     """The query with one extraction more in Spark's words, and what Spark says of it; None when that is not what it refuses."""
+    cast = repaired_cast(edited, refused)
+    if cast is not None:
+        return cast, _asked(cast.text, analysis)
     found = _BASE.search(refused.message)
     if refused.condition != _CONDITION or found is None or '"VARIANT"' not in refused.message:
         return None
@@ -53,15 +59,30 @@ def _better(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tuple[
         after = edited.edit([dotted])
         return after, _asked(after.text, analysis)
     # Spark does not say where, only what: the brackets behind something of that name are tried first, together, then each alone.
-    brackets = _innermost(_brackets(scan))
+    brackets = _innermost(chain(_brackets(scan), _fields(scan)))
     alike = [edit for value, edit in brackets if _alike(value, base)]
     for edits in [alike, *([edit] for edit in alike), *([edit] for _, edit in brackets)]:
         if edits:
             after = edited.edit(edits)
             outcome = _asked(after.text, analysis)
-            if not (isinstance(outcome, QueryRefused) and "variant_get" in outcome.message.lower()):
+            if not (isinstance(outcome, QueryRefused) and _is_wrong(outcome)):
                 return after, outcome
     return None
+
+
+def _is_wrong(refused: QueryRefused) -> bool:
+    """Whether Spark refuses the function itself, since what it was put around is no VARIANT."""
+    return refused.condition != _CONDITION and "variant_get" in refused.message.lower()
+
+
+def _fields(scan: Scan) -> Iterator[tuple[str, Edit]]:
+    """Every ``value.key`` whose value is a call or ends with brackets, with what stands before the point."""
+    for at in range(1, len(scan.tokens) - 1):
+        first = scan.operand(at - 1) if scan.word(at) == "." and scan.word(at - 1) in {")", "]"} else None
+        if first is not None:
+            value = scan.piece(scan.start(first), scan.end(at - 1))
+            step = _literal(_step(scan.tokens[at + 1].text))
+            yield value, Edit(scan.start(first), scan.end(at + 1), f"VARIANT_GET({value}, {step}, 'variant')")
 
 
 def _brackets(scan: Scan) -> Iterator[tuple[str, Edit]]:

@@ -17,7 +17,7 @@ from airflow_pipelines.sql.errors import COMPILATION_ERROR, NOT_SUPPORTED, SYNTA
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.program import Span
 from airflow_pipelines.sql.references import references
-from airflow_pipelines.sql.rewrite.functions import CallRefused
+from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.translate import translate
 from airflow_pipelines.sql.safety import unsafe_part
 from airflow_pipelines.sql.source import twice

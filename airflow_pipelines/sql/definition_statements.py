@@ -16,7 +16,8 @@ from airflow_pipelines.sql.errors import COMPILATION_ERROR, SYNTAX_ERROR, Progra
 from airflow_pipelines.sql.identifiers import RESERVED_PREFIX, display, fold
 from airflow_pipelines.sql.plan.aggregates import is_aggregate
 from airflow_pipelines.sql.program import Span
-from airflow_pipelines.sql.rewrite.functions import CallRefused
+from airflow_pipelines.sql.provided import with_provided
+from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.scan import NOT_CALLED, Scan
 from airflow_pipelines.sql.rewrite.translate import inlined
 from airflow_pipelines.sql.source import twice
@@ -198,7 +199,7 @@ def _read_body(cursor: Cursor, found: DefinitionStatements, function: str, param
     _refuse_unknown_calls(cursor, Scan(text), start, found)
     edited = Edited(text).edit(_renamed_variables(cursor, text, start, function, parameters))
     try:
-        found.bodies[function] = FunctionBody(start, inlined(edited, found.definitions))
+        found.bodies[function] = FunctionBody(start, inlined(edited, with_provided(found.definitions, text)))
     except CallRefused as refused:
         span = cursor.span(start + refused.start, start + refused.end)
         raise cursor.failure_at(span, refused.message, COMPILATION_ERROR) from refused

@@ -81,7 +81,12 @@ class _Parser(WindowTableParser):
     looked into here; every other function is for Spark to understand.
     """
 
-    FUNCTIONS: ClassVar = {name: build for name, build in SparkParser.FUNCTIONS.items() if _is_aggregate(build)}
+    FUNCTIONS: ClassVar = {
+        # CORR is an operator of two sides to sqlglot, which has no place for DISTINCT.
+        name: build
+        for name, build in SparkParser.FUNCTIONS.items()
+        if _is_aggregate(build) and name != "CORR"
+    }
     FUNCTION_PARSERS: ClassVar = {
         name: parse
         for name, parse in SparkParser.FUNCTION_PARSERS.items()
@@ -95,6 +100,15 @@ class _Parser(WindowTableParser):
             if isinstance(unit, exp.Column) and not unit.table:
                 unit.replace(exp.Var(this=unit.name))
         return found
+
+    def operand_size(self, tokens: list[Token], sql: str) -> int:
+        """How many of the tokens make the operand of a comparison that they begin with."""
+        self.reset()
+        self.sql = sql
+        self._chunks = [tokens]
+        self._advance_chunk()
+        self._parse_bitwise()
+        return self._index
 
     def raise_error(self, message: str, token: Any = None) -> None:
         where = token or self._curr or self._prev
@@ -143,6 +157,15 @@ def parse_tokens(tokens: Sequence[Token], text: str) -> exp.Expr:
     if not isinstance(tree, exp.Expr):
         raise SyntaxFailure(0, 0, "Nothing to parse")
     return tree
+
+
+def operand_size(tokens: Sequence[Token], text: str) -> int:
+    """How many tokens the operand of a comparison has that begins with the first of them: ``a + 1 AND b`` begins with three.
+
+    :param tokens: a piece of what :func:`tokenise` gave for ``text``
+    :raises SyntaxFailure: when no operand begins there
+    """
+    return _Parser(dialect=DIALECT).operand_size(list(tokens), text)
 
 
 def parse_query(sql: str) -> exp.Query:

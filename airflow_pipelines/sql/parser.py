@@ -9,6 +9,7 @@ from airflow_pipelines.sql.definition_statements import is_definition, read_defi
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, ProgramErrors, ProgramMessage, place_order
 from airflow_pipelines.sql.identifiers import display
 from airflow_pipelines.sql.program import Program, Span, Table, View
+from airflow_pipelines.sql.provided import with_provided
 from airflow_pipelines.sql.recursion import ordered, recursion_errors, with_declarations
 from airflow_pipelines.sql.references import references
 from airflow_pipelines.sql.source import Source, twice
@@ -32,7 +33,8 @@ def parse_program(text: str, udf_python: str = "") -> Program:
     parts = split_statements(folded.tokens)
     defining = [tokens for tokens in parts if is_definition(tokens, folded)]
     defined = read_definitions(folded, defining, udf_python)
-    statements = Statements(messages=defined.messages, definitions=defined.definitions, warnings=defined.warnings)
+    definitions = with_provided(defined.definitions, folded.text)
+    statements = Statements(messages=defined.messages, definitions=definitions, warnings=defined.warnings)
     for tokens in parts:
         if tokens not in defining:
             parse_statement(folded, tokens, statements)

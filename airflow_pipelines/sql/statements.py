@@ -14,13 +14,13 @@ from airflow_pipelines.sql.definitions import Definitions
 from airflow_pipelines.sql.dialect import QUERY_STARTS, SyntaxFailure, parse_tokens, tokenise
 from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, NOT_SUPPORTED, SYNTAX_ERROR, ProgramMessage
-from airflow_pipelines.sql.identifiers import INTERNAL_PREFIX, RESERVED_PREFIX, SYSTEM_VIEW, display
+from airflow_pipelines.sql.identifiers import INTERNAL_PREFIX, RESERVED_PREFIX, SYSTEM_VIEW, display, literal_hint
 from airflow_pipelines.sql.program import Column, Connector, ConnectorDirection, Lateness, PropertyText, Span, Table, View, ViewKind
 from airflow_pipelines.sql.refusals import REFUSALS
-from airflow_pipelines.sql.rewrite.functions import CallRefused
+from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.translate import translate
 from airflow_pipelines.sql.source import twice
-from airflow_pipelines.sql.storage_clauses import take_clause, take_comment, take_head, take_key_hints
+from airflow_pipelines.sql.storage_clauses import take_clause, take_collation, take_comment, take_head, take_key_hints
 from airflow_pipelines.sql.tokens import FoldedText
 from airflow_pipelines.sql.type_syntax import parse_type
 
@@ -31,6 +31,7 @@ VIEW_PROPERTIES = frozenset({"connectors", "emit_final", "expected_size"})
 _BOOLEAN_PROPERTIES = frozenset({"append_only", "materialized", "skip_unused_columns"})
 _COLUMN_STOPS = frozenset(
     {
+        "collate",
         "comment",
         "default",
         "lateness",
@@ -297,7 +298,7 @@ class _StatementReader:
                 raise cursor.failure(
                     "A table holds what comes in: compute the column in a view, or give it a DEFAULT", NOT_SUPPORTED
                 )
-            elif not take_comment(cursor):
+            elif not (take_comment(cursor) or take_collation(cursor)):
                 raise cursor.failure("Expected NOT NULL, DEFAULT, PRIMARY KEY, LATENESS, ',' or ')'")
         return column, key
 
@@ -421,7 +422,8 @@ class _StatementReader:
         except SyntaxFailure as failure:
             start, end = edits.origin(failure.start, failure.end)
             span = cursor.span(offset + start, offset + end)
-            raise cursor.failure_at(span, failure.message, SYNTAX_ERROR) from failure
+            hint = literal_hint(cursor.source.text[offset : offset + start])
+            raise cursor.failure_at(span, failure.message + hint, SYNTAX_ERROR) from failure
         except RecursionError as failure:
             raise cursor.failure_at(cursor.span(offset, offset + 1), "This expression nests too deep", SYNTAX_ERROR) from failure
 

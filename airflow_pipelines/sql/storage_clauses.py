@@ -36,6 +36,14 @@ def take_comment(cursor: Cursor) -> bool:
     return True
 
 
+def take_collation(cursor: Cursor) -> bool:
+    """Step over the COLLATE of a column, which may only say how texts are compared anyhow, and say whether it was there."""
+    if not cursor.take("collate"):
+        return False
+    _collation(cursor)
+    return True
+
+
 def take_key_hints(cursor: Cursor) -> None:
     """Step over what may stand behind a key and says whether it holds."""
     while True:

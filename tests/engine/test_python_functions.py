@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gzip
 from typing import TYPE_CHECKING
 
 import pytest
@@ -150,3 +151,28 @@ def test_errors_at_a_call_have_the_place_of_the_call(sessions: SparkSessions) ->
     assert message.span is not None
     assert Source(text).slice(message.span) == "f(nope)"
     assert "`nope`" in message.message
+
+
+def test_gunzip_needs_no_declaration(sessions: SparkSessions) -> None:
+    running = Running(
+        """create table t (id int primary key, z varbinary);
+        create materialized view v as select id, gunzip(z) as text from t;
+        create materialized view g as select gunzip(z) as text, count(*) as n from t group by gunzip(z)""",
+        sessions,
+    )
+    packed = gzip.compress("grüezi".encode())
+    running.insert("t", (1, packed), (2, packed), (3, None))
+    assert running.rows("v") == [(1, "grüezi"), (2, "grüezi"), (3, None)]
+    running.delete("t", (2, packed))
+    assert running.rows("g") == [("grüezi", 1), (None, 1)]
+    found = run_adhoc(running.circuit, f"select gunzip(x'{packed.hex()}') as a").frame
+    assert found is not None
+    assert found.collect()[0][0] == "grüezi"
+    other = Running("create table t (id int primary key, z varbinary)", sessions)
+    found = run_adhoc(other.circuit, f"select gunzip(x'{packed.hex()}') as a").frame
+    assert found is not None
+    assert found.collect()[0][0] == "grüezi"
+    own = (
+        "create function gunzip(x int) returns int as x + 1; create table t (a int); create view v as select gunzip(a) as b from t"
+    )
+    assert compile_program(own, sessions).view_columns["v"][0].type.name == "INTEGER"

@@ -335,6 +335,7 @@ def test_bad_keys() -> None:
         ("create table t (a int watermark 1)", "watermark", "not supported yet"),
         ("create table t (a int, check (a > 0))", "check", "not supported yet"),
         ("create view v as select 'abc", "'", "This string is not closed"),
+        ('create view v as select date "2024-01-01" as d', "as", "strings take single quotes: '2024-01-01'"),
         ("create view v as select 1 /* a /* b */", "/", "This comment is not closed"),
         ('create view v as select "abc', '"', "This quoted name is not closed"),
     ],

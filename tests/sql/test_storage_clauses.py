@@ -11,7 +11,7 @@ from airflow_pipelines.sql.program import ViewKind
 
 PASTED = """CREATE OR REPLACE EXTERNAL TABLE IF NOT EXISTS events (
     id LONG NOT NULL COMMENT 'the key',
-    kind STRING DEFAULT 'none' COMMENT "double quotes, too",
+    kind STRING COLLATE UTF8_BINARY DEFAULT 'none' COMMENT "double quotes, too",
     payload STRUCT<a: INT COMMENT 'inside', b: STRING>,
     CONSTRAINT pk PRIMARY KEY (id) NOT ENFORCED RELY
 )
@@ -84,6 +84,7 @@ def test_plain_statements_have_no_warnings() -> None:
         ("CREATE TABLE t (a INT) CLUSTERED BY (a)", ")", "Expected INTO"),
         ("CREATE TABLE t (a INT GENERATED ALWAYS AS (1))", "GENERATED", "in a view"),
         ("CREATE TABLE t (a STRING) DEFAULT COLLATION UNICODE", "UNICODE", "letter by letter"),
+        ("CREATE TABLE t (a STRING COLLATE UNICODE_CI)", "UNICODE_CI", "letter by letter"),
         ("CREATE TABLE t (a INT) WITH ('materialized' = 'true') WITH ('append_only' = 'true')", "WITH", "one WITH"),
         ("CREATE TEMP VIEW v USING csv OPTIONS (path 'x')", "USING", "connector of a table"),
     ],

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sqlglot.tokenizer_core import TokenType
 
 from airflow_pipelines.sql.edits import Edit
+from airflow_pipelines.sql.rewrite.formats import FORMATTED, formatted
+from airflow_pipelines.sql.rewrite.json_calls import JSON_CALLS, json_call
 from airflow_pipelines.sql.rewrite.scan import Call, Scan
 
 _NTZ = "CAST({} AS TIMESTAMP_NTZ)"
@@ -26,22 +27,35 @@ TEMPLATES: Mapping[tuple[str, int], str] = {
     # Arrays and maps.
     ("array_exists", 2): "EXISTS({0}, {1})",
     ("array_length", 1): "ARRAY_SIZE({0})",
+    ("array_reverse", 1): "REVERSE({0})",
+    ("array_to_string", 2): "ARRAY_JOIN({0}, {1})",
+    ("array_to_string", 3): "ARRAY_JOIN({0}, {1}, {2})",
+    ("element", 1): "CASE WHEN ARRAY_SIZE({0}) > 1 THEN RAISE_ERROR('ELEMENT() of several elements') ELSE GET({0}, 0) END",
     # Numbers. Spark's own GREATEST passes over NULLs already.
     ("greatest_ignore_nulls", 2): "GREATEST({0}, {1})",
     ("least_ignore_nulls", 2): "LEAST({0}, {1})",
+    ("coth", 1): "(CASE WHEN {0} = 0 THEN DOUBLE('Infinity') ELSE 1 / TANH({0}) END)",
+    ("csch", 1): "(CASE WHEN {0} = 0 THEN DOUBLE('Infinity') ELSE 1 / SINH({0}) END)",
+    ("sech", 1): "(1 / COSH({0}))",
     ("is_nan", 1): "ISNAN({0})",
     ("is_inf", 1): "(ABS({0}) = DOUBLE('Infinity'))",
     ("truncate", 1): "(CASE WHEN {0} < 0 THEN CEIL({0}) ELSE FLOOR({0}) END)",
     ("truncate", 2): "(CASE WHEN {0} < 0 THEN CEIL({0}, {1}) ELSE FLOOR({0}, {1}) END)",
     # Texts and bytes.
     ("bin2utf8", 1): "DECODE({0}, 'UTF-8')",
+    ("regexp_replace", 2): "REGEXP_REPLACE({0}, {1}, '')",
     ("strpos", 2): "INSTR({0}, {1})",
     ("to_hex", 1): "LOWER(HEX({0}))",
+    # The first four bytes, the first of them the highest; the value of 32 bits may be negative.
+    ("to_int", 1): "CASE WHEN LENGTH({0}) = 0 THEN 0 ELSE "
+    "CAST(SHIFTRIGHT(SHIFTLEFT(CAST(CONV(HEX(LEFT({0}, 4)), 16, 10) AS BIGINT), 32), 32) AS INT) END",
     # JSON.
     ("variantnull", 0): "PARSE_JSON('null')",
 }
 """Spark SQL for a call, by the function's name and its number of arguments; ``{n}`` is an argument."""
-_ANY_NUMBER: Mapping[str, str] = {"greatest_ignore_nulls": "GREATEST", "least_ignore_nulls": "LEAST", "row": "STRUCT"}
+_ANY_NUMBER: Mapping[str, str] = {
+    "array_concat": "CONCAT", "greatest_ignore_nulls": "GREATEST", "least_ignore_nulls": "LEAST", "row": "STRUCT",
+}  # fmt: skip
 """Functions with any number of arguments that only have another name."""
 _EXTRACTED: Mapping[str, str] = {
     "century": "CAST(CEIL(YEAR({0}) / 100) AS BIGINT)",
@@ -51,25 +65,10 @@ _EXTRACTED: Mapping[str, str] = {
     "isoyear": "EXTRACT(YEAROFWEEK FROM {0})",
     "microsecond": "CAST(EXTRACT(SECOND FROM {0}) * 1000000 AS BIGINT)",
     "millennium": "CAST(CEIL(YEAR({0}) / 1000) AS BIGINT)",
+    "nanosecond": "CAST(EXTRACT(SECOND FROM {0}) * 1000000000 AS BIGINT)",
     "millisecond": "CAST(FLOOR(EXTRACT(SECOND FROM {0}) * 1000) AS BIGINT)",
 }
 """Fields of a date or time that Spark's EXTRACT does not know."""
-_PATTERNS: Mapping[str, str] = {
-    "%Y": "yyyy", "%m": "MM", "%d": "dd", "%H": "HH", "%M": "mm", "%S": "ss", "%y": "yy", "%j": "DDD", "%B": "MMMM", "%b": "MMM",
-    "%h": "MMM", "%A": "EEEE", "%a": "EEE", "%I": "hh", "%p": "a", "%F": "yyyy-MM-dd", "%T": "HH:mm:ss", "%R": "HH:mm",
-    "%D": "MM/dd/yy", "%6f": "SSSSSS", "%3f": "SSS", "%%": "%",
-}  # fmt: skip
-"""Specifiers of a format text and Spark's pattern letters for them."""
-_SPECIFIER = re.compile(r"%(?:\d?[A-Za-z]|%)")
-_FORMATTED: Mapping[str, str] = {
-    "format_date": "DATE_FORMAT({1}, '{0}')",
-    "format_timestamp": "DATE_FORMAT({1}, '{0}')",
-    "format_time": "DATE_FORMAT(CAST(CONCAT('1970-01-01 ', CAST({1} AS STRING)) AS TIMESTAMP_NTZ), '{0}')",
-    "parse_date": "TRY_TO_DATE({1}, '{0}')",
-    "parse_timestamp": "CAST(TRY_TO_TIMESTAMP({1}, '{0}') AS TIMESTAMP_NTZ)",
-    "parse_time": "CAST(DATE_FORMAT(TRY_TO_TIMESTAMP({1}, '{0}'), 'HH:mm:ss.SSSSSS') AS TIME)",
-}
-"""Functions of a literal format and a value."""
 
 
 def builtin_edits(scan: Scan) -> Iterator[Edit]:
@@ -139,6 +138,20 @@ def _date_trunc(_scan: Scan, _call: Call, arguments: Sequence[str]) -> str | Non
     return f"CAST(DATE_TRUNC('{arguments[1].upper()}', {arguments[0]}) AS DATE)"
 
 
+def _trunc(_scan: Scan, _call: Call, arguments: Sequence[str]) -> str | None:
+    # With a text second it is Spark's own function, of a date.
+    if len(arguments) == 1 or (len(arguments) == 2 and arguments[1].lstrip("-").isdigit()):
+        return TEMPLATES["truncate", len(arguments)].format(*arguments)
+    return None
+
+
+def _date_shifted(_scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
+    # A number of days is Spark's own function.
+    if len(arguments) != 2 or not arguments[1].lower().startswith("interval"):
+        return None
+    return f"({arguments[0]} {'+' if call.name == 'date_add' else '-'} {arguments[1]})"
+
+
 def _time_trunc(_scan: Scan, _call: Call, arguments: Sequence[str]) -> str | None:
     if len(arguments) != 2 or arguments[1].lower() not in _UNITS:
         return None
@@ -156,29 +169,6 @@ def _rounded(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
         return _NTZ.format(floor)
     above = f"TIMESTAMPADD({unit.upper()}, 1, {floor})"
     return _NTZ.format(f"CASE WHEN {floor} = {value} THEN {floor} ELSE {above} END")
-
-
-def _formatted(_scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
-    if len(arguments) != 2 or not arguments[0].startswith("'"):
-        return None
-    pattern = _pattern(arguments[0][1:-1])
-    return None if pattern is None else _FORMATTED[call.name].format(pattern, arguments[1])
-
-
-def _pattern(text: str) -> str | None:
-    """Spark's pattern for a format text; None when a specifier has no letters there."""
-    parts, at = [], 0
-    for found in _SPECIFIER.finditer(text):
-        if found[0] not in _PATTERNS:
-            return None
-        parts += [_verbatim(text[at : found.start()]), _PATTERNS[found[0]]]
-        at = found.end()
-    return "".join([*parts, _verbatim(text[at:])])
-
-
-def _verbatim(text: str) -> str:
-    # Letters between quotes stand for themselves; the quotes are doubled because the pattern is a SQL string.
-    return re.sub(r"[A-Za-z]+", lambda found: f"''{found[0]}''", text)
 
 
 def _brackets(scan: Scan) -> Iterator[Edit]:
@@ -232,5 +222,9 @@ _SPECIAL: Mapping[str, _Special] = {
     "floor": _rounded,
     "time_trunc": _time_trunc,
     "timestamp_trunc": _timestamp_trunc,
-    **dict.fromkeys(_FORMATTED, _formatted),
+    **dict.fromkeys(FORMATTED, formatted),
+    **dict.fromkeys(JSON_CALLS, json_call),
+    "trunc": _trunc,
+    "date_add": _date_shifted,
+    "date_sub": _date_shifted,
 }

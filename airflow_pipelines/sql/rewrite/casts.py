@@ -67,7 +67,8 @@ def cast_edits(scan: Scan, types: Mapping[str, ColumnType]) -> Iterator[Edit]:
     :param types: the program's own types
     """
     for call in scan.calls():
-        if call.name not in _CASTS or len(call.arguments) != 1:
+        # The commas of MAP<k, v> and STRUCT<...> stand between no brackets that are known here.
+        if call.name not in _CASTS or not call.arguments:
             continue
         split = _as(scan, call.at + 2, call.close)
         if split is None or split == call.at + 2:

@@ -6,18 +6,19 @@ from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.asof import asof_joins
 from airflow_pipelines.sql.rewrite.moments import exact_moments
+from airflow_pipelines.sql.rewrite.stars import replaced_stars
 from airflow_pipelines.sql.rewrite.ties import break_ties
 from airflow_pipelines.sql.rewrite.time_windows import time_windows
 
 
 def spoken(query: Edited, analyzer: Analyzer) -> Edited:
-    """The query in words that Spark knows: its constructs for windows of time and ASOF joins.
+    """The query in words that Spark knows: its constructs for windows of time, ASOF joins, and stars with REPLACE.
 
     :param query: folded text that parses
     :param analyzer: knows the relations that the query reads
     :raises SyntaxFailure: when a construct is used in a wrong way; offsets are those of the query as first written
     """
-    return asof_joins(time_windows(query), analyzer)
+    return replaced_stars(asof_joins(time_windows(query), analyzer), analyzer)
 
 
 def settled(query: Edited, analyzer: Analyzer) -> Edited:

@@ -10,20 +10,11 @@ from airflow_pipelines.sql.definitions import FunctionDefinition, FunctionKind
 from airflow_pipelines.sql.dialect import parse_tokens, tokenise
 from airflow_pipelines.sql.edits import Edit, Edited
 from airflow_pipelines.sql.rewrite.casts import cast_text, spark_type
+from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.scan import Scan
 from airflow_pipelines.sql.types import ColumnType
 
 _FROM_JSON = frozenset({"ARRAY", "MAP", "STRUCT"})
-
-
-class CallRefused(Exception):
-    """A function of the program is called in a wrong way. Offsets are those of the text, ``end`` exclusive."""
-
-    def __init__(self, start: int, end: int, message: str) -> None:
-        super().__init__(message)
-        self.start = start
-        self.end = end
-        self.message = message
 
 
 def function_edits(scan: Scan, functions: Mapping[str, FunctionDefinition]) -> Iterator[Edit]:

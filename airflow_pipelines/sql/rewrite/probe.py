@@ -54,6 +54,18 @@ def input_columns(select: exp.Select, analyzer: Analyzer) -> tuple[InputColumn, 
     return tuple(found)
 
 
+def star_columns(select: exp.Select, source: str, analyzer: Analyzer) -> tuple[str, ...] | None:
+    """The columns that ``*`` stands for in a SELECT; None when Spark cannot say.
+
+    :param source: the relation of ``source.*``; empty for a star of all
+    """
+    try:
+        columns = analyzer.columns(_query(select, [f"{quote(source)}.*" if source else "*"]))
+    except AnalysisFailed:
+        return None
+    return tuple(name for name, _ in columns)
+
+
 def types_in(select: exp.Select, expressions: Sequence[str], analyzer: Analyzer) -> tuple[str, ...] | None:
     """Types of expressions over what a SELECT's FROM clause gives; None when Spark cannot say."""
     try:

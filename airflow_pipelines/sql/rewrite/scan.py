@@ -104,9 +104,10 @@ class Scan:
                 continue
             close = self.closing(at + 1)
             if close is not None:
-                yield Call(name, at, close, self.start(at), self.end(close), tuple(self._arguments(at + 1, close)))
+                yield Call(name, at, close, self.start(at), self.end(close), tuple(self.arguments(at + 1, close)))
 
-    def _arguments(self, opening: int, closing: int) -> Iterator[tuple[int, int]]:
+    def arguments(self, opening: int, closing: int) -> Iterator[tuple[int, int]]:
+        """The offsets of what stands between two brackets, separated by commas (ends exclusive)."""
         if closing == opening + 1:
             return
         first, depth = opening + 1, 0

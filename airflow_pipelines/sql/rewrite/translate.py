@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 from airflow_pipelines.sql.definitions import Definitions
 from airflow_pipelines.sql.edits import Edit, Edited
 from airflow_pipelines.sql.rewrite.builtins import builtin_edits
 from airflow_pipelines.sql.rewrite.casts import cast_edits
-from airflow_pipelines.sql.rewrite.functions import CallRefused, function_edits
+from airflow_pipelines.sql.rewrite.functions import function_edits
+from airflow_pipelines.sql.rewrite.predicates import predicate_edits
+from airflow_pipelines.sql.rewrite.refused import CallRefused, refuse_unknown
 from airflow_pipelines.sql.rewrite.scan import Scan
+from airflow_pipelines.sql.rewrite.select_forms import select_edits
 
 MAX_LENGTH = 1_000_000
 """How long a text may become, in characters: functions that call functions can grow beyond all bounds."""
@@ -24,12 +28,17 @@ def translate(query: Edited, definitions: Definitions) -> Edited:
     :param definitions: the program's own types and functions
     :raises CallRefused: when a function of the program is called in a wrong way; its place is that of the query as first written
     """
+    try:
+        refuse_unknown(Scan(query.text), definitions.functions)
+    except CallRefused as refused:
+        raise CallRefused(*query.origin(refused.start, refused.end), refused.message) from refused
     return respelled(inlined(query, definitions) if definitions.functions else query, definitions)
 
 
 def respelled(edited: Edited, definitions: Definitions) -> Edited:
     """A text without the casts, functions and constructs that Spark writes in another way."""
-    return _rounds(_rounds(edited, lambda scan: cast_edits(scan, definitions.types)), builtin_edits)
+    cast = _rounds(edited, lambda scan: cast_edits(scan, definitions.types))
+    return _rounds(_rounds(cast, lambda scan: chain(builtin_edits(scan), predicate_edits(scan))), select_edits)
 
 
 def inlined(edited: Edited, definitions: Definitions) -> Edited:

@@ -1,0 +1,136 @@
+"""Conditions that Spark does not know: BETWEEN SYMMETRIC, and comparisons of periods of time such as OVERLAPS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from airflow_pipelines.sql.dialect import QUERY_STARTS, SyntaxFailure, operand_size
+from airflow_pipelines.sql.edits import Edit
+from airflow_pipelines.sql.rewrite.scan import Scan
+
+_PERIODS: Mapping[str, str] = {
+    "overlaps": "({e0} >= {s1} AND {e1} >= {s0})",
+    "contains": "({s0} <= {s1} AND {e0} >= {e1})",
+    "equals": "({s0} = {s1} AND {e0} = {e1})",
+    "precedes": "({e0} <= {s1})",
+    "succeeds": "({s0} >= {e1})",
+    "immediately precedes": "({e0} = {s1})",
+    "immediately succeeds": "({s0} = {e1})",
+}
+"""What each comparison of two periods means for their starts and ends."""
+_BEFORE_OPERAND = frozenset(
+    {
+        "(", "[", "{", ",", "->", "all", "and", "as", "by", "case", "distinct", "else", "group by", "having", "in", "not", "on",
+        "or", "order by", "partition by", "qualify", "select", "then", "using", "when", "where",
+    }
+)  # fmt: skip
+"""What may stand before the operand of a comparison, and is no part of it."""
+_PAIRS = frozenset({"period", "row", "struct"})
+"""Words before the two bounds of a period."""
+
+
+def predicate_edits(scan: Scan) -> Iterator[Edit]:
+    """The conditions that need other words. An edit may hold another one; the inner ones are to be made first."""
+    for at in range(len(scan.tokens)):
+        word = scan.name(at)
+        edit = None
+        if word == "between" and scan.name(at + 1) in {"symmetric", "asymmetric"}:
+            edit = _between(scan, at)
+        elif word in _PERIODS and scan.word(at - 1) in {")", "immediately", "not"}:
+            edit = _period(scan, at)
+        if edit is not None:
+            yield edit
+
+
+def _between(scan: Scan, at: int) -> Edit | None:
+    if scan.name(at + 1) == "asymmetric":
+        return Edit(scan.start(at + 1), scan.end(at + 1), "")
+    negated = scan.word(at - 1) == "not"
+    first = _operand_before(scan, at - 2 if negated else at - 1)
+    middle = _operand_after(scan, at + 2)
+    if first is None or middle is None or scan.word(middle) != "and":
+        return None
+    last = _operand_after(scan, middle + 1)
+    if last is None:
+        return None
+    value = scan.piece(scan.start(first), scan.end(at - 2 if negated else at - 1))
+    one, other = scan.piece(scan.start(at + 2), scan.end(middle - 1)), scan.piece(scan.start(middle + 1), scan.end(last - 1))
+    text = f"({value} BETWEEN {one} AND {other} OR {value} BETWEEN {other} AND {one})"
+    return Edit(scan.start(first), scan.end(last - 1), f"(NOT {text})" if negated else text)
+
+
+def _operand_before(scan: Scan, last: int) -> int | None:
+    """The first token of the operand that ends at token ``last``."""
+    at, cases = last, 0
+    while at >= 0:
+        word = scan.word(at)
+        if word in {")", "]"}:
+            opened = scan.opening(at)
+            if opened is None:
+                return None
+            at = opened - 1
+            continue
+        if word == "end":
+            cases += 1
+        elif cases:
+            cases -= word == "case"
+        elif word in _BEFORE_OPERAND:
+            break
+        at -= 1
+    return at + 1 if at < last else None
+
+
+def _operand_after(scan: Scan, first: int) -> int | None:
+    """The token behind the operand that begins with token ``first``."""
+    if first >= len(scan.tokens):
+        return None
+    try:
+        return first + operand_size(scan.tokens[first:], scan.text)
+    except SyntaxFailure:
+        return None
+
+
+def _period(scan: Scan, at: int) -> Edit | None:
+    """``(a, b) OVERLAPS (c, d)``; the second of a pair may be a length of time, and CONTAINS may be asked of one moment."""
+    kind, close = scan.name(at), at - 1
+    if scan.word(close) == "immediately" and f"immediately {kind}" in _PERIODS:
+        kind, close = f"immediately {kind}", close - 1
+    negated = scan.word(close) == "not"
+    close -= negated
+    opened = scan.opening(close) if scan.word(close) == ")" else None
+    left = None if opened is None else _pair(scan, opened, close)
+    if opened is None or left is None:
+        return None
+    start = opened - 1 if scan.word(opened - 1) in _PAIRS else opened
+    right_at = at + 2 if scan.word(at + 1) in _PAIRS else at + 1
+    end = scan.closing(right_at) if scan.word(right_at) == "(" else None
+    right = None if end is None else _pair(scan, right_at, end)
+    behind = None if end is None else end + 1
+    if right is None and kind == "contains":
+        behind = _operand_after(scan, at + 1)
+        moment = "" if behind is None else scan.piece(scan.start(at + 1), scan.end(behind - 1))
+        right = (moment, moment)
+    if right is None or behind is None:
+        return None
+    text = _PERIODS[kind].format(**_bounds("0", left), **_bounds("1", right))
+    return Edit(scan.start(start), scan.end(behind - 1), f"(NOT {text})" if negated else text)
+
+
+def _pair(scan: Scan, opened: int, close: int) -> tuple[str, str] | None:
+    """The two expressions between two parentheses; the second one of a start and a length is where it ends."""
+    pieces = list(scan.arguments(opened, close))
+    if len(pieces) != 2 or scan.word(opened + 1) in QUERY_STARTS - {"("}:
+        return None
+    first, second = (scan.piece(*piece) for piece in pieces)
+    return first, f"({first} + {second})" if second.lower().startswith("interval") else second
+
+
+def _bounds(side: str, pair: tuple[str, str]) -> dict[str, str]:
+    """The start and the end of a period whose bounds may come in either order; both are unknown when one is."""
+    one, other = pair
+    if one == other:
+        return {f"s{side}": one, f"e{side}": one}
+    return {
+        f"s{side}": f"(CASE WHEN {one} <= {other} THEN {one} WHEN {one} > {other} THEN {other} END)",
+        f"e{side}": f"(CASE WHEN {one} <= {other} THEN {other} WHEN {one} > {other} THEN {one} END)",
+    }

@@ -1,0 +1,53 @@
+"""Calls that are not what Spark can run: the error with its place, and the functions that other systems have and Spark has not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_pipelines.sql.rewrite.scan import Scan
+
+
+class CallRefused(Exception):
+    """A function is called in a wrong way, or does not exist here. Offsets are those of the text, ``end`` exclusive."""
+
+    def __init__(self, start: int, end: int, message: str) -> None:
+        super().__init__(message)
+        self.start = start
+        self.end = end
+        self.message = message
+
+
+_FUNCTION = "write it as a function in Python (CREATE FUNCTION without an expression)"
+ADVICE: Mapping[str, str] = {
+    "blackbox": "remove it",
+    "div_null": "write a DIV NULLIF(b, 0) for a whole number, a / NULLIF(b, 0) otherwise",
+    "json_keys": f"MAP_KEYS(CAST(v AS MAP<STRING, VARIANT>)) gives the keys of one level; for all levels {_FUNCTION}",
+    "variant_deep_filter": f"VARIANT_FILTER looks at one level; for all levels {_FUNCTION}",
+    "variant_deep_map": f"VARIANT_MAP changes one level; for all levels {_FUNCTION}",
+    "variant_merge": _FUNCTION,
+    "xxhash": "XXHASH64 is Spark's",
+}
+"""Functions that are not there, with what to write instead."""
+
+
+_SUBQUERIES: Mapping[str, str] = {
+    "array": "ARRAY(subquery) is not supported: write (SELECT SORT_ARRAY(COLLECT_LIST(x)) FROM ...)",
+    "map": "MAP(subquery) is not supported: write (SELECT MAP_FROM_ENTRIES(SORT_ARRAY(COLLECT_LIST(STRUCT(k, v)))) FROM ...)",
+}
+
+
+def refuse_unknown(scan: Scan, known: Mapping[str, object]) -> None:
+    """Refuse functions of other systems by saying what to write instead.
+
+    :param known: the program's own functions, which may have any name
+    :raises CallRefused: at the first such call
+    """
+    for call in scan.calls():
+        if call.name in ADVICE and call.name not in known and not scan.follows_value(call.at):
+            raise CallRefused(call.start, call.end, f"There is no function {call.name.upper()}: {ADVICE[call.name]}")
+    for at in range(1, len(scan.tokens)):
+        if scan.name(at) == "within" and scan.name(at + 1) == "distinct" and scan.word(at - 1) == ")":
+            message = "WITHIN DISTINCT is not supported: aggregate over a subquery that gives each row once"
+            raise CallRefused(scan.start(at), scan.end(at + 1), message)
+        if scan.name(at) in {"array", "map"} and scan.word(at + 1) == "(" and scan.word(at + 2) in {"select", "with"}:
+            raise CallRefused(scan.start(at), scan.end(at), _SUBQUERIES[scan.name(at)])

@@ -1,0 +1,68 @@
+"""``* REPLACE (expression AS column)``: all columns in their order, some of them computed in another way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.dialect import parse_query
+from airflow_pipelines.sql.edits import Edit, Edited
+from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.sql.plan.analyzer import Analyzer
+from airflow_pipelines.sql.rewrite.probe import star_columns
+from airflow_pipelines.sql.rewrite.scan import Scan
+
+
+def replaced_stars(query: Edited, analyzer: Analyzer) -> Edited:
+    """The query with each ``* REPLACE`` written out as a list of columns.
+
+    One whose columns Spark cannot tell, or which gives two of one name, stays as it is, for Spark to refuse.
+
+    :param query: folded text that parses
+    :param analyzer: knows the relations that the query reads
+    """
+    scan = Scan(query.text)
+    edits = []
+    for at in range(1, len(scan.tokens) - 1):
+        close = (
+            scan.closing(at + 1) if scan.name(at) == "replace" and scan.word(at - 1) == "*" and scan.word(at + 1) == "(" else None
+        )
+        if close is not None:
+            edits += _written_out(query.text, scan, at, close, analyzer)
+    return query.edit(edits)
+
+
+def _written_out(text: str, scan: Scan, at: int, close: int, analyzer: Analyzer) -> list[Edit]:
+    """The edit of one star whose word REPLACE is token ``at`` and whose list ends with token ``close``."""
+    given = [scan.piece(*argument) for argument in scan.arguments(at + 1, close)]
+    computed = {name: piece for piece in given if (name := _alias(piece)) is not None}
+    qualified = scan.word(at - 2) == "." and bool(scan.name(at - 3))
+    source = scan.tokens[at - 3].text if qualified else ""
+    select = _select(text, scan.start(at + 1), scan.end(close))
+    columns = star_columns(select, source, analyzer) if select is not None else None
+    if columns is None or len(set(columns)) < len(columns) or len(computed) < len(given) or not computed.keys() <= set(columns):
+        return []
+    start = scan.start(at - 3) if qualified else scan.start(at - 1)
+    return [Edit(start, scan.end(close), ", ".join(_items(columns, computed, source)))]
+
+
+def _items(columns: Sequence[str], computed: dict[str, str], source: str) -> list[str]:
+    prefix = f"{quote(source)}." if source else ""
+    return [computed.get(name, f"{prefix}{quote(name)}") for name in columns]
+
+
+def _alias(piece: str) -> str | None:
+    """The column's name in ``expression AS column``."""
+    scan = Scan(piece)
+    last = len(scan.tokens) - 1
+    return scan.tokens[last].text if last > 1 and scan.word(last - 1) == "as" else None
+
+
+def _select(text: str, start: int, end: int) -> exp.Select | None:
+    """The SELECT whose star has the list between two offsets."""
+    for star in parse_query(text).find_all(exp.Star):
+        parts = [part for item in star.args.get("replace") or [] for part in item.walk() if "start" in part.meta]
+        if any(start <= part.meta["start"] < end for part in parts):
+            return star.find_ancestor(exp.Select)
+    return None
