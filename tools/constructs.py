@@ -15,7 +15,7 @@ from pathlib import Path
 from airflow_pipelines.engine.compiler import compile_program
 from airflow_pipelines.engine.sessions import SparkSessions, build_spark
 from airflow_pipelines.sql.errors import ProgramErrors
-from airflow_pipelines.sql.plan.nodes import ViewPlan
+from airflow_pipelines.sql.plan.nodes import Full, Stage, ViewPlan
 
 EXAMPLES = Path(__file__).with_suffix(".sql")
 PAGE = Path(__file__).parent.parent / "docs" / "constructs.md"
@@ -53,6 +53,14 @@ MEANINGS = {
     "top by touched keys": "the first rows are found anew for the keys that the change touches",
     "recursion": "the fixed point is followed from the change on",
 }
+WHY_RECOMPUTED = {
+    "join by recomputing": "no equality ties the two sides, so that a row may meet every other",
+    "subquery by recomputing": "nothing ties the subquery to its query, so that a row may decide about every other",
+    "window by recomputing": "without PARTITION BY all rows are one partition",
+    "top by recomputing": "the first of all rows depend on all rows",
+    "recursion by recomputing": "a part of the recursion has no rule that adds up over rounds",
+}
+"""Why a stage that could fall apart by key does not."""
 RECOMPUTED = "recomputed from its input when that changes, and the stored answer subtracted"
 
 
@@ -101,9 +109,17 @@ def strategies(construct: Construct, tables: str, sessions: SparkSessions) -> st
 
 
 def describe(plan: ViewPlan) -> str:
-    """A plan's strategies in words."""
-    found = ", then ".join(stage.strategy for stage in plan.stages)
-    return f"{found}: {plan.reason}" if plan.reason else found
+    """A plan's strategies in words, and why there is none where a stage is recomputed."""
+    found = ", then ".join(map(_described, plan.stages))
+    return f"{found}: {plan.reason}" if plan.reason and plan.reason not in found else found
+
+
+def _described(stage: Stage) -> str:
+    if isinstance(stage.node, Full):
+        return f"full ({stage.node.reason})"
+    if stage.strategy.endswith("by recomputing"):
+        return f"{stage.strategy} ({WHY_RECOMPUTED[stage.strategy]})"
+    return stage.strategy
 
 
 def main() -> None:
