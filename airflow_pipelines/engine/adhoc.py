@@ -34,7 +34,7 @@ from airflow_pipelines.sql.plan.markers import CLOCK_TYPE
 from airflow_pipelines.sql.program import Column, Table, ViewKind
 from airflow_pipelines.sql.provided import with_provided
 from airflow_pipelines.sql.rewrite.casts import cast_text
-from airflow_pipelines.sql.rewrite.clauses import around, level, selects, split
+from airflow_pipelines.sql.rewrite.clauses import Tokens, around, level, selects, split
 from airflow_pipelines.sql.rewrite.scan import Scan
 from airflow_pipelines.sql.source import Source
 from airflow_pipelines.sql.types import UNSIGNED_MAXIMA
@@ -159,18 +159,35 @@ class _Request:
 
     def named(self, frame: DataFrame, statement: AdhocStatement, query: Edited) -> DataFrame:
         """The frame with columns named after the request where Spark named them after what the passes made of it."""
-        scan, fields = Scan(query.text), frame.schema.fields
-        first = next((at for at in level(scan, (0, len(scan.tokens))) if scan.word(at) == "select"), None)
-        select = around(selects(scan), first) if first is not None else None
-        items = split(scan, select.clauses.get("list", (0, 0))) if select is not None else []
-        if len(items) != len(fields) or not query.edits:
+        if not query.edits:
             return frame
+        scan, fields = Scan(query.text), frame.schema.fields
         names = []
-        for (start, behind), field in zip(items, fields, strict=True):
-            written = self.text[slice(*statement.place(*query.origin(scan.start(start), scan.end(behind - 1))))]
-            plain = scan.piece(scan.start(start), scan.end(behind - 1)).lower() == written.lower()
+        for item, field in zip(_items(scan, len(fields)), fields, strict=True):
+            start, end = (scan.start(item[0]), scan.end(item[1] - 1)) if item is not None else (0, 0)
+            written = self.text[slice(*statement.place(*query.origin(start, end)))]
+            plain = item is None or scan.piece(start, end).lower() == written.lower()
             names.append(field.name if plain or AUTOMATIC not in field.metadata else written)
         return frame.toDF(*names)
+
+
+def _items(scan: Scan, count: int) -> list[Tokens | None]:
+    """The entry of a query's SELECT list for each of its ``count`` columns; None for a star's, and where nobody knows."""
+    unknown: list[Tokens | None] = [None] * count
+    first = next((at for at in level(scan, (0, len(scan.tokens))) if scan.word(at) == "select"), None)
+    select = around(selects(scan), first) if first is not None else None
+    begin, end = select.clauses.get("list", (0, 0)) if select is not None else (0, 0)
+    items = split(scan, (begin + 1 if scan.word(begin) in {"all", "distinct"} else begin, end))
+    stars = [at for at, item in enumerate(items) if _is_star(scan, item)]
+    if len(items) - len(stars) > count or len(stars) > 1 or (not stars and len(items) != count):
+        return unknown
+    if not stars:
+        return list(items)
+    return [*items[: stars[0]], *unknown[: count - len(items) + 1], *items[stars[0] + 1 :]]
+
+
+def _is_star(scan: Scan, item: Tokens) -> bool:
+    return any(scan.word(at) == "*" and (at == item[0] or scan.word(at - 1) == ".") for at in range(*item))
 
 
 def _check_reads(circuit: Circuit, statement: AdhocStatement) -> None:

@@ -116,10 +116,17 @@ def test_the_time_is_the_pipelines_also_in_changes(running: Running) -> None:
 
 
 def test_columns_without_a_name_are_called_as_the_request_has_them(running: Running) -> None:
-    sql = "WITH c AS (SELECT arg_max(x, x) AS m FROM seen) SELECT arg_max(m, m), stddev(m), m + 1, ROW_NUMBER() OVER (ORDER BY 1)"
-    frame = run_adhoc(running.circuit, f"{sql} FROM c GROUP BY m").frame
-    assert frame is not None
-    assert frame.columns == ["arg_max(m, m)", "stddev(m)", "(m + 1)", "ROW_NUMBER() OVER (ORDER BY 1)"]
+    def columns(sql: str) -> list[str]:
+        frame = run_adhoc(running.circuit, sql).frame
+        assert frame is not None
+        return frame.columns
+
+    common = "WITH c AS (SELECT arg_max(x, x) AS m FROM seen)"
+    grouped = columns(f"{common} SELECT arg_max(m, m), stddev(m), m + 1, ROW_NUMBER() OVER (ORDER BY 1) FROM c GROUP BY m")
+    assert grouped == ["arg_max(m, m)", "stddev(m)", "(m + 1)", "ROW_NUMBER() OVER (ORDER BY 1)"]
+    assert columns("SELECT ARG_MIN(x, x) OVER (), s.*, Now() FROM seen s") == ["ARG_MIN(x, x) OVER ()", "x", "Now()"]
+    assert columns("SELECT DISTINCT Now(), 2 * x AS y FROM seen") == ["Now()", "y"]
+    assert columns("SELECT s.*, t.*, COUNTIF(t.x > 1) OVER () AS n FROM seen s JOIN seen t ON s.x = t.x") == ["x", "x", "n"]
 
 
 def test_requests_run_side_by_side(running: Running) -> None:

@@ -20,6 +20,7 @@ from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.aggregates import aggregate_calls, is_aggregate
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
 from airflow_pipelines.sql.plan.markers import CLOCK, CLOCK_COLUMN, CLOCK_RELATION, Marker
+from airflow_pipelines.sql.rewrite.scan import mentions
 
 _MARKER = f"(SELECT {quote(CLOCK_COLUMN)} FROM {quote(CLOCK_RELATION)})"
 _DATE = "CAST({now} AS DATE)"
@@ -54,6 +55,8 @@ def clock_edits(query: str, columns: Collection[str], now: str = _MARKER) -> lis
     :param columns: names of all columns that the query may read; such a name without parentheses is the column
     :param now: Spark SQL for the time; by default a scalar subquery over the clock's marker
     """
+    if not mentions(query, *_CALLS):
+        return []
     tokens = tokenise(query)
     edits = []
     for at, token in enumerate(tokens):

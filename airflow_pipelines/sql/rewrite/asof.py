@@ -11,6 +11,7 @@ from airflow_pipelines.sql.dialect import DIALECT, SyntaxFailure, parse_query
 from airflow_pipelines.sql.edits import Edit, Edited
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
+from airflow_pipelines.sql.rewrite.scan import mentions
 
 _AT = "__asof"
 _NEAREST = {exp.GTE: "DESC", exp.GT: "DESC", exp.LTE: "ASC", exp.LT: "ASC"}
@@ -29,11 +30,12 @@ def asof_joins(query: Edited, analyzer: Analyzer) -> Edited:
     :param analyzer: knows the relations that the query reads
     :raises SyntaxFailure: when a join's conditions are not of that form; offsets are those of the query as first written
     """
-    while True:
+    while mentions(query.text, "asof"):
         joins = list(_innermost(parse_query(query.text)))
         if not joins:
-            return query
+            break
         query = query.edit([edit for join, places in joins for edit in _edits(query, join, places, analyzer)])
+    return query
 
 
 def _innermost(tree: exp.Expr) -> Iterator[tuple[exp.Join, AsofPlaces]]:

@@ -8,7 +8,7 @@ from airflow_pipelines.sql.dialect import parse_query
 from airflow_pipelines.sql.edits import Edit, Edited
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.probe import sortable, types_in
-from airflow_pipelines.sql.rewrite.scan import Call, Scan
+from airflow_pipelines.sql.rewrite.scan import Call, Scan, mentions
 
 _CHOICES = frozenset({"max_by", "min_by", "mode"})
 
@@ -22,6 +22,8 @@ def settled_choices(query: Edited, analyzer: Analyzer) -> Edited:
     :param query: Spark SQL that Spark accepts
     :param analyzer: knows the relations that the query reads
     """
+    if not mentions(query.text, *_CHOICES):
+        return query
     scan = Scan(query.text)
     calls = [call for call in scan.calls() if call.name.lower() in _CHOICES]
     if not calls:

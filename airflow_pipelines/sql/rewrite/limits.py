@@ -9,7 +9,7 @@ from airflow_pipelines.sql.edits import Edit, Edited
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.probe import output_columns, sortable
-from airflow_pipelines.sql.rewrite.scan import Scan
+from airflow_pipelines.sql.rewrite.scan import Scan, mentions
 
 
 def settled_limits(query: Edited, analyzer: Analyzer) -> Edited:
@@ -21,6 +21,8 @@ def settled_limits(query: Edited, analyzer: Analyzer) -> Edited:
     :param query: Spark SQL that Spark accepts
     :param analyzer: knows the relations that the query reads
     """
+    if not mentions(query.text, "limit", "offset"):
+        return query
     tree = parse_query(query.text)
     scan = Scan(query.text)
     edits = []

@@ -10,7 +10,7 @@ from airflow_pipelines.sql.dialect import parse_query
 from airflow_pipelines.sql.edits import Edit, Edited
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.probe import types_in
-from airflow_pipelines.sql.rewrite.scan import Call, Scan
+from airflow_pipelines.sql.rewrite.scan import Call, Scan, mentions
 
 _SAMPLES = {
     "std": True, "stddev": True, "stddev_samp": True, "stddev_pop": False, "variance": True, "var_samp": True, "var_pop": False,
@@ -35,6 +35,8 @@ def exact_moments(query: Edited, analyzer: Analyzer) -> Edited:
     :param query: Spark SQL that Spark accepts
     :param analyzer: knows the relations that the query reads
     """
+    if not mentions(query.text, "std", "var"):
+        return query
     scan = Scan(query.text)
     calls = [call for call in scan.calls() if call.name in _SAMPLES and len(call.arguments) == 1]
     if not calls:

@@ -27,6 +27,12 @@ class Call:
     arguments: tuple[tuple[int, int], ...]
 
 
+def mentions(text: str, *words: str) -> bool:
+    """Whether one of some lower-case words stands anywhere in a text; without them, a pass need not parse it, long as it may be."""
+    lowered = text.lower()
+    return any(word in lowered for word in words)
+
+
 class Scan:
     """The tokens of a text."""
 

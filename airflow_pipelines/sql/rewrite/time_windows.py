@@ -11,7 +11,7 @@ from airflow_pipelines.sql.edits import Edit, Edited
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.rewrite.clauses import SelectText, around, selects
 from airflow_pipelines.sql.rewrite.durations import duration
-from airflow_pipelines.sql.rewrite.scan import Call, Scan
+from airflow_pipelines.sql.rewrite.scan import Call, Scan, mentions
 from airflow_pipelines.sql.window_table_syntax import Place, WindowTablePlaces, window_table_places
 
 _GROUPINGS = ("tumble", "hop", "session")
@@ -34,6 +34,8 @@ def time_windows(query: Edited) -> Edited:
     :param query: folded text that parses
     :raises SyntaxFailure: when a length of time is no constant; offsets are those of the query as first written
     """
+    if not mentions(query.text, "tumble", "hop", "session", "window"):
+        return query
     while True:
         tables = [places for table in parse_query(query.text).find_all(exp.Table) if (places := window_table_places(table))]
         inner = [one for one in tables if not any(_within(other.whole, one.whole) for other in tables if other is not one)]

@@ -14,7 +14,7 @@ from airflow_pipelines.sql.plan.aggregates import aggregate_calls
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.clauses import SelectText, Tokens, around, level, selects, split, text
 from airflow_pipelines.sql.rewrite.probe import input_columns
-from airflow_pipelines.sql.rewrite.scan import Scan
+from airflow_pipelines.sql.rewrite.scan import Scan, mentions
 
 _POSITIONS = frozenset({"lag", "lead", "ntile", "row_number"})
 _FIRST = frozenset({"any_value", "first", "first_value"})
@@ -54,8 +54,8 @@ def ordered_windows(query: Edited, analyzer: Analyzer) -> Edited:
     :param analyzer: knows the relations that the query reads
     :raises SyntaxFailure: when a function cannot be given one answer; offsets are those of the query as first written
     """
-    tree = parse_query(query.text)
-    if tree.find(exp.Window) is None:
+    tree = parse_query(query.text) if mentions(query.text, "over") else None
+    if tree is None or tree.find(exp.Window) is None:
         return query
     scan = Scan(query.text)
     places = selects(scan)
