@@ -207,3 +207,40 @@ def test_what_nests_too_deep_is_recomputed(sessions: SparkSessions) -> None:
     alternatives = " or ".join(f"a = {number}" for number in range(1500))
     compiled = compile_program(program(f"select a from t where {alternatives}"), sessions)
     assert compiled.plans["v0"].reason == "the query nests too deep to be taken apart"
+
+
+E, T = "create table e (a int, b int);", "create table t (a int, s varchar, ts timestamp lateness interval 1 hour);"
+COMPILE = {
+    "function": "create function f(x int) returns int as 1/0;" + T + "create view v as select f(a) as y from t",
+    "argument": "create function f(x varchar) returns int as cast(x as int);"
+    + T
+    + "create view v as select a + f('abc') as y from t",
+    "view on view": T + "create view v as select 1/0 as x, a from t; create view w as select sum(x) as y from v group by a",
+    "names": 'create table "tä😀" ("ü" int); create view "v😀" as select "ü" + 1/0 as "x😀" from "tä😀"',
+    "recursion": E
+    + "declare recursive view r (x int); create view r as select cast('z' as int) as x union select x + 1 from r where x < 9",
+    "nothing": E + "declare recursive view r (x int); create view r as select x from r",
+    "asof": T + "create view v as select t.a, 1/0 as z from t left asof join t as q match_condition (t.ts >= q.ts) on t.a = q.a",
+    "no table": "create view v as select 1/0 as x",
+}
+REFUSE = {
+    "final rows": T
+    + "create view v with ('emit_final' = 'h') as select date_trunc('hour', ts) as h, sum(1/0) as x from t group by 1",
+    "lateness": "create table t (a timestamp lateness interval '99999999999' hour)",
+    "levels": T + "create view v as " + "select * from (" * 400 + "select a from t" + ")" * 400,
+    "cases": T + "create view v as select " + "case when a = 1 then 1 else " * 400 + "0" + " end" * 400 + " as x from t",
+    "parentheses": T + "create view v as select " + "(" * 400 + "a" + ")" * 400 + " as x from t",
+    "asof": T + "create view v as select t.a from t asof join t as q match_condition (t.ts >= cast('x' as timestamp)) on t.a = q.a",
+}
+
+
+@pytest.mark.parametrize("name", COMPILE)
+def test_odd_programs_compile(sessions: SparkSessions, name: str) -> None:
+    assert compile_program(COMPILE[name], sessions).plans
+
+
+@pytest.mark.parametrize("name", REFUSE)
+def test_odd_programs_are_refused_with_a_place(sessions: SparkSessions, name: str) -> None:
+    with pytest.raises(ProgramErrors) as caught:
+        compile_program(REFUSE[name], sessions)
+    assert all(message.span is not None and message.message for message in caught.value.messages)
