@@ -6,6 +6,7 @@ import pytest
 
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.sql.refusals import REFUSALS
+from airflow_pipelines.sql.rewrite.refused import ADVICE
 from airflow_pipelines.sql.safety import REFUSED_FUNCTIONS
 from tools.refusals import PAGE, NotRefusedError, Refusal, page, refused
 
@@ -17,7 +18,8 @@ def test_the_page_is_what_the_compiler_says_now(sessions: SparkSessions) -> None
 def test_all_that_is_refused_by_its_name_is_listed() -> None:
     text = PAGE.read_text()
     statements = [" ".join(words).upper() for words, _ in REFUSALS]
-    assert [name for name in (*statements, *sorted(REFUSED_FUNCTIONS)) if f"`{name}`" not in text] == []
+    foreign = [name.upper() for name in ADVICE]
+    assert [name for name in (*statements, *sorted(REFUSED_FUNCTIONS), *foreign) if f"`{name}`" not in text] == []
 
 
 def test_what_is_accepted_may_not_be_listed(sessions: SparkSessions) -> None:

@@ -114,6 +114,52 @@ SELECT extra, COUNT(*) AS n FROM customers GROUP BY extra;
 -- instead
 SELECT to_json(extra) AS extra, COUNT(*) AS n FROM customers GROUP BY to_json(extra);
 
+-- ## Functions and forms of other systems
+-- `DIV_NULL`
+SELECT DIV_NULL(customer, id) AS share FROM orders;
+-- instead
+SELECT customer DIV NULLIF(id, 0) AS share FROM orders;
+-- `JSON_KEYS`
+SELECT JSON_KEYS(extra) AS keys FROM customers;
+-- instead
+SELECT MAP_KEYS(CAST(extra AS MAP<STRING, VARIANT>)) AS keys FROM customers;
+-- `VARIANT_DEEP_FILTER`
+SELECT VARIANT_DEEP_FILTER(extra, (k, x) -> k = 'a') AS part FROM customers;
+-- instead
+SELECT VARIANT_FILTER(extra, (k, x) -> k = 'a') AS part FROM customers;
+-- `VARIANT_DEEP_MAP`
+SELECT VARIANT_DEEP_MAP(extra, (k, x) -> 1) AS part FROM customers;
+-- instead
+SELECT VARIANT_MAP(extra, (k, x) -> 1) AS part FROM customers;
+-- `VARIANT_MERGE`
+SELECT VARIANT_MERGE(extra, extra) AS both FROM customers;
+-- `XXHASH`
+SELECT XXHASH(CAST(product AS BINARY), 1) AS h FROM orders;
+-- instead
+SELECT XXHASH64(product) AS h FROM orders;
+-- `BLACKBOX`
+SELECT BLACKBOX(id) AS id FROM orders;
+-- `WITHIN DISTINCT`
+SELECT SUM(amount) WITHIN DISTINCT (customer) AS s FROM orders;
+-- instead
+SELECT SUM(amount) AS s FROM (SELECT DISTINCT customer, amount FROM orders);
+-- `ARRAY(subquery)`
+SELECT ARRAY(SELECT id FROM customers) AS ids;
+-- instead
+SELECT (SELECT SORT_ARRAY(COLLECT_LIST(id)) FROM customers) AS ids;
+-- `MAP(subquery)`
+SELECT MAP(SELECT id, name FROM customers) AS names;
+-- instead
+SELECT (SELECT MAP_FROM_ENTRIES(SORT_ARRAY(COLLECT_LIST(STRUCT(id, name)))) FROM customers) AS names;
+-- specifiers of a format that Spark cannot write
+SELECT FORMAT_TIMESTAMP('%Y week %U', placed) AS week FROM orders;
+-- instead
+SELECT FORMAT_TIMESTAMP('%G week %V', placed) AS week FROM orders;
+-- strings in double quotes
+SELECT id FROM orders WHERE product = "abc";
+-- instead
+SELECT id FROM orders WHERE product = 'abc';
+
 -- ## Time
 -- final rows of a column without a waterline
 CREATE VIEW v WITH ('emit_final' = 'sensor') AS SELECT sensor, COUNT(*) AS n FROM readings GROUP BY sensor;

@@ -53,7 +53,10 @@ def _replaced(scan: Scan, first: int, behind: int, text: str) -> Edit:
 
 def _limit(scan: Scan, at: int) -> list[Edit]:
     """``LIMIT offset, count``."""
-    if scan.word(at + 2) != "," or at + 3 >= len(scan.tokens) or scan.word(at - 1) == ".":
+    if scan.word(at + 2) != "," or at + 3 >= len(scan.tokens):
+        return []
+    # A column may be called limit, too.
+    if any(scan.tokens[token].token_type is not TokenType.NUMBER for token in (at + 1, at + 3)):
         return []
     offset, count = (scan.piece(scan.start(token), scan.end(token)) for token in (at + 1, at + 3))
     return [_replaced(scan, at, at + 4, f"LIMIT {count} OFFSET {offset}")]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ("select * exclude (a), t.* exclude (b) from t", "select * EXCEPT (a), t.* EXCEPT (b) from t"),
         ("select a from t order by a limit 1, 2", "select a from t order by a LIMIT 2 OFFSET 1"),
         ("select limit, a from t limit 2", "select limit, a from t limit 2"),
+        ("select limit a, b from t", "select limit a, b from t"),
         ("select a from t order by a fetch first 2 rows only", "select a from t order by a LIMIT 2"),
         ("select a from t fetch next row only", "select a from t LIMIT 1"),
         ("select a from t order by a offset 3 rows fetch next 2 rows only", "select a from t order by a LIMIT 2 OFFSET 3"),
