@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -56,6 +57,15 @@ class Running:
 
     def rows(self, relation: str) -> list[tuple[Any, ...]]:
         return sorted((tuple(row) for row in self.circuit.relation(relation).collect()), key=repr)
+
+
+def only(compiled: CompiledProgram, names: Collection[str]) -> CompiledProgram:
+    """A compiled program with some of its views, and those that they read."""
+    views, wanted = compiled.program.views, list(names)
+    for name in wanted:
+        wanted += [read for read in views[name].reads if read in views and read not in wanted]
+    program = replace(compiled.program, views={name: view for name, view in views.items() if name in wanted})
+    return replace(compiled, program=program)
 
 
 def emitted(step: Step, view: str) -> list[tuple[Any, ...]]:

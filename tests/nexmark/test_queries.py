@@ -1,6 +1,7 @@
 """Nexmark's queries as views: equal to Spark's batch answer after random batches, corrections and deletions, by both strategies.
 
-``NEXMARK_EVENTS``, ``NEXMARK_STEPS`` (after the first) and ``NEXMARK_SEED`` make it search longer or elsewhere.
+``NEXMARK_EVENTS``, ``NEXMARK_STEPS`` (after the first) and ``NEXMARK_SEED`` make it search longer or elsewhere. At the sizes where
+much goes to files a sample of ``NEXMARK_SAMPLE`` queries is run; 22 are enough for all.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ import pytest
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
+from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
 from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
 from benchmarks.nexmark.generator import Generator, side_input
 from benchmarks.nexmark.queries import QUERIES, program
-from tests.engine.programs import Running
+from tests.engine.programs import Running, only
+from tests.engine.sizes import SIZES
 
 EVENTS = int(os.environ.get("NEXMARK_EVENTS", "2000"))
 STEPS = int(os.environ.get("NEXMARK_STEPS", "2"))
 SEED = int(os.environ.get("NEXMARK_SEED", "5"))
+SAMPLE = int(os.environ.get("NEXMARK_SAMPLE", "2"))
 NAMES = tuple(query.name for query in QUERIES)
 TABLES = ("person", "auction", "bid", "side_input")
 STRATEGIES = {
@@ -97,6 +101,7 @@ class Contents:
 class History:
     """What a run of all queries gave, at some of its steps."""
 
+    changes: list[list[TableChanges]] = field(default_factory=list)
     expected: list[dict[str, Rows]] = field(default_factory=list)
     emitted: list[dict[str, Rows]] = field(default_factory=list)
     full: list[dict[str, Rows]] = field(default_factory=list)
@@ -130,9 +135,14 @@ def _nonzero(sums: dict[str, Rows]) -> dict[str, Rows]:
 
 
 @pytest.fixture(scope="module")
-def history(sessions: SparkSessions) -> History:
-    running = Running(program(QUERIES, append_only=False), sessions)
-    full = Running("", sessions, "full", running.compiled)
+def compiled(sessions: SparkSessions) -> CompiledProgram:
+    return compile_program(program(QUERIES, append_only=False), sessions)
+
+
+@pytest.fixture(scope="module")
+def history(sessions: SparkSessions, compiled: CompiledProgram) -> History:
+    running = Running("", sessions, compiled=compiled)
+    full = Running("", sessions, "full", compiled)
     oracle, contents, found = _Batch(running, sessions), Contents(random.Random(SEED)), History()
     found.strategies = {name: tuple(stage.strategy for stage in running.compiled.plans[name].stages) for name in NAMES}
     sums: dict[str, Rows] = {name: Counter() for name in NAMES}
@@ -146,6 +156,7 @@ def history(sessions: SparkSessions) -> History:
         if number in {1, STEPS}:
             found.expected.append(oracle.answers(contents))
             found.emitted.append(_nonzero(sums))
+            found.changes.append(waiting)
             _add(sums_full, dict(full.step(*waiting).view_deltas))
             found.full.append(_nonzero(sums_full))
             waiting = []
@@ -159,6 +170,22 @@ def test_views_equal_the_batch_answer(history: History, query: str) -> None:
     for at, expected in enumerate(history.expected):
         assert history.emitted[at][query] == expected[query], "sum of the deltas"
         assert history.full[at][query] == expected[query], "full"
+
+
+@pytest.mark.parametrize("size", [size for size in SIZES if size != "small"])
+def test_views_equal_the_batch_answer_at_every_size(
+    history: History, compiled: CompiledProgram, sessions: SparkSessions, size: str
+) -> None:
+    names = NAMES if size == "looked up" else random.Random(f"{SEED} {size}").sample(NAMES, min(SAMPLE, len(NAMES)))
+    sized = Running("", sessions, compiled=only(compiled, names), limits=SIZES[size])
+    sums: dict[str, Rows] = {name: Counter() for name in sized.compiled.program.views}
+    for changes, expected in zip(history.changes, history.expected, strict=True):
+        _add(sums, dict(sized.step(*changes).view_deltas))
+        found = _nonzero(sums)
+        for name in names:
+            assert found[name] == expected[name], name
+        sized.circuit.maintain()
+    sized.circuit.close()
 
 
 def test_all_queries_have_answers_that_change(history: History) -> None:
