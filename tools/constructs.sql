@@ -34,6 +34,9 @@ SELECT id, tag FROM orders, LATERAL explode(tags) AS x(tag);
 -- `UNNEST`
 SELECT id, tag FROM orders, UNNEST(tags) AS x(tag);
 
+-- `UNNEST ... WITH ORDINALITY`
+SELECT id, tag, place FROM orders, UNNEST(tags) WITH ORDINALITY AS x(tag, place);
+
 -- `inline`
 SELECT o.id, x.at, x.what FROM orders o LATERAL VIEW inline(array(struct('placed', o.placed), struct('read', o.placed))) x
     AS what, at;
@@ -170,6 +173,13 @@ SELECT customer, SUM(amount) FILTER (WHERE paid) AS paid FROM orders GROUP BY cu
 
 -- `HAVING`
 SELECT customer FROM orders GROUP BY customer HAVING COUNT(*) > 3;
+
+-- `FIRST`, `LAST`, `ANY_VALUE`, lists
+SELECT customer, FIRST(product) AS product, ANY_VALUE(day) IGNORE NULLS AS day, COLLECT_LIST(quantity) AS quantities
+    FROM orders GROUP BY customer;
+
+-- `SUM`, `AVG` of intervals
+SELECT customer, SUM(placed - TIMESTAMP '2020-01-01 00:00:00') AS total FROM orders GROUP BY customer;
 
 -- others: `percentile`, `max_by`, `listagg`, collections ...
 SELECT customer, PERCENTILE(quantity, 0.5) AS p, MAX_BY(product, placed) AS last, SORT_ARRAY(COLLECT_LIST(product)) AS

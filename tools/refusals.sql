@@ -94,6 +94,12 @@ SELECT id, (SELECT MAX(id), MIN(id) FROM customers) AS c FROM orders;
 -- instead
 SELECT id, (SELECT struct(MAX(id), MIN(id)) FROM customers) AS c FROM orders;
 
+-- ## Text in any order
+-- `listagg`, `string_agg` without an order
+SELECT customer, listagg(product, ',') AS products FROM orders GROUP BY customer;
+-- instead
+SELECT customer, listagg(product, ',') WITHIN GROUP (ORDER BY product) AS products FROM orders GROUP BY customer;
+
 -- ## Columns of views
 -- no type
 CREATE VIEW v AS SELECT id, NULL AS nothing FROM orders;
@@ -103,6 +109,10 @@ SELECT id, CAST(NULL AS INT) AS nothing FROM orders;
 CREATE VIEW v AS SELECT product COLLATE UTF8_LCASE AS product FROM orders;
 -- instead
 SELECT CAST(lower(product) AS STRING) AS product FROM orders;
+-- an interval that mixes months with days or times: `make_interval`
+CREATE VIEW v AS SELECT id, make_interval(0, 1, 0, 2) AS i FROM orders;
+-- instead
+SELECT id, make_ym_interval(0, 1) AS months, make_dt_interval(2) AS days FROM orders;
 -- a name that belongs to the engine
 CREATE VIEW v AS SELECT id AS __id FROM orders;
 -- another number of names than columns
@@ -114,6 +124,10 @@ SELECT extra, COUNT(*) AS n FROM customers GROUP BY extra;
 -- instead
 SELECT to_json(extra) AS extra, COUNT(*) AS n FROM customers GROUP BY to_json(extra);
 
+-- an `INTERVAL` without units
+CREATE TABLE t (a INTERVAL);
+-- instead
+CREATE TABLE t (a INTERVAL DAY TO SECOND);
 -- ## Functions and forms of other systems
 -- `DIV_NULL`
 SELECT DIV_NULL(customer, id) AS share FROM orders;

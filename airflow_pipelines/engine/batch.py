@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import LongType, StructField, StructType
 
 from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, relaxed, shaped
+from airflow_pipelines.engine.intervals import frame_with_months, has_months
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage import BatchStore
 
@@ -86,6 +87,8 @@ class Batch:
     def frame(self, spark: SparkSession) -> DataFrame:
         """The rows as a DataFrame of ``spark``: a local relation when in memory, else a scan of the files."""
         if self.table is not None:
+            if has_months(self.schema):
+                return frame_with_months(spark, self.table, relaxed(self.schema))
             # Spark reads a table in chunks only up to the first one without rows.
             return spark.createDataFrame(self.table.combine_chunks(), schema=relaxed(self.schema))
         if self.store is None or not self.files:

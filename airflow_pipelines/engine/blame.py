@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.errors import Culprit, StepError
+from airflow_pipelines.engine.intervals import shown
 from airflow_pipelines.engine.operators.context import Context, RelationVersions
 from airflow_pipelines.sql.plan.nodes import Aggregate, Node
 
@@ -53,7 +54,7 @@ def find_culprit(names: frozenset[str], context: Context, failed: StepError, aga
             continue
         found = _halved(rows, failed, with_rows, until)
         if found is not None:
-            return Culprit(name, _readable(found))
+            return Culprit(name, _readable(shown(found, versions.before.schema)))
     return None
 
 

@@ -17,6 +17,7 @@ from airflow_pipelines.engine.failures import step_error
 from airflow_pipelines.engine.figures import OperatorFigures, StepFigures
 from airflow_pipelines.engine.frames import Frames
 from airflow_pipelines.engine.index import file_index
+from airflow_pipelines.engine.intervals import shown
 from airflow_pipelines.engine.lateness import ERROR_VIEW, Late, Waterlines
 from airflow_pipelines.engine.layout import layouts
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
@@ -144,7 +145,7 @@ class Circuit:
                     raise
                 raise step_error(name, error) from error
             rejected += normaliser.rejected
-            late += [Late(name, rows, normaliser.waterlines) for rows in normaliser.late]
+            late += [Late(name, shown(rows, self.compiled.schemas[name].spark), normaliser.waterlines) for rows in normaliser.late]
         timed = self.timing.begin(self._snapshot, clock, deltas)
         timed.late += late
         return self._apply(deltas, timed, started, tuple(rejected))

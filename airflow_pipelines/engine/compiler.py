@@ -39,14 +39,14 @@ from airflow_pipelines.sql.plan.markers import Marker
 from airflow_pipelines.sql.plan.nodes import ColumnTypes, ViewPlan
 from airflow_pipelines.sql.plan.recursion import Member, plan_circle, plan_query
 from airflow_pipelines.sql.plan.waterlines import WaterlineAnalysis
-from airflow_pipelines.sql.program import Column, Connector, Program, Span, Table, View, ViewKind
+from airflow_pipelines.sql.program import Column, Connector, Program, Span, Table, View
 from airflow_pipelines.sql.provided import is_provided
 from airflow_pipelines.sql.rewrite.casts import spark_type
 from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.translate import respelled
 from airflow_pipelines.sql.safety import unsafe_part, unsteady_parts
 from airflow_pipelines.sql.source import Source
-from airflow_pipelines.sql.types import ColumnType
+from airflow_pipelines.sql.types import CALENDAR_INTERVAL, ColumnType
 
 ConnectorCheck = Callable[[Connector, RelationSchema], None]
 """Raises ValueError when a connector's declaration is wrong, with a message for the user that names the connector.
@@ -416,7 +416,7 @@ class _Compiler:
         try:
             column = column_from_spark_json({**field, "name": name})
         except ValueError as failure:
-            self._note(view.span, f"{title}: {failure}")
+            self._note(view.span, f"{title} is {failure}" if str(failure) == CALENDAR_INTERVAL else f"{title}: {failure}")
             return None
         if "__COLLATIONS" in field.get("metadata", {}):
             # Stored rows are told apart letter by letter, and Arrow knows no collations.
@@ -424,9 +424,6 @@ class _Compiler:
             return None
         if column.type.name == "NULL":
             self._note(view.span, f"{title} is always NULL and has no type: write CAST(NULL AS <type>)")
-            return None
-        if column.type.is_interval and view.kind is not ViewKind.LOCAL:
-            self._note(view.span, f"{title} is an INTERVAL, which only LOCAL views may have: convert it to a number")
             return None
         return replace(column, case_sensitive=name != name.lower())
 

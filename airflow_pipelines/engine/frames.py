@@ -20,6 +20,7 @@ from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.nodes import merging
+from airflow_pipelines.sql.rewrite.ordering import sortable
 
 _VIEW = "airflow_pipelines_batch_"
 _PREFIX = f"global_temp.{_VIEW}"
@@ -187,6 +188,10 @@ def summed(trace: Trace, rows: str, keep: str | None = None) -> str:
             # A VARIANT cannot be grouped by, but its JSON text can, and says the same.
             keys.append(f"ANY_VALUE({name}) AS {name}")
             groups.append(f"TO_JSON(NAMED_STRUCT('v', {name}))")
+        elif "map<" in field.dataType.simpleString():
+            # Grouped by itself, Spark 4.2 makes a zero of each NULL that a MAP of numbers holds.
+            keys.append(f"ANY_VALUE({name}) AS {name}")
+            groups.append(sortable(name, field.dataType.simpleString()))
         else:
             keys.append(name)
             groups.append(name)

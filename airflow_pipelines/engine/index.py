@@ -40,6 +40,7 @@ def can_look_up(kind: Any) -> bool:
         or pa.types.is_date32(kind)
         or pa.types.is_timestamp(kind)
         or pa.types.is_time64(kind)
+        or pa.types.is_duration(kind)
         or pa.types.is_string(kind)
         or pa.types.is_large_string(kind)
         or pa.types.is_binary(kind)

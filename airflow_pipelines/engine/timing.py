@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.discard import Discarding
+from airflow_pipelines.engine.intervals import shown
 from airflow_pipelines.engine.lateness import Bounds, Late, LateColumn, Waterlines, late_rows, reports
 from airflow_pipelines.engine.markers import Markers, Times
 from airflow_pipelines.engine.operators.context import Context, Mode, RelationVersions
@@ -132,7 +133,7 @@ class Timing:
             kept = None
         if not rows.num_rows:
             return batch
-        step.late.append(Late(relation, rows, waterlines))
+        step.late.append(Late(relation, shown(rows, batch.schema), waterlines))
         if kept is not None:
             return Batch.in_memory(batch.schema, kept)
         return context.run(f"SELECT * FROM {source} WHERE NOT COALESCE({below}, FALSE)", batch.schema, Mode.LARGE)

@@ -11,6 +11,7 @@ from airflow_pipelines.connectors.http import encode_egress
 from airflow_pipelines.connectors.registry import open_input, open_output
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.compiler import CompiledProgram
+from airflow_pipelines.engine.intervals import shown
 from airflow_pipelines.host.inputs import ConnectorInput, InputEndpoint, check_start_after
 from airflow_pipelines.host.listeners import Listener, Listeners
 from airflow_pipelines.host.outputs import OutputEndpoint
@@ -139,7 +140,7 @@ class Endpoints:
             if not outputs and not listeners:
                 continue
             # An output replaces what it has of a step, so it gets the whole delta at once.
-            table = delta.to_arrow()
+            table = shown(delta.to_arrow(), delta.schema)
             for output in outputs:
                 output.write(step, table)
             self.tell(relation, table, listeners, snapshot=False)

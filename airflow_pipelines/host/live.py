@@ -14,13 +14,14 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_pipelines.connectors.base import ConnectorError, InputChunk
-from airflow_pipelines.engine.arrow import can_group, consolidate
+from airflow_pipelines.engine.arrow import can_group, collected, consolidate
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.checkpoint import CheckpointContents, CheckpointInfo
 from airflow_pipelines.engine.circuit import Circuit, Step
 from airflow_pipelines.engine.compiler import CompiledProgram
 from airflow_pipelines.engine.figures import StepFigures
+from airflow_pipelines.engine.intervals import shown
 from airflow_pipelines.engine.journal import JournalRecord
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.sessions import SparkSessions
@@ -177,7 +178,8 @@ class LivePipeline:
 
     def relation_contents(self, relation: str) -> Any:
         """The rows of a relation as a pyarrow Table with ``__weight`` 1."""
-        table = self.circuit.relation(relation).toArrow()
+        frame = self.circuit.relation(relation)
+        table = shown(collected(frame), frame.schema)
         return table.append_column(WEIGHT, pa.array([1] * table.num_rows, pa.int64()))
 
     def contents(self) -> CheckpointContents:

@@ -19,8 +19,7 @@ _RANDOM = frozenset(
 _FILES = frozenset({"input_file_block_length", "input_file_block_start", "input_file_name"})
 REFUSED_FUNCTIONS = _DOORS | _SESSION | _RANDOM | _FILES
 """The functions that no view may call, however they are written."""
-_ARBITRARY = frozenset({"any_value", "first", "first_value", "last", "last_value"})
-_UNORDERED = frozenset({"array_agg", "array_unique_agg", "collect_list", "collect_set", "group_concat", "listagg", "string_agg"})
+_UNORDERED = frozenset({"group_concat", "listagg", "string_agg"})
 _ORDER_BLIND = frozenset(
     {
         "array_contains",
@@ -99,10 +98,8 @@ def _reason(node: exp.Expr, name: str, written: str) -> str | None:
         return f"{written}() depends on where rows are stored, so the view would not follow from its inputs"
     if _has_order(node):
         return None
-    if name in _ARBITRARY:
-        return f"{written}() without OVER picks any row of a group; use min_by(value, key) or max_by(value, key)"
     if name in _UNORDERED and not _inside_order_blind(node):
-        return f"{written}() gives its values in any order; wrap it as sort_array({written}(...)) or give it an order"
+        return "text is joined here in any order: write listagg(...) WITHIN GROUP (ORDER BY ...)"
     return None
 
 
@@ -118,8 +115,8 @@ def _has_order(node: exp.Expr) -> bool:
     if isinstance(node, exp.GroupConcat) and node.find(exp.Order) is not None:
         return True
     above = node.parent
-    while isinstance(above, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter, exp.WithinGroup, exp.Window)):
-        if isinstance(above, (exp.WithinGroup, exp.Window)):
+    while isinstance(above, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter, exp.WithinGroup)):
+        if isinstance(above, exp.WithinGroup):
             return True
         above = above.parent
     return False

@@ -8,7 +8,7 @@ from airflow_pipelines.sql.cursor import Cursor
 from airflow_pipelines.sql.errors import COMPILATION_ERROR
 from airflow_pipelines.sql.program import Span
 from airflow_pipelines.sql.storage_clauses import take_comment
-from airflow_pipelines.sql.types import MAX_DECIMAL_PRECISION, ColumnType, decimal
+from airflow_pipelines.sql.types import INTERVAL_UNITS, MAX_DECIMAL_PRECISION, ColumnType, decimal
 
 _SIMPLE: Mapping[str, str] = {
     "boolean": "BOOLEAN",
@@ -65,9 +65,9 @@ MAX_NESTING = 64
 """How deep types may nest: deeper ones are a mistake and would exhaust Spark's own parser."""
 
 KNOWN_TYPES = (
-    "ARRAY, BIGINT, BINARY(n), BOOLEAN, CHAR(n), DATE, DECIMAL(p,s), DOUBLE, INTEGER, MAP<k,v>, REAL, ROW(name type, ...), "
-    "SMALLINT, STRING, STRUCT<name: type, ...>, TEXT, TIME, TIMESTAMP, TIMESTAMP WITH TIME ZONE, TINYINT, UUID, VARBINARY, "
-    "VARCHAR(n), VARIANT"
+    "ARRAY, BIGINT, BINARY(n), BOOLEAN, CHAR(n), DATE, DECIMAL(p,s), DOUBLE, INTEGER, INTERVAL unit [TO unit], MAP<k,v>, REAL, "
+    "ROW(name type, ...), SMALLINT, STRING, STRUCT<name: type, ...>, TEXT, TIME, TIMESTAMP, TIMESTAMP WITH TIME ZONE, TINYINT, "
+    "UUID, VARBINARY, VARCHAR(n), VARIANT"
 )
 """The types a column can have, for messages."""
 
@@ -109,8 +109,7 @@ def _parse_known(cursor: Cursor, word: str, span: Span, start: int, depth: int) 
     if word == "timestamp":
         return _parse_timestamp(cursor)
     if word == "interval":
-        message = "A table's column cannot be an INTERVAL: keep the number of units in a BIGINT instead"
-        raise cursor.failure_at(span, message, COMPILATION_ERROR)
+        return _parse_interval(cursor, span)
     if word in _SIMPLE:
         return _parse_simple(cursor, word)
     raise cursor.failure_at(span, f"Unknown type {word!r}. Known types: {KNOWN_TYPES}", COMPILATION_ERROR)
@@ -169,6 +168,37 @@ def _parse_timestamp(cursor: Cursor) -> ColumnType:
     if cursor.at("without", "time", "zone"):
         cursor.index += 3
     return ColumnType("TIMESTAMP")
+
+
+def _parse_interval(cursor: Cursor, span: Span) -> ColumnType:
+    """``INTERVAL DAY``, ``INTERVAL YEAR TO MONTH``: one unit, or the first and the last one."""
+    first = cursor.peek().upper()
+    units = next((units for units in INTERVAL_UNITS if first in units), None)
+    if units is None:
+        message = (
+            "An INTERVAL needs its units: INTERVAL YEAR, MONTH or YEAR TO MONTH, or INTERVAL DAY, HOUR, MINUTE, SECOND or "
+            "any two of them such as DAY TO SECOND"
+        )
+        raise cursor.failure_at(span, message, COMPILATION_ERROR)
+    cursor.advance()
+    _skip_digits(cursor)
+    if not cursor.take("to"):
+        return ColumnType(f"INTERVAL_{first}")
+    last = cursor.peek().upper()
+    if last not in units[units.index(first) + 1 :]:
+        raise cursor.failure(f"An interval from {first} on ends with one of {', '.join(units[units.index(first) + 1 :]) or 'none'}")
+    cursor.advance()
+    _skip_digits(cursor)
+    return ColumnType(f"INTERVAL_{first}_TO_{last}")
+
+
+def _skip_digits(cursor: Cursor) -> None:
+    """``DAY(2)`` and ``SECOND(2, 6)`` say how many digits there may be, which are always as many as there can be."""
+    if cursor.take("("):
+        cursor.integer("a number of digits")
+        if cursor.take(","):
+            cursor.integer("a number of digits")
+        cursor.expect(")")
 
 
 def _parse_nested(cursor: Cursor, word: str, depth: int) -> ColumnType:

@@ -79,6 +79,15 @@ _SPARK_JSON_NAMES: Mapping[str, str] = {
     "UINTEGER": "long",
     "UBIGINT": "decimal(20,0)",
 }
+INTERVAL_UNITS = (("YEAR", "MONTH"), ("DAY", "HOUR", "MINUTE", "SECOND"))
+"""The units of year-month and of day-time intervals, which never mix: a month has no fixed number of days."""
+CALENDAR_INTERVAL = (
+    "an interval that mixes months with days or times, which has no fixed length and cannot be stored: "
+    "write make_ym_interval(years, months) or make_dt_interval(days, hours, minutes, seconds) instead"
+)
+"""What is to be said of Spark's legacy interval type."""
+
+_CALENDAR = re.compile(r"\binterval\b(?! (?:year|month|day|hour|minute|second))")
 _PARAMETERS = re.compile(r"^(?P<name>decimal|char|varchar|time)\((?P<first>\d+)(?:,\s*(?P<second>-?\d+))?\)$")
 
 
@@ -102,7 +111,7 @@ class ColumnType:
 
     @property
     def is_interval(self) -> bool:
-        """Whether the type is a length of time, which no table and no output view may hold."""
+        """Whether the type is a length of time."""
         return self.name.startswith("INTERVAL")
 
     def with_nullable(self, nullable: bool) -> ColumnType:
@@ -151,7 +160,8 @@ class ColumnType:
                 {"name": name, "case_sensitive": name != name.lower(), "columntype": kind.to_wire()} for name, kind in self.fields
             ]
         return {
-            "type": self.name,
+            # An interval of several units is named by the first and the last one.
+            "type": self.name.replace("_TO_", "_") if self.is_interval else self.name,
             "nullable": self.nullable,
             "precision": self.precision,
             "scale": self.scale,
@@ -181,6 +191,11 @@ def decimal(precision: int = MAX_DECIMAL_PRECISION, scale: int = 0, nullable: bo
     return ColumnType("DECIMAL", nullable, precision=precision, scale=scale)
 
 
+def has_calendar_interval(kind: str) -> bool:
+    """Whether a Spark type, as its name is written, holds Spark's legacy interval, which can be neither stored nor compared."""
+    return _CALENDAR.search(kind) is not None
+
+
 def from_spark_json(kind: str | Mapping[str, Any], nullable: bool = True) -> ColumnType:
     """The column type of a type in Spark's schema JSON.
 
@@ -206,6 +221,8 @@ def from_spark_json(kind: str | Mapping[str, Any], nullable: bool = True) -> Col
 def _from_spark_name(name: str, nullable: bool) -> ColumnType:
     if name in _WIRE_NAMES:
         return ColumnType(_WIRE_NAMES[name], nullable)
+    if name == "interval":
+        raise ValueError(CALENDAR_INTERVAL)
     if name.startswith("interval "):
         return ColumnType(name.upper().replace(" ", "_"), nullable)
     found = _PARAMETERS.match(name)

@@ -8,8 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.types import StructType
 
+from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.engine.intervals import frame_with_months, has_months
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.sql.identifiers import quote
@@ -30,9 +33,10 @@ class Compared:
         rows: Mapping[str, Callable[[random.Random], Row]],
         seed: int = 0,
         limits: Limits = DEFAULT_LIMITS,
+        strategy: str = "auto",
     ) -> None:
         """Start a program; ``rows`` makes a random row of each table."""
-        self.running = Running(text, sessions, limits=limits)
+        self.running = Running(text, sessions, strategy, limits=limits)
         self.session = sibling(sessions.small, SMALL_CONF)
         self.rows = rows
         self.random = random.Random(seed)
@@ -64,8 +68,9 @@ class Compared:
         for name, rows in self.tables.items():
             self._declare(name, rows)
         for name, plan in self.running.compiled.plans.items():
-            table = self.session.sql(plan.query).toArrow()
-            self.session.createDataFrame(table).createOrReplaceTempView(quote(name))
+            answer = self.session.sql(plan.query)
+            table = collected(answer)
+            self._read_as(name, table, answer.schema)
             wanted = Counter(comparable(row.values()) for row in table.to_pylist())
             found = Counter({row: weight for row, weight in self.sums[name].items() if weight})
             assert found == wanted, (name, plan.query, [stage.strategy for stage in plan.stages])
@@ -73,7 +78,12 @@ class Compared:
     def _declare(self, name: str, rows: Sequence[Row]) -> None:
         schema = self.running.compiled.schemas[name]
         columns = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(schema.arrow)]
-        frame = self.session.createDataFrame(pa.table(columns, names=schema.arrow.names), schema.spark)
+        self._read_as(name, pa.table(columns, names=schema.arrow.names), schema.spark)
+
+    def _read_as(self, name: str, table: Any, schema: StructType) -> None:
+        frame = (
+            frame_with_months(self.session, table, schema) if has_months(schema) else self.session.createDataFrame(table, schema)
+        )
         frame.createOrReplaceTempView(quote(name))
 
     def strategies(self, view: str) -> list[str]:

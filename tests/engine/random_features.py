@@ -86,6 +86,8 @@ def unnested(p: Programs) -> str:
         "lateral view outer explode(array(a.s, 'z', a.s)) x as v",
         "lateral view explode(map(coalesce(a.s, ''), 1)) x as v, w",
         "lateral view posexplode(sequence(0, a.k)) x as w, v",
+        ", unnest(split(a.s, '')) with ordinality as x(v, w)",
+        "left join unnest(array(a.s, 'z')) with ordinality as x(v, w) on x.w > 1",
         "lateral view outer inline(if(a.o, array(named_struct('n', 1, 'v', 'a'), named_struct('n', 2, 'v', a.s)), null)) x as w, v",
     )
     return f"select {_columns('a', s='x.v')} from {p.source()} as a {view}{p.where(['a'], [])}"
@@ -128,7 +130,7 @@ def window(p: Programs) -> str:
     calls = {
         "i": _one(p, f"row_number() over {every}", f"rank() over ({partition}order by a.i)", f"ntile(2) over {every}"),
         "b": _one(p, f"sum(a.i) over ({partition})", f"lag(a.b) over {every}", f"count(*) over ({partition}order by a.k)"),
-        "k": _one(p, "a.k", f"max(a.k) over {near}"),
+        "k": _one(p, "a.k", f"max(a.k) over {near}", f"nth_value(a.k, 2) over ({partition}order by a.i desc)"),
     }
     text = f"select {_columns('a', **calls)} from {p.source()} as a{p.where(['a'], [])}"
     return text if p.draw(st.booleans()) else f"select * from ({text}) where i <= 2"

@@ -66,9 +66,9 @@ LINEAR_CALLS = {
     "o": ["bool_and({a}.o)", "bool_or({a}.o)", "every({a}.o) filter (where {a}.k > 0)"],
 }
 OTHER_CALLS = {
-    "i": ["min({a}.i)", "count(distinct {a}.s)", "max({a}.k)"],
+    "i": ["min({a}.i)", "count(distinct {a}.s)", "max({a}.k)", "first({a}.i)", "last({a}.i) filter (where {a}.o)"],
     "d": ["max({a}.d)", "avg({a}.d)"],
-    "s": ["max({a}.s)", "concat_ws(',', sort_array(collect_list({a}.s)))"],
+    "s": ["max({a}.s)", "concat_ws(',', collect_list({a}.s))", "any_value({a}.s) ignore nulls"],
     "f": ["max({a}.f)", "min({a}.f)"],
     "t": ["min({a}.t)"],
 }

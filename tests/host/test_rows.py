@@ -118,6 +118,11 @@ def test_query_formats(running: Pipeline) -> None:
     other = running.get("query", sql="SELECT id FROM t ORDER BY id DESC", format="hash").text
     assert one == other == one.upper()
     assert one != running.get("query", sql="SELECT id + 1 AS id FROM t", format="hash").text
+    intervals = "SELECT INTERVAL '1-2' YEAR TO MONTH AS y, ARRAY(INTERVAL '-1 02' DAY TO HOUR) AS d"
+    assert running.query(intervals) == [{"y": "P1Y2M", "d": ["-P1DT2H"]}]
+    parquet = running.get("query", sql=intervals, format="parquet").content
+    assert pq.read_table(io.BytesIO(parquet)).to_pylist() == running.query(intervals)
+    assert '| P1Y2M | ["-P1DT2H"] |' in running.get("query", sql=intervals).text
 
 
 def test_query_errors_are_problems_without_stacks(running: Pipeline) -> None:

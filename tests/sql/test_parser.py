@@ -244,6 +244,9 @@ def test_reserved_columns() -> None:
         ("bytea", ColumnType("VARBINARY")),
         ("binary(16)", ColumnType("BINARY", precision=16)),
         ("variant", ColumnType("VARIANT")),
+        ("interval day", ColumnType("INTERVAL_DAY")),
+        ("interval day(3) to second(6)", ColumnType("INTERVAL_DAY_TO_SECOND")),
+        ("interval year to month array", ColumnType("ARRAY", component=ColumnType("INTERVAL_YEAR_TO_MONTH"))),
         ("int array", ColumnType("ARRAY", component=ColumnType("INTEGER"))),
         ("array<int not null>", ColumnType("ARRAY", component=ColumnType("INTEGER", nullable=False))),
         (
@@ -276,7 +279,9 @@ def test_types(written: str, expected: ColumnType) -> None:
     ("written", "at", "says"),
     [
         ("itn", "itn", "Known types: ARRAY, BIGINT"),
-        ("interval day", "interval", "INTERVAL"),
+        ("interval", "interval", "INTERVAL YEAR, MONTH or YEAR TO MONTH"),
+        ("interval week", "interval", "needs its units"),
+        ("interval day to month", "month", "ends with one of HOUR, MINUTE, SECOND"),
         ("decimal(39,2)", "decimal(39,2)", "1 to 38"),
         ("decimal(3,4)", "decimal(3,4)", "at most the precision"),
         ("decimal(3,-1)", "-", "a scale"),

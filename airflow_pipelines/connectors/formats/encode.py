@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from airflow_pipelines.connectors.formats import jsontext, variant
+from airflow_pipelines.engine.intervals import microseconds_text
 
 ROWS_AT_ONCE = 10_000
 """How many rows are turned into text at a time, so that a large table never exists as text as a whole."""
@@ -140,6 +141,11 @@ def _times(array: Any) -> list[str | None]:
     return _quoted(pc.replace_substring_regex(texts, r"\.0+$", ""))
 
 
+def _durations(array: Any) -> list[str | None]:
+    lengths = array.cast(pa.duration("us")).cast(pa.int64()).to_pylist()
+    return [None if length is None else f'"{microseconds_text(length)}"' for length in lengths]
+
+
 def _binaries(array: Any) -> list[str | None]:
     return [None if value is None else "[" + ",".join(map(str, value)) + "]" for value in array.to_pylist()]
 
@@ -165,6 +171,7 @@ _SCALARS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], list[str | 
     (pat.is_date, _dates),
     (pat.is_timestamp, _timestamps),
     (pat.is_time, _times),
+    (pat.is_duration, _durations),
     (lambda kind: pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_fixed_size_binary(kind), _binaries),
     (pat.is_null, _nulls),
 )

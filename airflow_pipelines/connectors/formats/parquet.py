@@ -87,6 +87,9 @@ class ParquetParser:
                 return None
             if column.type.name in _CHECKED or (column.type.name == "VARCHAR" and column.type.precision):
                 return None
+            if column.type.is_interval and not column.type.name.endswith("SECOND"):
+                # A duration may be no whole number of the column's units.
+                return None
             array = _widened(values, field.type)
             if array is None:
                 return None
@@ -130,6 +133,7 @@ def _widened(values: Any, wanted: pa.DataType) -> Any:
         or (pat.is_timestamp(given) and pat.is_timestamp(wanted))
         or (pat.is_date(given) and pat.is_date(wanted))
         or (pat.is_time(given) and pat.is_time(wanted))
+        or (pat.is_duration(given) and pat.is_duration(wanted))
         or (_is_text(given) and pat.is_string(wanted))
         or (pat.is_null(given))
     )

@@ -15,6 +15,8 @@ from airflow_pipelines.connectors.formats.parsed import RecordProblem
 from airflow_pipelines.connectors.formats.values import Converter, is_null_text, json_converter, text_converter
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.sql.program import Column
+from airflow_pipelines.sql.rewrite.durations import microseconds, months
+from airflow_pipelines.sql.types import INTERVAL_UNITS
 
 
 class RowReader:
@@ -129,8 +131,21 @@ class _Default:
         return self.constant
 
 
+def _constant_interval(column: Column) -> int:
+    read = months if column.type.name.rsplit("_", 1)[-1] in INTERVAL_UNITS[0] else microseconds
+    text = str(column.default).strip()
+    negative = text.startswith("-")
+    try:
+        length = read(text.removeprefix("-"))
+        return -length if negative else length
+    except ValueError as error:
+        raise RecordProblem(str(error)) from error
+
+
 def _constant(column: Column, from_text: Converter) -> Any:
     """The value of a column's DEFAULT: a literal, a signed or typed one, or arithmetic on literals."""
+    if column.type.is_interval and str(column.default).strip().upper() != "NULL":
+        return _constant_interval(column)
     tree: Any = simplify(sqlglot.parse_one(str(column.default), read="spark"), dialect="spark")
     while isinstance(tree, (exp.Paren, exp.Cast)):
         # The cast a typed literal stands for is repeated by the conversion to the column's type.

@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from airflow_pipelines.connectors.formats import jsontext, variant
+from airflow_pipelines.connectors.formats.intervals import interval_converter
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
 from airflow_pipelines.sql.types import UNSIGNED_MAXIMA, ColumnType
 
@@ -65,6 +66,8 @@ def json_converter(kind: ColumnType, *, pandas: bool = False) -> Converter:
         return _string_converter(kind)
     if name in {"BINARY", "VARBINARY"}:
         return _binary_converter(kind)
+    if kind.is_interval:
+        return interval_converter(kind)
     simple: dict[str, Converter] = {
         "BOOLEAN": _boolean,
         "UUID": _uuid,
@@ -101,7 +104,7 @@ def text_converter(kind: ColumnType) -> Converter:
         return lambda text: convert(_number(text.strip(" \t")))
     if name == "BOOLEAN":
         return _boolean_text
-    if name in {"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_TZ", "UUID"}:
+    if name in {"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_TZ", "UUID"} or kind.is_interval:
         return lambda text: convert(text.strip(" \t"))
 
     def from_json(text: str) -> Any:

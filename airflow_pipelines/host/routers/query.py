@@ -12,7 +12,9 @@ from pyspark.errors import PySparkException
 from starlette.concurrency import run_in_threadpool
 
 from airflow_pipelines.engine.adhoc import AdhocError, AdhocResult, run_adhoc
+from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.failures import spark_complaint
+from airflow_pipelines.engine.intervals import shown_in_order
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.rendering import FORMATS, check_format, counted
@@ -62,6 +64,6 @@ def _collect(result: AdhocResult) -> Any:
     if result.frame is None:
         return counted(result.count)
     try:
-        return result.frame.toArrow()
+        return shown_in_order(collected(result.frame), result.frame.schema)
     except (PySparkException, Py4JJavaError) as error:
         raise Problem(400, "AdHocQueryError", spark_complaint(error)) from error

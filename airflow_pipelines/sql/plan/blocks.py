@@ -11,6 +11,7 @@ from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
 from airflow_pipelines.sql.plan.nodes import Item, Keyed, KeyedSource, Linear, Select, Shape, Source
 from airflow_pipelines.sql.plan.plain import plain_linear
+from airflow_pipelines.sql.types import has_calendar_interval
 
 Place = tuple[str, str]
 """A column: the name of its source and its own."""
@@ -133,7 +134,7 @@ def common_type(builder: Builder, kinds: Sequence[str]) -> str:
 
 def is_key_type(kind: str) -> bool:
     """Whether values of a type can be grouped and compared for equality."""
-    return not any(part in kind for part in ("map<", "variant", "interval"))
+    return not any(part in kind for part in ("map<", "variant")) and not has_calendar_interval(kind)
 
 
 def _is_number(kind: str) -> bool:

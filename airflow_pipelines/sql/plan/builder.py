@@ -9,6 +9,7 @@ from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
 from airflow_pipelines.sql.plan.expressions import NotIncremental
 from airflow_pipelines.sql.plan.nodes import ColumnTypes, Linear, Node, Scan, Select, Stage, UnionAll, reads
 from airflow_pipelines.sql.plan.plain import plain
+from airflow_pipelines.sql.types import has_calendar_interval
 
 
 @dataclass(slots=True)
@@ -33,6 +34,8 @@ class Builder:
             raise NotIncremental(f"Spark does not accept the plan's text: {error}") from error
         if any(" collate " in kind for _, kind in types):
             raise NotIncremental("text with a collation has no incremental rule yet")
+        if any(has_calendar_interval(kind) for _, kind in types):
+            raise NotIncremental("an interval that mixes months with days or times cannot be stored")
         return types
 
     def stage(self, node: Node) -> Scan:

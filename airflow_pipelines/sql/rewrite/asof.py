@@ -11,6 +11,7 @@ from airflow_pipelines.sql.dialect import DIALECT, SyntaxFailure, parse_query
 from airflow_pipelines.sql.edits import Edit, Edited
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
+from airflow_pipelines.sql.rewrite.ordering import has_order, sortable
 from airflow_pipelines.sql.rewrite.scan import mentions
 
 _AT = "__asof"
@@ -115,10 +116,9 @@ def _ties(table: str, alias: str, direction: str, analyzer: Analyzer) -> str:
     except AnalysisFailed:
         # It reads a common table expression, which is not known here; Spark sorts by all columns where it can.
         return f"ALL {direction}"
-    sortable = all("map<" not in kind and "variant" not in kind for _, kind in columns)
-    if sortable:
+    if all(has_order(kind) for _, kind in columns):
         return f"ALL {direction}"
-    names = [f"TO_JSON({quote(name)})" if "map<" in kind or "variant" in kind else quote(name) for name, kind in columns]
+    names = [sortable(quote(name), kind) for name, kind in columns]
     return ", ".join(f"{name} {direction}" for name in [_AT, *names])
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from sqlglot.tokenizer_core import TokenType
 
 from airflow_pipelines.sql.edits import Edit
+from airflow_pipelines.sql.rewrite.constructs import difference_edits, ordinality_edits
 from airflow_pipelines.sql.rewrite.formats import FORMATTED, formatted
 from airflow_pipelines.sql.rewrite.json_calls import JSON_CALLS, json_call
 from airflow_pipelines.sql.rewrite.scan import Call, Scan
@@ -84,6 +85,8 @@ def builtin_edits(scan: Scan) -> Iterator[Edit]:
     yield from _brackets(scan)
     yield from _timestamps(scan)
     yield from _bare_relations(scan)
+    yield from ordinality_edits(scan)
+    yield from difference_edits(scan)
 
 
 def _translated(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:

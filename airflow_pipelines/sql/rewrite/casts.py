@@ -96,7 +96,7 @@ def _differs(scan: Scan, first: int, stop: int, kind: ColumnType) -> bool:
     for spelling, plain in _SPELLINGS.items():
         if written == spelling or written.startswith(f"{spelling}("):
             written = plain + written.removeprefix(spelling)
-    return cast_text("v", kind) != f"CAST(v AS {spark_type(kind)})" or written != spark_type(kind).lower()
+    return cast_text("v", kind) != f"CAST(v AS {spark_type(kind)})" or written != "".join(spark_type(kind).lower().split())
 
 
 def _as(scan: Scan, first: int, close: int) -> int | None:

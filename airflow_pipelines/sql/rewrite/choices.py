@@ -7,7 +7,8 @@ from sqlglot import exp
 from airflow_pipelines.sql.dialect import parse_query
 from airflow_pipelines.sql.edits import Edit, Edited
 from airflow_pipelines.sql.plan.analyzer import Analyzer
-from airflow_pipelines.sql.rewrite.probe import sortable, types_in
+from airflow_pipelines.sql.rewrite.ordering import sortable
+from airflow_pipelines.sql.rewrite.probe import types_in
 from airflow_pipelines.sql.rewrite.scan import Call, Scan, mentions
 
 _CHOICES = frozenset({"max_by", "min_by", "mode"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal, InvalidOperation
 
-_UNITS = {
+UNITS = {
     "MICROSECOND": 1,
     "MILLISECOND": 1_000,
     "SECOND": 1_000_000,
@@ -14,11 +14,14 @@ _UNITS = {
     "DAY": 86_400_000_000,
     "WEEK": 604_800_000_000,
 }
+"""Units of a fixed length, in microseconds."""
 _SHOWN = ("DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
 _RANGE = ("DAY", "HOUR", "MINUTE", "SECOND")
+_MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 _INTERVAL = re.compile(
     r"(?:INTERVAL\s*)?(?P<sign>-\s*)?(?:'(?P<text>[^']*)'|(?P<number>\d+(?:\.\d+)?))\s*(?P<units>.*)", re.I | re.S
 )
+_YEARS_AND_MONTHS = re.compile(r"([+-]?)(\d+)-(\d+)")
 _PAIRS = re.compile(r"(?:INTERVAL\s+)?((?:[+-]?\d+(?:\.\d+)?\s*[a-z]+\s*)+)", re.I)
 _PAIR = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)", re.I)
 
@@ -42,15 +45,35 @@ def microseconds(written: str) -> int:
     return sign * _times(value, units[0], written)
 
 
+def months(written: str) -> int:
+    """The number of months of an interval such as ``INTERVAL '2' YEAR`` or ``INTERVAL '1-3' YEAR TO MONTH``.
+
+    :raises ValueError: when it is no such constant
+    """
+    found = _INTERVAL.fullmatch(written.strip())
+    failure = ValueError(f"{written} is not a constant number of months such as INTERVAL '1-3' YEAR TO MONTH")
+    if found is None:
+        raise failure
+    value, units = found["text"] if found["text"] is not None else found["number"], found["units"].upper().split()
+    sign = -1 if found["sign"] else 1
+    pair = _YEARS_AND_MONTHS.fullmatch(value.strip())
+    if units == ["YEAR", "TO", "MONTH"] and pair is not None:
+        return sign * (-1 if pair[1] == "-" else 1) * (12 * int(pair[2]) + int(pair[3]))
+    factor = _MONTHS.get(units[0], _MONTHS.get(units[0].removesuffix("S"))) if len(units) == 1 else None
+    if factor is None or not value.strip().lstrip("+-").isdigit():
+        raise failure
+    return sign * int(value) * factor
+
+
 def duration(written: str) -> str:
     """The text that Spark's ``window`` takes for an interval. Raises ValueError as :func:`microseconds` does."""
     total = microseconds(written)
-    unit = next(unit for unit in _SHOWN if total % _UNITS[unit] == 0)
-    return f"{total // _UNITS[unit]} {unit.lower()}s"
+    unit = next(unit for unit in _SHOWN if total % UNITS[unit] == 0)
+    return f"{total // UNITS[unit]} {unit.lower()}s"
 
 
 def _times(value: str, unit: str, written: str) -> int:
-    factor = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("S"))
+    factor = UNITS.get(unit) or UNITS.get(unit.removesuffix("S"))
     if factor is None:
         raise ValueError(f"{written} has no fixed length: windows are counted in days, hours, minutes, seconds and parts of them")
     try:

@@ -8,7 +8,8 @@ from airflow_pipelines.sql.dialect import parse_query
 from airflow_pipelines.sql.edits import Edit, Edited
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.analyzer import Analyzer
-from airflow_pipelines.sql.rewrite.probe import output_columns, sortable
+from airflow_pipelines.sql.rewrite.ordering import has_order, sortable
+from airflow_pipelines.sql.rewrite.probe import output_columns
 from airflow_pipelines.sql.rewrite.scan import Scan, mentions
 
 
@@ -74,7 +75,7 @@ def _columns(node: exp.Expr, analyzer: Analyzer) -> list[str]:
     names = [name for name, _ in found]
     ties = []
     for number, (name, kind) in enumerate(found, 1):
-        if sortable("", kind) == "":
+        if has_order(kind):
             ties.append(str(number))
         elif names.count(name) == 1:
             ties.append(sortable(quote(name), kind))

@@ -11,6 +11,7 @@ from airflow_pipelines.sql.dialect import DIALECT
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
 from airflow_pipelines.sql.plan.nodes import ColumnTypes
+from airflow_pipelines.sql.rewrite.ordering import sortable
 
 _SOURCES = ("from_", "joins", "laterals")
 _INVISIBLE = frozenset({"SEMI", "ANTI"})
@@ -18,7 +19,7 @@ _INVISIBLE = frozenset({"SEMI", "ANTI"})
 
 @dataclass(frozen=True, slots=True)
 class InputColumn:
-    """A column that a SELECT's FROM clause gives, and its Spark type."""
+    """A column that a SELECT's FROM clause gives, and its Spark type. ``source`` is empty for a derived table without a name."""
 
     source: str
     name: str
@@ -27,19 +28,12 @@ class InputColumn:
     @property
     def text(self) -> str:
         """The column as the SELECT may read it."""
-        return f"{quote(self.source)}.{quote(self.name)}"
+        return f"{quote(self.source)}.{quote(self.name)}" if self.source else quote(self.name)
 
     @property
     def sortable(self) -> str:
-        """An expression that sorts rows by the column; values that Spark cannot sort are sorted by their JSON text."""
+        """An expression that sorts rows by the column."""
         return sortable(self.text, self.type)
-
-
-def sortable(text: str, kind: str) -> str:
-    """An expression that sorts by ``text``, of Spark type ``kind``, in some order that tells different values apart."""
-    if any(part in kind for part in ("map<", "variant", "interval")):
-        return f"TO_JSON(NAMED_STRUCT('v', {text}))"
-    return text
 
 
 def input_columns(select: exp.Select, analyzer: Analyzer) -> tuple[InputColumn, ...] | None:
@@ -51,7 +45,21 @@ def input_columns(select: exp.Select, analyzer: Analyzer) -> tuple[InputColumn, 
         except AnalysisFailed:
             return None
         found += [InputColumn(alias, name, kind) for name, kind in columns]
-    return tuple(found)
+    return (*found, *_unnamed(select, found, analyzer)) if _has_unnamed(select) else tuple(found)
+
+
+def _has_unnamed(select: exp.Select) -> bool:
+    """Whether a derived table or generator in the FROM clause has no name, so that its columns are read by theirs alone."""
+    return any(not source.alias_or_name for source in _sources(select))
+
+
+def _unnamed(select: exp.Select, named: Sequence[InputColumn], analyzer: Analyzer) -> list[InputColumn]:
+    try:
+        columns = analyzer.columns(_query(select, ["*"]))
+    except AnalysisFailed:
+        return []
+    known, names = {column.name for column in named}, [name for name, _ in columns]
+    return [InputColumn("", name, kind) for name, kind in columns if name not in known and names.count(name) == 1]
 
 
 def star_columns(select: exp.Select, source: str, analyzer: Analyzer) -> tuple[str, ...] | None:
@@ -86,11 +94,14 @@ def output_columns(query: exp.Expr, analyzer: Analyzer) -> ColumnTypes | None:
 
 
 def _aliases(select: exp.Select) -> list[str]:
+    return [source.alias_or_name for source in _sources(select) if source.alias_or_name]
+
+
+def _sources(select: exp.Select) -> list[exp.Expr]:
     clause = select.args.get("from_")
     sources = [clause.this] if clause is not None else []
     sources += [join.this for join in select.args.get("joins") or [] if (join.args.get("kind") or "").upper() not in _INVISIBLE]
-    sources += select.args.get("laterals") or []
-    return [source.alias_or_name for source in sources if source.alias_or_name]
+    return sources + (select.args.get("laterals") or [])
 
 
 def _query(select: exp.Select, items: Sequence[str]) -> str:

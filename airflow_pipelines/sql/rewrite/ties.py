@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
+from airflow_pipelines.sql.rewrite.arbitrary import settled_aggregates
 from airflow_pipelines.sql.rewrite.choices import settled_choices
 from airflow_pipelines.sql.rewrite.limits import settled_limits
 from airflow_pipelines.sql.rewrite.windows import ordered_windows
@@ -16,7 +17,7 @@ def break_ties(query: Edited, analyzer: Analyzer) -> Edited:
     :param analyzer: knows the relations that the query reads
     :raises SyntaxFailure: when a window function has no one answer; offsets are those of the query as first written
     """
-    for settle in (settled_choices, ordered_windows, settled_limits):
+    for settle in (settled_choices, settled_aggregates, ordered_windows, settled_limits):
         settled = settle(query, analyzer)
         if settled is not query and _is_accepted(settled.text, analyzer):
             query = settled

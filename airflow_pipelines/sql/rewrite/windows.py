@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.dialect import SyntaxFailure, parse_query
+from airflow_pipelines.sql.dialect import parse_query
 from airflow_pipelines.sql.edits import Edit, Edited
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.aggregates import aggregate_calls
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.clauses import SelectText, Tokens, around, level, selects, split, text
+from airflow_pipelines.sql.rewrite.ordering import ListKey, sorted_list
 from airflow_pipelines.sql.rewrite.probe import input_columns
 from airflow_pipelines.sql.rewrite.scan import Scan, mentions
 
@@ -20,7 +21,7 @@ _POSITIONS = frozenset({"lag", "lead", "ntile", "row_number"})
 _FIRST = frozenset({"any_value", "first", "first_value"})
 _LAST = frozenset({"last", "last_value"})
 _PICKS = _FIRST | _LAST | {"nth_value"}
-_LISTS = frozenset({"array_agg", "collect_list", "listagg", "string_agg"})
+_LISTS = frozenset({"array_agg", "collect_list"})
 _ORDER_BLIND = frozenset({"array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array"})
 _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 _WHOLE = " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
@@ -52,7 +53,6 @@ def ordered_windows(query: Edited, analyzer: Analyzer) -> Edited:
 
     :param query: Spark SQL that Spark accepts
     :param analyzer: knows the relations that the query reads
-    :raises SyntaxFailure: when a function cannot be given one answer; offsets are those of the query as first written
     """
     tree = parse_query(query.text) if mentions(query.text, "over") else None
     if tree is None or tree.find(exp.Window) is None:
@@ -68,7 +68,7 @@ def ordered_windows(query: Edited, analyzer: Analyzer) -> Edited:
             continue
         if id(select) not in known:
             known[id(select)] = _ties(select, around(places, call.at), scan, analyzer)
-        edits += _edits(query, call, known[id(select)], scan)
+        edits += _edits(call, known[id(select)], scan)
     return query.edit(edits)
 
 
@@ -110,7 +110,7 @@ def _named(name: str, scan: Scan, place: SelectText) -> Tokens | None:
     return None
 
 
-def _edits(query: Edited, call: _Call, ties: tuple[str, ...], scan: Scan) -> list[Edit]:
+def _edits(call: _Call, ties: tuple[str, ...], scan: Scan) -> list[Edit]:
     spec = call.definition.args.get("spec")
     rows = spec is not None and str(spec.args.get("kind")).upper() == "ROWS"
     start, end = _bounds(spec)
@@ -130,7 +130,7 @@ def _edits(query: Edited, call: _Call, ties: tuple[str, ...], scan: Scan) -> lis
         return _appended(call, added, scan, ordered, "")
     if call.name in _LAST and (start, end) == ("CURRENT ROW", "UNBOUNDED FOLLOWING") and not ignoring:
         return _appended(call, added, scan, ordered, "")
-    return _by_value(query, call, added, scan)
+    return _by_value(call, added, scan)
 
 
 def _bounds(spec: exp.Expr | None) -> tuple[str, str]:
@@ -152,7 +152,8 @@ def _given(call: _Call, ties: tuple[str, ...]) -> set[str]:
     for key in keys:
         if isinstance(key, exp.Column):
             name = f".{quote(key.name)}"
-            same = [tie for tie in ties if tie == f"{quote(key.table)}{name}" or (not key.table and tie.endswith(name))]
+            own = {f"{quote(key.table)}{name}", quote(key.name)}
+            same = [tie for tie in ties if tie in own or (not key.table and tie.endswith(name))]
             found |= set(same if len(same) == 1 else [])
     return found
 
@@ -176,29 +177,82 @@ def _is_frame(scan: Scan, at: int) -> bool:
     return scan.word(at + 1) in {"between", "unbounded", "current"} or scan.word(at + 2) in {"preceding", "following"}
 
 
-def _by_value(query: Edited, call: _Call, ties: tuple[str, ...], scan: Scan) -> list[Edit]:
-    """FIRST and LAST as the value of the row with the least or greatest place in the frame."""
+def _by_value(call: _Call, ties: tuple[str, ...], scan: Scan) -> list[Edit]:
+    """FIRST and LAST as the value of the row with the least or greatest place in the frame, others from its rows in order."""
     order = call.definition.args.get("order")
     parts = order.expressions if order is not None else []
     descending = {bool(part.args.get("desc")) for part in parts}
     plain = all(bool(part.args.get("nulls_first")) is not bool(part.args.get("desc")) for part in parts)
     arguments = split(scan, (call.at + 2, call.close))
-    if call.name not in _FIRST | _LAST or len(descending) != 1 or not plain or len(arguments) != 1:
-        wanted = (
-            f"{call.name}() over rows that are equal to ORDER BY has no one answer: give it a ROWS frame, or sort by more columns"
-        )
-        place = query.origin(scan.start(call.at), scan.end(call.close))
-        raise SyntaxFailure(*place, wanted)
-    listed = next(at for at in level(scan, call.content) if scan.word(at) == "order by")
-    frames = [at for at in level(scan, call.content) if scan.word(at) in {"rows", "range"} and _is_frame(scan, at)]
-    keys = [text(scan, _without_direction(scan, key)) for key in split(scan, (listed + 1, (frames or [call.content[1]])[0]))]
+    keys = _order_keys(call, scan)
     value = text(scan, arguments[0])
+    if call.name not in _FIRST | _LAST or len(descending) != 1 or not plain or len(arguments) != 1:
+        return _from_list(call, value, [text(scan, argument) for argument in arguments[1:]], (keys, parts, ties), scan)
     place_in_frame = f"STRUCT({', '.join([*keys, *ties])})"
     if isinstance(call.window.this, exp.IgnoreNulls):
         place_in_frame = f"CASE WHEN ({value}) IS NOT NULL THEN {place_in_frame} END"
     name = "MIN_BY" if (call.name in _FIRST) is not descending.pop() else "MAX_BY"
     over = call.over[0] - 1
-    return [Edit(scan.start(call.at), scan.start(over), f"{name}({value}, {place_in_frame}) ")]
+    condition = _condition(call, scan)
+    return [Edit(scan.start(call.at), scan.start(over), f"{name}({value}, {place_in_frame}){condition} ")]
+
+
+def _order_keys(call: _Call, scan: Scan) -> list[str]:
+    """The expressions of a definition's ORDER BY."""
+    listed = next((at for at in level(scan, call.content) if scan.word(at) == "order by"), None)
+    if listed is None:
+        return []
+    frames = [at for at in level(scan, call.content) if scan.word(at) in {"rows", "range"} and _is_frame(scan, at)]
+    return [text(scan, _without_direction(scan, key)) for key in split(scan, (listed + 1, (frames or [call.content[1]])[0]))]
+
+
+def _from_list(
+    call: _Call,
+    value: str,
+    more: list[str],
+    order: tuple[Sequence[str], Sequence[exp.Expr], Sequence[str]],
+    scan: Scan,
+) -> list[Edit]:
+    """What a function picks from the values of the frame, sorted by ORDER BY and then by all columns.
+
+    :param more: the arguments after the value
+    :param order: the keys of ORDER BY, the same with their directions, and the columns after them
+    """
+    keys, parts, ties = order
+    lists = call.name in _LISTS
+    fields = [f"{key} AS k{at}" for at, key in enumerate(keys)] + [f"{tie} AS t{at}" for at, tie in enumerate(ties)]
+    element = f"STRUCT({', '.join(fields)}, {value} AS v)"
+    if lists or _ignores_nulls(call, more):
+        element = f"CASE WHEN ({value}) IS NOT NULL THEN {element} END"
+    directions = [
+        ListKey(f"k{at}", bool(part.args.get("desc")), bool(part.args.get("nulls_first"))) for at, part in enumerate(parts)
+    ]
+    head, _, tail = sorted_list("\0", [*directions, *(ListKey(f"t{at}") for at in range(len(ties)))]).partition("\0")
+    if lists:
+        before, after = "TRANSFORM(", ", __e -> __e.v)"
+    elif call.name in _LAST:
+        before, after = "TRY_ELEMENT_AT(", ", -1).v"
+    else:
+        place = f"({more[0]}) - 1" if call.name == "nth_value" else "0"
+        before, after = "GET(", f", {place}).v"
+    condition = _condition(call, scan)
+    end = scan.end(call.over[1] - 1)
+    return [
+        Edit(scan.start(call.at), scan.start(call.over[0] - 1), f"{before}{head}COLLECT_LIST({element}){condition} "),
+        Edit(end, end, f"{tail}{after}"),
+    ]
+
+
+def _ignores_nulls(call: _Call, more: Sequence[str]) -> bool:
+    in_words = isinstance(call.window.this, exp.IgnoreNulls) or isinstance(call.window.this.this, exp.IgnoreNulls)
+    return in_words or (call.name in _FIRST | _LAST and [argument.strip().lower() for argument in more] == ["true"])
+
+
+def _condition(call: _Call, scan: Scan) -> str:
+    """The FILTER clause between a call and OVER."""
+    at = call.close + 1
+    close = scan.closing(at + 1) if scan.word(at) == "filter" else None
+    return "" if close is None else f" {scan.piece(scan.start(at), scan.end(close))}"
 
 
 def _without_direction(scan: Scan, key: Tokens) -> Tokens:

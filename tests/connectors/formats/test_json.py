@@ -269,8 +269,66 @@ def test_all_scalars_have_the_schemas_types() -> None:
     assert [given.field(field.name).type for field in SCALARS.arrow] == [field.type for field in SCALARS.arrow]
 
 
-def test_interval_columns_cannot_be_read() -> None:
-    from airflow_pipelines.connectors.formats.parsed import RecordProblem
+INTERVALS = relation(
+    col("d", "INTERVAL_DAY_TO_SECOND", default="interval '-1 02:00:00.5' day to second"),
+    col("h", "INTERVAL_HOUR", default="interval 3 hours"),
+    col("y", "INTERVAL_YEAR_TO_MONTH", default="-interval '1-3' year to month"),
+    col("m", ColumnType("MAP", key=ColumnType("INTERVAL_MONTH", False), value=ColumnType("INTERVAL_DAY"))),
+)
 
-    with pytest.raises(RecordProblem, match="INTERVAL_DAY cannot be read"):
-        JsonParser(relation(col("i", ColumnType("INTERVAL_DAY"))))
+
+def test_intervals_are_iso_text() -> None:
+    data = b"""{"d": "P1DT2H30M0.5S", "h": "PT26H", "y": "P1Y3M", "m": {"P1Y": "P2D", "-P1M": "-P1W"}} {"d": "-PT0.000001S"}
+        {"d": "PT-1H30M", "h": "PT0S", "y": "-P2Y", "m": null}"""
+    parsed = JsonParser(INTERVALS, JsonOptions(update_format="raw")).parse(data)
+    assert parsed.errors == ()
+    assert parsed.changes is not None
+    rows = parsed.changes.rows.drop_columns([OP]).to_pylist()
+    day, hour, timedelta = dt.timedelta(days=1), dt.timedelta(hours=1), dt.timedelta
+    full = {"d": day + 2.5 * hour + timedelta(seconds=0.5), "h": 26 * hour, "y": 15, "m": [(12, 2 * day), (-1, -7 * day)]}
+    assert rows[0] == full
+    assert rows[1] == {"d": timedelta(microseconds=-1), "h": 3 * hour, "y": -15, "m": None}
+    assert rows[2] == {"d": -0.5 * hour, "h": timedelta(0), "y": -24, "m": None}
+    missing = JsonParser(INTERVALS, JsonOptions(update_format="raw")).parse(b"{}")
+    assert missing.changes is not None
+    assert missing.changes.rows["d"].to_pylist() == [-(day + 2 * hour + timedelta(seconds=0.5))]
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ('{"d": "1 day"}', "ISO 8601 form, such as 'P1DT2H30M'"),
+        ('{"d": 5}', "ISO 8601"),
+        ('{"d": "P1M"}', "ISO 8601"),
+        ('{"y": "P1D"}', "such as 'P1Y3M'"),
+        ('{"h": "PT90M"}', "not a whole number of HOURS (INTERVAL HOUR)"),
+        ('{"y": "P178956971Y"}', "out of range for INTERVAL YEAR TO MONTH"),
+        ('{"d": "P106751992D"}', "out of range"),
+    ],
+)
+def test_bad_intervals(row: str, says: str) -> None:
+    [error] = JsonParser(INTERVALS, JsonOptions(update_format="raw")).parse(row.encode()).errors
+    assert says in error.message
+
+
+NESTED_ROWS = relation(
+    col("id", "INTEGER"),
+    col("s", ColumnType("STRUCT", fields=(("a", ColumnType("INTEGER")), ("b", ColumnType("VARCHAR"))))),
+    col("l", ColumnType("ARRAY", component=ColumnType("STRUCT", fields=(("x", ColumnType("INTEGER")),)))),
+)
+
+
+def test_rows_and_structs_by_position() -> None:
+    row = {"id": 1, "s": {"a": 2, "b": "x"}, "l": [{"x": 3}, {"x": None}]}
+    for text, options in (
+        ('[1, [2, "x"], [[3], {"x": null}]]', {"update_format": "raw"}),
+        ('[[1, {"A": 2, "b": "x"}, [[3], [null]]]]', {"update_format": "raw", "array": True}),
+        ('{"insert": [1, [2, "x"], [[3], [null]]]}', {}),
+        ('[{"insert": [1, [2, "x"], [[3], [null]]]}]', {"array": True}),
+    ):
+        parsed = parse(text, NESTED_ROWS, **options)
+        assert parsed.changes is not None, parsed.errors
+        assert parsed.changes.rows.drop_columns([OP]).to_pylist() == [row]
+    for text, says in (("[1, [2]]", "2 values, but the table has 3 columns"), ("[1, [2], []]", "is not a struct")):
+        [error] = parse(text, NESTED_ROWS, update_format="raw").errors
+        assert says in error.message

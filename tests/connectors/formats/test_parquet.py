@@ -80,3 +80,13 @@ def test_not_a_parquet_file() -> None:
     parsed = ParquetParser(GRADES).parse(b"PAR1 nonsense")
     assert parsed.num_errors == 1
     assert "not a Parquet file" in parsed.errors[0].message
+
+
+def test_intervals_are_durations_or_text() -> None:
+    schema = relation(col("s", "INTERVAL_DAY_TO_SECOND"), col("h", "INTERVAL_HOUR"), col("y", "INTERVAL_YEAR_TO_MONTH"))
+    table = pa.table(
+        {"s": pa.array([1, None], pa.duration("ms")), "h": pa.array([7200, 60], pa.duration("s")), "y": pa.array(["-P1Y", "P1M"])}
+    )
+    parsed = parse(table, schema)
+    assert rows(parsed) == [{"s": dt.timedelta(milliseconds=1), "h": dt.timedelta(hours=2), "y": -12, OP: 1}]
+    assert "'h': PT1M is not a whole number of HOURS" in parsed.errors[0].message

@@ -60,9 +60,9 @@ def test_the_sides_of_a_comparison_may_be_swapped_and_the_next_row_looked_up() -
     assert "ORDER BY ALL ASC" in _rewritten(following)
 
 
-def test_rows_with_columns_that_cannot_be_sorted_are_sorted_by_their_text() -> None:
+def test_maps_are_sorted_by_their_entries() -> None:
     query = "select * from a left asof join m match_condition (a.ts >= m.ts) on a.k = m.k"
-    assert "ORDER BY __asof DESC, `k` DESC, `ts` DESC, TO_JSON(`w`) DESC LIMIT 1" in _rewritten(query)
+    assert "ORDER BY __asof DESC, `k` DESC, `ts` DESC, SORT_ARRAY(MAP_ENTRIES(`w`)) DESC LIMIT 1" in _rewritten(query)
 
 
 def test_joins_may_stand_side_by_side_and_in_each_other() -> None:

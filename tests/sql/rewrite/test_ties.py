@@ -6,7 +6,6 @@ import pytest
 
 from airflow_pipelines.engine.analyzer import SparkAnalyzer
 from airflow_pipelines.engine.sessions import SparkSessions
-from airflow_pipelines.sql.dialect import SyntaxFailure
 from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.rewrite.moments import exact_moments
 from airflow_pipelines.sql.rewrite.ties import break_ties
@@ -31,11 +30,11 @@ def analyzer(sessions: SparkSessions) -> SparkAnalyzer:
          "select row_number() over (partition by s order by k, `t`.`d`, `t`.`f`) as r from t"),
         ("select rank() over (order by k) as r, sum(k) over (order by d) as x from t", None),
         ("select sum(k) over (order by s rows between 1 preceding and current row) as x from u join t using (k)",
-         "select sum(k) over (order by s, `u`.`k`, TO_JSON(NAMED_STRUCT('v', `u`.`m`)), `t`.`k`, `t`.`d`, `t`.`f`"
+         "select sum(k) over (order by s, `u`.`k`, SORT_ARRAY(MAP_ENTRIES(`u`.`m`)), `t`.`k`, `t`.`d`, `t`.`f`"
          " rows between 1 preceding and current row) as x from u join t using (k)"),
         # The definition is written out for LAG; RANK keeps the one that it had.
         ("select lag(k) over w as l, rank() over w as r from u window w as (order by k)",
-         "select lag(k) over (order by k, TO_JSON(NAMED_STRUCT('v', `u`.`m`))) as l, rank() over w as r from u"
+         "select lag(k) over (order by k, SORT_ARRAY(MAP_ENTRIES(`u`.`m`))) as l, rank() over w as r from u"
          " window w as (order by k)"),
         ("select s, row_number() over (order by count(*)) as r from t group by s",
          "select s, row_number() over (order by count(*), s) as r from t group by s"),
@@ -50,7 +49,7 @@ def analyzer(sessions: SparkSessions) -> SparkAnalyzer:
          " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) as l from t"),
         ("select k, s from t limit 2", "select k, s from t ORDER BY 1, 2 limit 2"),
         ("select * from u order by k desc limit 2 offset 1",
-         "select * from u order by k desc, 1, TO_JSON(NAMED_STRUCT('v', `m`)) limit 2 offset 1"),
+         "select * from u order by k desc, 1, SORT_ARRAY(MAP_ENTRIES(`m`)) limit 2 offset 1"),
         ("select k from t where exists (select 1 from u where u.k = t.k limit 1)", None),
         ("select k from t order by all limit 3", None),
         ("select k, (select s from t as b where b.k = u.k order by s limit 1) as x from u",
@@ -63,7 +62,15 @@ def analyzer(sessions: SparkSessions) -> SparkAnalyzer:
          "select max_by(s, CASE WHEN (k) IS NOT NULL THEN STRUCT(k, s) END) as m, mode(k, TRUE) as o from t"),
         ("select max_by(k, d) as a from t union all select min_by(m, k)['x'] from u",
          "select max_by(k, CASE WHEN (d) IS NOT NULL THEN STRUCT(d, k) END) as a from t"
-         " union all select min_by(m, CASE WHEN (k) IS NOT NULL THEN STRUCT(k, TO_JSON(NAMED_STRUCT('v', m))) END)['x'] from u"),
+         " union all select min_by(m, CASE WHEN (k) IS NOT NULL THEN STRUCT(k, SORT_ARRAY(MAP_ENTRIES(m))) END)['x'] from u"),
+        ("select row_number() over (order by k) as n from (select k, s as x from t)",
+         "select row_number() over (order by k, `x`) as n from (select k, s as x from t)"),
+        ("select collect_list(k) as l, array_agg(distinct s) filter (where k > 1) as a, size(collect_set(s)) as n from t",
+         "select SORT_ARRAY(COLLECT_LIST(k)) as l, SORT_ARRAY(ARRAY_AGG(DISTINCT s) filter (where k > 1)) as a,"
+         " size(collect_set(s)) as n from t"),
+        ("select first(k) as f, first(k, true) as i, last(k) ignore nulls as l, any_value(m ignore nulls) as a from u",
+         "select CASE WHEN COUNT_IF((k) IS NULL) = 0 THEN MIN(k) END as f, MIN(k) as i, MAX(k) as l,"
+         " MIN_BY(m, CASE WHEN (m) IS NOT NULL THEN SORT_ARRAY(MAP_ENTRIES(m)) END) as a from u"),
     ],
 )  # fmt: skip
 def test_ties_are_broken_by_all_columns(analyzer: SparkAnalyzer, query: str, wanted: str | None) -> None:
@@ -72,11 +79,14 @@ def test_ties_are_broken_by_all_columns(analyzer: SparkAnalyzer, query: str, wan
     analyzer.columns(text)
 
 
-def test_a_value_that_is_picked_among_equal_rows_of_a_range_is_refused(analyzer: SparkAnalyzer) -> None:
-    query = "select nth_value(k, 2) over (order by s) as x from t"
-    with pytest.raises(SyntaxFailure, match="give it a ROWS frame") as failed:
-        break_ties(Edited(query), analyzer)
-    assert query[failed.value.start : failed.value.end] == "nth_value(k, 2)"
+def test_values_of_a_range_are_picked_from_a_sorted_list(analyzer: SparkAnalyzer) -> None:
+    text = break_ties(Edited("select nth_value(s, 2) ignore nulls over (order by k desc, d) as x from t"), analyzer).text
+    element = "CASE WHEN (s) IS NOT NULL THEN STRUCT(k AS k0, d AS k1, `t`.`s` AS t0, `t`.`f` AS t1, s AS v) END"
+    assert f"COLLECT_LIST({element}) over (order by k desc, d)" in text
+    assert text.startswith("select GET(ARRAY_SORT(")
+    assert analyzer.columns(text) == (("x", "string"),)
+    every = "select collect_list(k) over (partition by s order by d) as x, last_value(k) over (order by s, d desc) as y from t"
+    assert analyzer.columns(break_ties(Edited(every), analyzer).text) == (("x", "array<int>"), ("y", "int"))
 
 
 def test_variances_of_exact_numbers_are_made_of_sums(analyzer: SparkAnalyzer) -> None:

@@ -1,0 +1,182 @@
+"""Intervals between Spark, Arrow and text.
+
+Batches hold day-time intervals as Arrow durations in microseconds and year-month intervals as 32-bit numbers of months: Arrow's own
+type for months has the same bytes, but pyarrow cannot look into it. Whoever reads rows outside of the engine gets ISO 8601 text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    CalendarIntervalType,
+    DataType,
+    DayTimeIntervalType,
+    IntegerType,
+    MapType,
+    StructField,
+    StructType,
+    YearMonthIntervalType,
+)
+
+_MONTHS = "month_interval"
+"""What pyarrow calls the type of months that it cannot look into."""
+_DAY = 86_400_000_000
+
+
+def has_months(kind: DataType) -> bool:
+    """Whether a type is a year-month interval or holds one."""
+    return _holds(kind, (YearMonthIntervalType,))
+
+
+def numbered(kind: DataType) -> Any:
+    """The type with year-month intervals as the integers that they are in batches."""
+    match kind:
+        case YearMonthIntervalType():
+            return IntegerType()
+        case StructType():
+            fields = [StructField(field.name, numbered(field.dataType), field.nullable, field.metadata) for field in kind.fields]
+            return StructType(fields)
+        case ArrayType():
+            return ArrayType(numbered(kind.elementType), kind.containsNull)
+        case MapType():
+            return MapType(numbered(kind.keyType), numbered(kind.valueType), kind.valueContainsNull)
+        case _:
+            return kind
+
+
+def readable(batch: Any) -> Any:
+    """A record batch that Spark handed out, with months as integers."""
+    if _MONTHS not in str(batch.schema):
+        return batch
+    schema = pa.schema([field.with_type(_numbers(field.type)) for field in batch.schema])
+    return pa.ipc.read_record_batch(batch.serialize(), schema)
+
+
+def _numbers(kind: Any) -> Any:
+    if str(kind) == _MONTHS:
+        return pa.int32()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_numbers(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_field.with_type(_numbers(kind.key_type)), kind.item_field.with_type(_numbers(kind.item_type)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_numbers(kind.value_type)))
+    return kind
+
+
+def frame_with_months(session: SparkSession, table: Any, schema: StructType) -> DataFrame:
+    """The rows of a pyarrow Table, in the types of batches, as a DataFrame; PySpark has no way for year-month intervals.
+
+    :param schema: the Spark schema of the table's columns in order
+    """
+    within: Any = session
+    jvm: Any = session.sparkContext._jvm
+    arrays = jvm.java.util.ArrayList()
+    for batch in table.combine_chunks().to_batches():
+        arrays.add(bytes(batch.serialize()))
+    iterator = jvm.scala.jdk.javaapi.CollectionConverters.asScala(arrays.iterator())
+    rows = jvm.org.apache.spark.sql.api.python.PythonSQLUtils.toDataFrame(iterator, schema.json(), within._jsparkSession)
+    return DataFrame(rows, session)
+
+
+def shown(table: Any, schema: StructType) -> Any:
+    """A pyarrow Table with its intervals, those within nested values too, as ISO 8601 text such as ``P1DT2H`` and ``-P1Y3M``.
+
+    :param schema: the Spark types of columns by name; a column that it does not name stays as it is
+    """
+    for field in schema.fields:
+        at = table.schema.get_field_index(field.name)
+        if at >= 0 and _holds(field.dataType, (YearMonthIntervalType, DayTimeIntervalType, CalendarIntervalType)):
+            table = table.set_column(at, field.name, _shown(_one(table.column(at)), field.dataType))
+    return table
+
+
+def shown_in_order(table: Any, schema: StructType) -> Any:
+    """Like :func:`shown` for a table whose columns are those of ``schema`` in order, with names that may repeat."""
+    names, columns = table.column_names, []
+    for field, column in zip(schema.fields, table.columns, strict=True):
+        part = shown(pa.table({"c": column}), StructType([StructField("c", field.dataType)]))
+        columns.append(part.column(0))
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def _holds(kind: DataType, wanted: tuple[type[DataType], ...]) -> bool:
+    match kind:
+        case StructType():
+            return any(_holds(field.dataType, wanted) for field in kind.fields)
+        case ArrayType():
+            return _holds(kind.elementType, wanted)
+        case MapType():
+            return _holds(kind.keyType, wanted) or _holds(kind.valueType, wanted)
+        case _:
+            return isinstance(kind, wanted)
+
+
+def _one(column: Any) -> Any:
+    """A column as one array that starts at the beginning of its buffers."""
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _shown(array: Any, kind: DataType) -> Any:
+    match kind:
+        case YearMonthIntervalType():
+            return _texts(array, months_text)
+        case DayTimeIntervalType():
+            return _texts(array.cast(pa.duration("us")).cast(pa.int64()), microseconds_text)
+        case CalendarIntervalType():
+            return _texts(array, _calendar_text)
+        case StructType():
+            members = [_shown(pc.struct_field(array, [at]), field.dataType) for at, field in enumerate(kind.fields)]
+            fields = [pa.field(field.name, member.type) for field, member in zip(kind.fields, members, strict=True)]
+            return pa.StructArray.from_arrays(members, fields=fields, mask=array.is_null()) if fields else array
+        case ArrayType():
+            return pa.ListArray.from_arrays(array.offsets, _shown(array.values, kind.elementType), mask=array.is_null())
+        case MapType():
+            keys, items = _shown(array.keys, kind.keyType), _shown(array.items, kind.valueType)
+            return pa.MapArray.from_arrays(array.offsets, keys, items, mask=array.is_null())
+        case _:
+            return array
+
+
+def _texts(array: Any, text: Callable[[Any], str]) -> Any:
+    return pa.array([None if value is None else text(value) for value in array.to_pylist()], pa.string())
+
+
+def months_text(months: int) -> str:
+    """ISO 8601 text of a year-month interval."""
+    return f"{'-' if months < 0 else ''}P{_years_and_months(abs(months)) or '0M'}"
+
+
+def microseconds_text(length: int) -> str:
+    """ISO 8601 text of a day-time interval."""
+    days, rest = divmod(abs(length), _DAY)
+    text = (f"{days}D" if days else "") + _time(rest)
+    return f"{'-' if length < 0 else ''}P{text or 'T0S'}"
+
+
+def _calendar_text(value: Any) -> str:
+    """ISO 8601 text of an interval of months, days and nanoseconds, each of which has a sign of its own."""
+    months, days, nanoseconds = value
+    signs = ["-" if number < 0 else "" for number in value]
+    text = _years_and_months(abs(months), signs[0]) + (f"{days}D" if days else "") + _time(abs(nanoseconds) // 1_000, signs[2])
+    return f"P{text or 'T0S'}"
+
+
+def _years_and_months(months: int, sign: str = "") -> str:
+    years, rest = divmod(months, 12)
+    return "".join(f"{sign}{number}{unit}" for number, unit in ((years, "Y"), (rest, "M")) if number)
+
+
+def _time(microseconds: int, sign: str = "") -> str:
+    hours, rest = divmod(microseconds, 3_600_000_000)
+    minutes, rest = divmod(rest, 60_000_000)
+    seconds, fraction = divmod(rest, 1_000_000)
+    shown = f"{seconds}.{fraction:06}".rstrip("0").rstrip(".") if fraction else str(seconds)
+    text = "".join(f"{sign}{number}{unit}" for number, unit in ((hours, "H"), (minutes, "M")) if number)
+    return f"T{text}{f'{sign}{shown}S' if rest else ''}" if microseconds else ""
