@@ -22,6 +22,9 @@ SELECT amount * 2 AS twice, twice + 1 AS more FROM orders;
 -- `LATERAL VIEW explode`
 SELECT id, tag FROM orders LATERAL VIEW explode(tags) x AS tag;
 
+-- `LATERAL VIEW` without a table's name
+SELECT id, tag FROM orders LATERAL VIEW explode(tags) AS tag;
+
 -- `LATERAL VIEW OUTER posexplode`
 SELECT id, at, tag FROM orders LATERAL VIEW OUTER posexplode(tags) x AS at, tag;
 
@@ -40,6 +43,9 @@ SELECT id, tag, place FROM orders, UNNEST(tags) WITH ORDINALITY AS x(tag, place)
 -- `inline`
 SELECT o.id, x.at, x.what FROM orders o LATERAL VIEW inline(array(struct('placed', o.placed), struct('read', o.placed))) x
     AS what, at;
+
+-- `UNPIVOT`
+SELECT id, name, value FROM orders UNPIVOT (value FOR name IN (amount, quantity));
 
 -- `UNION ALL`
 SELECT id FROM orders UNION ALL SELECT id FROM customers;
@@ -75,6 +81,12 @@ SELECT id, product, price FROM orders NATURAL JOIN prices;
 
 -- `JOIN USING`
 SELECT id, product, price FROM orders JOIN prices USING (product);
+
+-- chained `JOIN USING`
+SELECT product, o.id, p.price, r.since FROM orders o JOIN prices p USING (product) LEFT JOIN prices r USING (product);
+
+-- chained `FULL JOIN USING`
+SELECT product, p.price, r.since FROM orders FULL JOIN prices p USING (product) FULL JOIN prices r USING (product);
 
 -- `LEFT JOIN`
 SELECT o.id, c.name FROM orders o LEFT JOIN customers c ON o.customer = c.id;
@@ -180,6 +192,9 @@ SELECT customer, FIRST(product) AS product, ANY_VALUE(day) IGNORE NULLS AS day, 
 
 -- `SUM`, `AVG` of intervals
 SELECT customer, SUM(placed - TIMESTAMP '2020-01-01 00:00:00') AS total FROM orders GROUP BY customer;
+
+-- `HAVING` of a number
+SELECT customer FROM orders GROUP BY customer HAVING SUM(quantity);
 
 -- others: `percentile`, `max_by`, `listagg`, collections ...
 SELECT customer, PERCENTILE(quantity, 0.5) AS p, MAX_BY(product, placed) AS last, SORT_ARRAY(COLLECT_LIST(product)) AS

@@ -23,6 +23,9 @@ _RENAMED = re.compile(r"([^\s,\[\]()#]+)#(\d+)L? AS \1#(\d+)L?")
 _COMMON = re.compile(r"_common_expr_\d+")
 _WINDOW_INPUT = re.compile(r"_w\d+(?=#)")
 _INNER_PROJECT = re.compile(r"(?<=\n)([\s:+-]*Project )\[(.*)\](?=\n)")
+_GENERATE = re.compile(r"(Generate .*, (?:true|false)), [^,\[\]()]+(?=, \[)")
+"""LATERAL VIEW with the name by which its columns were read before they had numbers."""
+_PROJECTION = re.compile(r"([ :+-]*Project )\[(.*)\]")
 _PLAIN_COLUMN = re.compile(r"[^\s,\[\]()#]+#\d+L?")
 _REFUSALS = (PySparkException, Py4JJavaError)
 """What Spark raises for a query: its analyzer and optimizer raise what the expressions do that they evaluate, and a query that
@@ -89,6 +92,7 @@ def _renumbered(plan: str) -> str:
     """A plan's text with its expressions numbered in order of appearance."""
     # A comma in FROM is a cross join to whoever spells it out, and an inner one to Spark.
     plan = _COMMON.sub("_common_expr", plan).replace("Join Cross", "Join Inner")
+    plan = _sorted_below_joins(_GENERATE.sub(r"\1", plan))
     plan = _INNER_PROJECT.sub(_without_repetitions, _WINDOW_INPUT.sub("_w", plan))
     # Some aliases keep the number, and a number stands for one column, so that the chains below end.
     same = {new: old for _, old, new in _RENAMED.findall(plan) if int(old) < int(new)}
@@ -102,6 +106,43 @@ def _renumbered(plan: str) -> str:
         return f"#{numbers.setdefault(known, len(numbers))}"
 
     return _EXPRESSION_ID.sub(number, plan)
+
+
+def _sorted_below_joins(plan: str) -> str:
+    """The plan with the columns sorted where a projection of columns alone is read by name: below joins below a projection.
+
+    JOIN USING leaves such projections, in an order of its own.
+    """
+    lines = plan.split("\n")
+    for at, line in enumerate(lines):
+        found = _PROJECTION.fullmatch(line)
+        if found is None or not _is_read_by_name(lines, at):
+            continue
+        columns = found[2].split(", ")
+        if all(map(_PLAIN_COLUMN.fullmatch, columns)):
+            lines[at] = f"{found[1]}[{', '.join(sorted(columns, key=lambda column: column.partition('#')[0]))}]"
+    return "\n".join(lines)
+
+
+def _is_read_by_name(lines: list[str], at: int) -> bool:
+    """Whether above a line there are joins and filters only, and then a projection or an aggregate."""
+    depth, joined = _depth(lines[at]), False
+    for line in reversed(lines[:at]):
+        if _depth(line) >= depth:
+            continue
+        operator = line.lstrip(" :+-").partition(" ")[0]
+        # The query of a subquery stands deeper than an operator's children.
+        if _depth(line) != depth - 1 or operator not in {"Join", "Filter", "Project", "Aggregate"}:
+            return False
+        if operator in {"Project", "Aggregate"}:
+            return joined
+        joined |= operator == "Join"
+        depth -= 1
+    return False
+
+
+def _depth(line: str) -> int:
+    return (len(line) - len(line.lstrip(" :+-"))) // 3
 
 
 def _without_repetitions(project: re.Match[str]) -> str:

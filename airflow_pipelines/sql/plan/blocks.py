@@ -126,7 +126,7 @@ def common_type(builder: Builder, kinds: Sequence[str]) -> str:
     """The type under which Spark compares values of several types. Raises NotIncremental when that is not sure."""
     if len(set(kinds)) == 1:
         return kinds[0]
-    if not all(_is_number(kind) for kind in kinds):
+    if not all(is_number(kind) for kind in kinds):
         raise NotIncremental(f"keys of the types {' and '.join(sorted(set(kinds)))} have no common key")
     casts = ", ".join(f"CAST(NULL AS {kind})" for kind in kinds)
     return builder.types(f"SELECT COALESCE({casts}) AS k")[0][1]
@@ -137,7 +137,8 @@ def is_key_type(kind: str) -> bool:
     return not any(part in kind for part in ("map<", "variant")) and not has_calendar_interval(kind)
 
 
-def _is_number(kind: str) -> bool:
+def is_number(kind: str) -> bool:
+    """Whether a type is one of numbers."""
     return kind in {"tinyint", "smallint", "int", "bigint", "float", "double"} or kind.startswith("decimal")
 
 

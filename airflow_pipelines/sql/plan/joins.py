@@ -19,6 +19,7 @@ from airflow_pipelines.sql.plan.lateral import join_lateral
 from airflow_pipelines.sql.plan.names import free_sources
 from airflow_pipelines.sql.plan.nodes import Full
 from airflow_pipelines.sql.plan.outer import outer_join
+from airflow_pipelines.sql.plan.pivots import pivoted
 from airflow_pipelines.sql.plan.questions import has_subquery, holders
 from airflow_pipelines.sql.plan.scope import Scope
 from airflow_pipelines.sql.plan.subqueries import answered, keep
@@ -47,7 +48,11 @@ def _entry(source: exp.Expr, block: Block, scope: Scope) -> None:
     for join in source.args.get("joins") or []:
         if (join.args.get("side") or join.args.get("kind") or "INNER").upper() not in {"INNER", "CROSS"}:
             raise NotIncremental("an outer join in parentheses has no incremental rule yet")
-    if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table):
+    if source.args.get("pivots"):
+        only(source, {"this", "alias", "pivots", "joins"})
+        turned = scope.named(source.name) if isinstance(source, exp.Table) else scope.linear(source.this)
+        block.add(*pivoted(block.builder, turned, _alias(source), source.args["pivots"]))
+    elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table):
         only(source, {"this"})
         _entry(source.this, block, scope)
     elif isinstance(source, exp.Subquery):

@@ -14,6 +14,8 @@ from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.expressions import NotIncremental, Unplannable, sql, substituted
 from airflow_pipelines.sql.plan.nodes import ColumnTypes
 
+_SHARED = "shared"
+"""The mark of a join with columns that USING or NATURAL makes one."""
 _GIVEN = "_col_"
 """How the names begin that sqlglot gives to columns without one."""
 
@@ -31,6 +33,7 @@ def qualified(query: str, relations: Mapping[str, ColumnTypes], analyzer: Analyz
     dialect = PipelineSpark(normalization_strategy="case_sensitive")
     try:
         tree = parse_query(query)
+        _note_shared_columns(tree)
         schema = MappingSchema(known, dialect=dialect, normalize=False)
         tree = qualify(tree, schema=schema, dialect=dialect, validate_qualify_columns=True, quote_identifiers=True)
     except Exception as error:
@@ -62,22 +65,48 @@ def require_same(query: str, tree: exp.Expr, analyzer: Analyzer, reason: str) ->
     raise NotIncremental(reason)
 
 
+def _note_shared_columns(tree: exp.Expr) -> None:
+    """Mark the joins the conditions of which sqlglot is going to make of USING or NATURAL."""
+    for join in tree.find_all(exp.Join):
+        if join.args.get("using") or (join.args.get("method") or "").upper() == "NATURAL":
+            join.meta[_SHARED] = True
+
+
 def _resolve_shared_columns(tree: exp.Expr) -> None:
     """Take the column of USING and NATURAL joins from the side that Spark takes it from.
 
     sqlglot reads it as COALESCE of all sides. The parser keeps functions as they are written, so that every ``Coalesce`` in the
     tree is one of these.
     """
-    for found in list(tree.find_all(exp.Coalesce)):
-        columns = [found.this, *found.expressions]
-        select = found.find_ancestor(exp.Select)
-        joins = select.args.get("joins") or [] if select is not None else []
-        by_name = {join.alias_or_name: (join.side or "").upper() for join in joins}
-        sides = {by_name.get(column.table, "") for column in columns}
-        if sides <= {"", "LEFT"}:
-            found.replace(columns[0])
-        elif len(columns) == 2 and sides <= {"", "RIGHT"}:
-            found.replace(columns[1])
+    for select in tree.find_all(exp.Select):
+        shared: dict[str, exp.Expr] = {}
+        for join in select.args.get("joins") or []:
+            if join.meta.get(_SHARED):
+                _share(join, shared)
+        for found in [found for found in select.find_all(exp.Coalesce) if found.find_ancestor(exp.Select) is select]:
+            column = shared.get(found.this.name)
+            if column is not None and {part.table for part in found.find_all(exp.Column)} >= {
+                part.table for part in column.find_all(exp.Column)
+            }:
+                found.replace(column.copy())
+
+
+def _share(join: exp.Join, shared: dict[str, exp.Expr]) -> None:
+    """Bring ``shared``, the columns that USING has made one, beyond a join that has USING, and its condition in their terms."""
+    pairs = [part.unnest() for part in join.args["on"].flatten()] if isinstance(join.args["on"], exp.And) else [join.args["on"]]
+    conditions = []
+    for pair in pairs:
+        own = pair.expression
+        before = shared.get(own.name, pair.this)
+        conditions.append(exp.EQ(this=before.copy(), expression=own.copy()))
+        side = (join.side or "").upper()
+        if side == "RIGHT":
+            shared[own.name] = own.copy()
+        elif side == "FULL":
+            shared[own.name] = exp.Coalesce(this=before.copy(), expressions=[own.copy()])
+        else:
+            shared[own.name] = before.copy()
+    join.set("on", exp.and_(*conditions, copy=False))
 
 
 def _strip_aliases(tree: exp.Expr) -> None:
@@ -133,12 +162,27 @@ class _Renamer:
             if alias is not None and alias.this is not None:
                 names[alias.name] = self._fresh(alias.name)
                 alias.set("this", exp.to_identifier(names[alias.name], quoted=True))
+        for source in _sources(tree):
+            for pivot in source.args.get("pivots") or []:
+                self._pivot(pivot, names)
         for name, value in tree.args.items():
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, exp.Expr) and name != "with_":
                     self._expression(child, names)
 
+    def _pivot(self, pivot: exp.Pivot, names: dict[str, str]) -> None:
+        """Rename what PIVOT or UNPIVOT reads of its source, and then its own result, which may have the source's name."""
+        for found in pivot.find_all(exp.Column):
+            if found.table in names:
+                found.set("table", exp.to_identifier(names[found.table], quoted=True))
+        alias = pivot.args.get("alias")
+        if alias is not None and alias.this is not None:
+            names[alias.name] = self._fresh(alias.name)
+            alias.set("this", exp.to_identifier(names[alias.name], quoted=True))
+
     def _expression(self, tree: exp.Expr, names: Mapping[str, str]) -> None:
+        if isinstance(tree, exp.Pivot):
+            return
         if isinstance(tree, exp.Query) and not isinstance(tree, exp.Subquery):
             self.query(tree, names)
             return
@@ -182,5 +226,6 @@ def free_sources(tree: exp.Expr) -> frozenset[str]:
 
 
 def own_sources(select: exp.Select) -> list[str]:
-    """The names of the sources in a SELECT's own FROM clause."""
-    return [source.args["alias"].name for source in _sources(select) if source.args.get("alias")]
+    """The names of the sources in a SELECT's own FROM clause, those before and after PIVOT and UNPIVOT."""
+    named = [part for source in _sources(select) for part in (source, *(source.args.get("pivots") or []))]
+    return [part.args["alias"].name for part in named if part.args.get("alias")]

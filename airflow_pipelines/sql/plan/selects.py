@@ -50,7 +50,7 @@ def _projected(tree: exp.Select, block: Block, scope: Scope, outputs: Outputs) -
     asked = Hidden()
     definitions = tree.args.get("windows") or []
     outputs = [(name, asked.hide(inlined(item, definitions))) for name, item in outputs]
-    having = asked.hide(tree.args["having"].this) if tree.args.get("having") is not None else None
+    having = asked.hide(_condition(tree.args["having"].this)) if tree.args.get("having") is not None else None
     qualify = qualify_of(tree, outputs)
     last = [qualify] if qualify is not None else []
     tree = asked.hide_groups(tree)
@@ -85,6 +85,13 @@ def _projected(tree: exp.Select, block: Block, scope: Scope, outputs: Outputs) -
     for _, item in outputs:
         require_scalar(item)
     return block.select(outputs)
+
+
+def _condition(having: exp.Expr) -> exp.Expr:
+    """The condition of HAVING. Unlike other clauses, it takes any value and casts what is no predicate."""
+    if isinstance(having.unnest(), exp.Predicate | exp.Connector | exp.Not | exp.Boolean):
+        return having
+    return exp.cast(having.copy(), "boolean")
 
 
 def _replaced(outputs: Outputs, last: list[exp.Expr], names: Mapping[exp.Expr, exp.Expr]) -> tuple[Outputs, list[exp.Expr]]:
