@@ -49,8 +49,12 @@ select g, k, n, lag(k) over (partition by g order by n) as l from u;
 -- spark: select g, k, n, lag(k) over (partition by g order by n, k, g, n, w) as l from u
 
 create view tied_numbers as
-select g, k, n, row_number() over (order by g) as r, ntile(2) over (partition by k order by g) as t from u;
--- spark: select g, k, n, row_number() over (order by g, k, g, n, w) as r, ntile(2) over (partition by k order by g, k, g, n, w) as t from u
+select g, k, n, row_number() over (order by g) as r from u;
+-- spark: select g, k, n, row_number() over (order by g, k, g, n, w) as r from u
+
+create view tied_tiles as
+select g, k, n, ntile(2) over (partition by k order by g) as t from u;
+-- spark: select g, k, n, ntile(2) over (partition by k order by g, k, g, n, w) as t from u
 
 create view tied_firsts as
 select g, k, n, first_value(k) over (partition by g order by n) as f, last_value(k) over (partition by g order by n) as l from u;
