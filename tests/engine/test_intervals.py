@@ -33,7 +33,7 @@ create view found as select k, y from t where y in (select y from u) and d >= in
 create view ranked as select k, y, row_number() over (partition by k order by y, d desc) as r,
     lag(d) over (partition by y order by k, d) as p, sum(d) over (partition by k) as s from t;
 create view nested as select k, n[0] as first, s.d as day, array(y, interval '1' year) as pair,
-    map(k, d) as m from t where size(n) > 0;
+    map(k, coalesce(d, interval '1' day)) as m from t where size(n) > 0;
 create view unnested as select k, x from t lateral view explode(n) e as x;
 create view distincts as select distinct y, s from t;
 create view differences as select k, ts - timestamp '2024-01-01 00:00:00' as gap, y * 2 as twice, -d as back, d / 2 as half,
