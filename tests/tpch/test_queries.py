@@ -1,6 +1,7 @@
 """The TPC-H queries as views: equal to Spark's batch answer after loads, corrections and deletions, by both strategies.
 
-``TPCH_LINEITEMS`` and ``TPCH_CHANGES`` (steps with changes) make it search longer, ``TPCH_SEED`` elsewhere.
+``TPCH_LINEITEMS`` and ``TPCH_CHANGES`` (steps with changes) make it search longer, ``TPCH_SEED`` elsewhere. At the sizes where
+much goes to files a sample of ``TPCH_SAMPLE`` queries is run; 22 are all.
 """
 
 from __future__ import annotations
@@ -14,18 +15,21 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.sql.plan.nodes import Full
 from benchmarks.tpch.generator import Generator
 from benchmarks.tpch.queries import NAMES, program, queries
 from benchmarks.tpch.scale import Scale
 from benchmarks.tpch.schema import TABLES
-from tests.engine.programs import Running
+from tests.engine.programs import Running, only
+from tests.engine.sizes import SIZES
 from tests.tpch.contents import Contents
 
 LINEITEMS = int(os.environ.get("TPCH_LINEITEMS", "600"))
 CHANGES = int(os.environ.get("TPCH_CHANGES", "2"))
 SEED = int(os.environ.get("TPCH_SEED", "2"))
+SAMPLE = int(os.environ.get("TPCH_SAMPLE", "2"))
 SCALE = Scale(LINEITEMS, seed=SEED, focus=0.7)
 QUERIES = queries(SCALE)
 
@@ -39,6 +43,7 @@ Rows = Counter[tuple[Any, ...]]
 class History:
     """What a run of all queries gave, at some of its steps."""
 
+    changes: list[list[TableChanges]] = field(default_factory=list)
     expected: list[dict[str, Rows]] = field(default_factory=list)
     incremental: list[dict[str, Rows]] = field(default_factory=list)
     emitted: list[dict[str, Rows]] = field(default_factory=list)
@@ -94,6 +99,7 @@ def history(running: Running, sessions: SparkSessions) -> History:
             found.expected.append(oracle.answers(contents))
             found.incremental.append(_stored(running))
             found.emitted.append({name: Counter({row: n for row, n in rows.items() if n}) for name, rows in sums.items()})
+            found.changes.append(waiting)
             full.step(*waiting)
             found.full.append(_stored(full))
             waiting = []
@@ -108,6 +114,20 @@ def test_views_equal_the_batch_answer(history: History, query: str) -> None:
         assert history.incremental[at][query] == expected[query], "contents"
         assert history.emitted[at][query] == expected[query], "sum of the deltas"
         assert history.full[at][query] == expected[query], "full"
+
+
+@pytest.mark.parametrize("size", [size for size in SIZES if size != "small"])
+def test_views_equal_the_batch_answer_at_every_size(history: History, running: Running, sessions: SparkSessions, size: str) -> None:
+    names = NAMES if size == "looked up" else random.Random(f"{SEED} {size}").sample(NAMES, min(SAMPLE, len(NAMES)))
+    sized = Running("", sessions, compiled=only(running.compiled, names), limits=SIZES[size])
+    sums = {name: Counter[tuple[Any, ...]]() for name in names}
+    for changes, expected in zip(history.changes, history.expected, strict=True):
+        _add(sums, dict(sized.step(*changes).view_deltas))
+        for name in names:
+            assert Counter({row: n for row, n in sums[name].items() if n}) == expected[name], (name, "sum of the deltas")
+            assert _multiset(sized.circuit.relation(name).toArrow()) == expected[name], (name, "contents")
+        sized.circuit.maintain()
+    sized.circuit.close()
 
 
 def test_small_data_has_answers_that_change(history: History) -> None:
