@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_pipelines.engine.analysis import AUTOMATIC, Analysis, QueryRefused, is_unknown_name
 from airflow_pipelines.engine.analyzer import SessionAnalyzer
 from airflow_pipelines.engine.arrow import collected
+from airflow_pipelines.engine.canonical import canonical_frame
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.python_functions import register_functions
@@ -23,6 +24,7 @@ from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.sessions import LARGE_CONF, SMALL_CONF, sibling
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.understanding import ClockEdits, Understood, understood
+from airflow_pipelines.engine.value_bytes import register_value_bytes
 from airflow_pipelines.sql.adhoc import AdhocKind, AdhocStatement, parse_adhoc
 from airflow_pipelines.sql.definitions import FunctionDefinition
 from airflow_pipelines.sql.dialect import SyntaxFailure
@@ -86,7 +88,7 @@ def run_adhoc(circuit: Circuit, text: str, clock: Callable[[], int] = _wall_cloc
         if statement.kind is AdhocKind.SELECT:
             with request.session(statement.reads) as session:
                 query = request.understood(statement, session).query
-                frame = request.named(session.sql(query.text), statement, query)
+                frame = canonical_frame(request.named(session.sql(query.text), statement, query))
         elif statement.kind is AdhocKind.INSERT:
             changes.append(_insert(request, statement))
         else:
@@ -125,6 +127,7 @@ class _Request:
         small = all(trace is None or trace.is_small(self.circuit.limits) for trace in traces)
         # A sibling session of its own per request: names of relations in one cannot meet those of another.
         session = sibling(self.circuit.sessions.small, SMALL_CONF if small else LARGE_CONF)
+        register_value_bytes(session)
         register_functions(session, self.functions)
         for name in reads:
             contents = self.circuit.contents(name, self.snapshot, single_partition=small)

@@ -71,12 +71,13 @@ def shaped(table: Any, schema: Any) -> Any:
 
 
 def _has_variant(kind: Any) -> bool:
-    if _is_variant(kind):
+    if is_variant(kind):
         return True
     return pa.types.is_nested(kind) and any(_has_variant(kind.field(at).type) for at in range(kind.num_fields))
 
 
-def _is_variant(kind: Any) -> bool:
+def is_variant(kind: Any) -> bool:
+    """Whether an Arrow type is the one in which Spark carries a VARIANT."""
     if not pa.types.is_struct(kind) or kind.get_field_index("metadata") < 0:
         return False
     return bool((kind.field("metadata").metadata or {}).get(b"variant") == b"true")
@@ -86,8 +87,11 @@ def _shaped(array: Any, kind: Any) -> Any:
     """An array with every VARIANT in Spark's form: its parts are not nullable, so that a NULL has empty ones."""
     if not _has_variant(kind):
         return array if array.type == kind else array.cast(kind)
-    if _is_variant(kind):
-        parts = [pc.struct_field(array, field.name).cast(field.type).fill_null(b"") for field in kind]
+    if is_variant(kind):
+        found = [pc.struct_field(array, field.name).cast(field.type) for field in kind]
+        if any(part.null_count > array.null_count for part in found):
+            raise ValueError("a VARIANT lacks its value or its metadata; was it written in typed pieces (shredded)?")
+        parts = [part.fill_null(b"") for part in found]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null())
     if pa.types.is_struct(kind):
         parts = [_shaped(pc.struct_field(array, [at]), field.type) for at, field in enumerate(kind)]
@@ -135,23 +139,21 @@ def netted(table: Any) -> Any:
 
 
 def row_keys(rows: Any) -> list[Any]:
-    """Every row as a hashable value; equal rows have equal ones (NaN equals NaN, NULL equals NULL, a map's order is nothing)."""
+    """Every row as a hashable value; rows in canonical form have equal ones when no function can tell them apart."""
     if not rows.num_columns:
         return [()] * rows.num_rows
-    columns = [[_frozen(value, rows[name].type) for value in rows[name].to_pylist()] for name in rows.column_names]
+    columns = [[_frozen(value) for value in rows[name].to_pylist()] for name in rows.column_names]
     return list(zip(*columns, strict=True))
 
 
-def _frozen(value: Any, kind: Any) -> Any:
-    if value is None:
-        return None
-    if isinstance(value, float):
-        # 0.0 and -0.0 are equal, and have one hash.
-        return ("NaN", float) if value != value else value
-    if pa.types.is_struct(kind):
-        return tuple(_frozen(value[field.name], field.type) for field in kind)
-    if pa.types.is_map(kind):
-        return frozenset((_frozen(key, kind.key_type), _frozen(item, kind.item_type)) for key, item in value)
-    if pa.types.is_nested(kind):
-        return tuple(_frozen(inner, kind.value_type) for inner in value)
-    return value
+def _frozen(value: Any) -> Any:
+    match value:
+        case float():
+            # Not even to itself is NaN equal.
+            return ("NaN", float) if value != value else value
+        case dict():
+            return tuple(map(_frozen, value.values()))
+        case list() | tuple():
+            return tuple(map(_frozen, value))
+        case _:
+            return value

@@ -258,7 +258,7 @@ class Circuit:
         return session.sql(self.contents(name, at, single_partition=small))
 
     def contents(self, name: str, snapshot: Snapshot, *, single_partition: bool = False) -> str:
-        """A query, for any session of the application, for the contents of a relation as a plain multiset.
+        """A query, for any session of the application that knows VALUE_BYTES, for the contents of a relation as a plain multiset.
 
         :raises KeyError: when no contents of the relation are kept
         """

@@ -18,6 +18,7 @@ from airflow_pipelines.engine.planned import Result
 from airflow_pipelines.engine.prepared import PreparedQueries
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.engine.value_bytes import VALUE_BYTES
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.nodes import merging
 from airflow_pipelines.sql.rewrite.ordering import sortable
@@ -167,7 +168,7 @@ def expanded(trace: Trace, rows: str, *, insert_only: bool) -> str:
     :param rows: table expression of the columns of ``trace``, whose own batches do not matter here
     :param insert_only: whether every weight is 1
     """
-    columns = ", ".join(quote(name) for name in trace.keys)
+    columns = ", ".join(quote(name) for name in trace.keys) or "1 AS `__one`"
     if insert_only:
         return f"SELECT {columns} FROM {rows}"
     return f"SELECT {columns} FROM ({summed(trace, rows, '> 0')}) LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT({WEIGHT}))) AS `__n`"
@@ -184,20 +185,22 @@ def summed(trace: Trace, rows: str, keep: str | None = None) -> str:
         if field.name in trace.sums:
             continue
         name = quote(field.name)
-        if "variant" in field.dataType.simpleString():
-            # A VARIANT cannot be grouped by, but its JSON text can, and says the same.
-            keys.append(f"ANY_VALUE({name}) AS {name}")
-            groups.append(f"TO_JSON(NAMED_STRUCT('v', {name}))")
-        elif "map<" in field.dataType.simpleString():
-            # Grouped by itself, Spark 4.2 makes a zero of each NULL that a MAP of numbers holds.
-            keys.append(f"ANY_VALUE({name}) AS {name}")
-            groups.append(sortable(name, field.dataType.simpleString()))
-        else:
-            keys.append(name)
-            groups.append(name)
+        kind = field.dataType.simpleString()
+        group = _grouping_key(name, kind)
+        keys.append(name if group == name else f"ANY_VALUE({name}) AS {name}")
+        groups.append(group)
     types = {field.name: field.dataType.simpleString() for field in trace.schema.fields}
     sums = [f"CAST({merging(name)}({quote(name)}) AS {types[name]}) AS {quote(name)}" for name in trace.sums]
     group = f" GROUP BY {', '.join(groups)}" if groups else ""
     changed = " OR ".join(f"SUM({quote(name)}) <> 0" for name in trace.sums if merging(name) == "SUM")
     kept = f"SUM({WEIGHT}) {keep}" if keep else changed
     return f"SELECT {', '.join([*keys, *sums])} FROM {rows}{group} HAVING {kept}"
+
+
+def _grouping_key(name: str, kind: str) -> str:
+    """An expression by which Spark groups a column of canonical values."""
+    if "variant" in kind:
+        # It cannot be grouped by, but its bytes can.
+        return f"{VALUE_BYTES}({name})"
+    # Grouped by itself, Spark 4.2 makes a zero of each NULL that a MAP of numbers holds.
+    return sortable(name, kind) if "map<" in kind else name

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from airflow_pipelines.engine.arrow import can_group, netted, row_keys
 from airflow_pipelines.engine.batch import WEIGHT
+from airflow_pipelines.engine.canonical import in_canonical_form
 from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.engine.lateness import late_rows
 from airflow_pipelines.engine.schema import RelationSchema
@@ -83,10 +84,9 @@ class Normaliser:
         return pa.table([*columns, rows[OP].cast(pa.int8()), given.cast(pa.list_(pa.string()))], names=[*arrow.names, OP, GIVEN])
 
     def _cleaned(self, rows: Any) -> Any:
-        """Negative zero becomes zero: grouping and keys take them for equal, so only one of them may exist."""
+        """The rows with their values in canonical form, which is how everything behind this sees them."""
         for at, column in enumerate(self.schema.arrow):
-            if pa.types.is_floating(column.type):
-                rows = rows.set_column(at, column.name, pc.add(rows[column.name], pa.scalar(0.0, column.type)))
+            rows = rows.set_column(at, column.name, in_canonical_form(rows[column.name]))
         return rows
 
     def _missing(self, rows: Any) -> Any:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from airflow_pipelines.engine.value_bytes import register_value_bytes
+
 RECURSION_LEVELS = "spark.sql.cteRecursionLevelLimit"
 """The setting that says after how many rounds a recursion without an end is given up; -1 for never."""
 
@@ -28,6 +30,8 @@ SESSION_CONF: Mapping[str, str] = {
     # Spark's own limits, 100 levels and a million rows, are less than some hierarchies have; they are there to end endless ones.
     RECURSION_LEVELS: "1000",
     "spark.sql.cteRecursionRowLimit": "100000000",
+    # Otherwise a VARIANT may be written to Parquet in typed pieces, which only Spark itself puts together again.
+    "spark.sql.variant.writeShredding.enabled": "false",
     # Spark 4.2 still hides the TIME type behind this switch.
     "spark.sql.timeType.enabled": "true",
 }
@@ -82,11 +86,14 @@ class SparkSessions:
         # PySpark logs every failed analysis with its Java stack on stderr; callers get the same error as an exception.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         partitions = {"spark.sql.shuffle.partitions": _shuffle_partitions(spark)}
-        return cls(
+        sessions = cls(
             small=sibling(spark, SMALL_CONF),
             narrow=sibling(spark, {**NARROW_CONF, **partitions}),
             large=sibling(spark, {**LARGE_CONF, **partitions}),
         )
+        for session in (sessions.small, sessions.narrow, sessions.large):
+            register_value_bytes(session)
+        return sessions
 
 
 def _shuffle_partitions(spark: SparkSession) -> str:

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from pyspark.sql.types import VariantVal
 
 from airflow_pipelines.engine.changes import Op, TableChanges
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.engine.variant_binary import canonical
 from tests.engine.programs import Running
-from tests.engine.random_programs import COLUMNS, TABLES, TYPES
+from tests.engine.random_programs import COLUMNS, SEEN, TABLES, TYPES
 
 EXACT = decimal.Context(prec=60)
 
@@ -20,7 +22,7 @@ EXACT = decimal.Context(prec=60)
 def _row(table: str) -> st.SearchStrategy[tuple[Any, ...]]:
     key = TABLES[table] or ()
     values = [st.integers(0, 3)]
-    for name, (_, strategy) in TYPES.items():
+    for name, (_, strategy) in {**TYPES, **SEEN}.items():
         values.append(strategy.filter(lambda value: value is not None) if name in key else strategy)
     return st.tuples(*values)
 
@@ -30,7 +32,7 @@ def change(draw: Any) -> tuple[str, str, list[tuple[Any, ...]], list[str]]:
     table = draw(st.sampled_from(sorted(TABLES)))
     operation = draw(st.sampled_from(["insert", "insert", "insert", "delete", "update"]))
     rows = draw(st.lists(_row(table), min_size=1, max_size=6))
-    given_columns = draw(st.lists(st.sampled_from(["i", "b", "d", "f", "o"]), unique=True))
+    given_columns = draw(st.lists(st.sampled_from(["i", "b", "d", "f", "o", *SEEN]), unique=True))
     return table, operation, rows, given_columns
 
 
@@ -79,11 +81,30 @@ def _comparable(value: Any) -> Any:
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, dict):
-        return tuple(sorted((key, _comparable(item)) for key, item in value.items()))
+        variant = canonical(value) if value.keys() == {"value", "metadata"} else value
+        return tuple(sorted((key, _comparable(item)) for key, item in variant.items()))
     if isinstance(value, list):
         # Arrow gives a map as a list of pairs, in the order in which it was written.
         found = [tuple(map(_comparable, item)) if isinstance(item, tuple) else _comparable(item) for item in value]
         return tuple(sorted(found) if value and all(isinstance(item, tuple) for item in value) else found)
+    return value
+
+
+def exact(row: Any) -> tuple[Any, ...]:
+    """Values that compare as the most curious function does: zeros with their signs, maps with their order, types of VARIANTs."""
+    return tuple(_exact(value) for value in row)
+
+
+def _exact(value: Any) -> Any:
+    if isinstance(value, float):
+        return "nan" if value != value else repr(value)
+    if isinstance(value, decimal.Decimal):
+        return EXACT.normalize(value)
+    if isinstance(value, dict):
+        variant = canonical(value) if value.keys() == {"value", "metadata"} else value
+        return tuple((key, _exact(item)) for key, item in variant.items())
+    if isinstance(value, list | tuple):
+        return tuple(map(_exact, value))
     return value
 
 
@@ -102,3 +123,21 @@ def real_changes(running: Running, part: Any, contents: Tables) -> list[TableCha
     if operation == "update":
         return [running.changes(table, *rows, op=Op.UPDATE, given=given_columns)]
     return [running.changes(table, *rows, op=Op.INSERT if operation == "insert" else Op.DELETE)]
+
+
+def net(trace: Trace) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """The rows of a trace with their sums, added up here."""
+    sums: dict[tuple[Any, ...], list[Any]] = {}
+    for batch in trace.batches:
+        for row in batch.to_arrow().to_pylist():
+            key = exact(row[name] for name in trace.keys)
+            values = [row[name] or 0 for name in trace.sums]
+            sums[key] = [a + b for a, b in zip(sums[key], values, strict=True)] if key in sums else values
+    return {key: tuple(values) for key, values in sums.items() if any(values)}
+
+
+def everything_goes(running: Running, contents: Tables) -> list[TableChanges]:
+    """The deletion of all rows of all tables."""
+    gone = [running.changes(name, *rows, op=Op.DELETE) for name, rows in contents.rows.items() if rows]
+    contents.rows = {name: [] for name in contents.rows}
+    return gone

@@ -64,6 +64,14 @@ def shared_columns(p: Programs) -> str:
     return f"select k, i2 as i, a.b, a.d, {_one(p, 'a.s', 'z.s')} as s, a.t, a.f, o2 as o from {text}"
 
 
+def chained(p: Programs) -> str:
+    kinds = [_one(p, "join", "left join", "right join") for _ in range(2)]
+    second = f"(select k, i as i2 from {p.relation(False)}) as y using (k)"
+    third = f"(select k, o as o2 from {p.relation(False)}) as z using (k)"
+    text = f"{p.relation(False)} as a {kinds[0]} {second} {kinds[1]} {third}"
+    return f"select k, i2 as i, a.b, a.d, a.s, a.t, a.f, o2 as o from {text}"
+
+
 def half_join(p: Programs) -> str:
     kind = _one(p, "left semi join", "left anti join", "semi join", "anti join")
     text = f"{p.source(False)} as a {kind} {p.relation()} as b on {_match(p, 'a', 'b')}"
@@ -83,6 +91,7 @@ def unnested(p: Programs) -> str:
     view = _one(
         p,
         "lateral view explode(split(a.s, '')) x as v",
+        "lateral view explode(split(a.s, '')) as v",
         "lateral view outer explode(array(a.s, 'z', a.s)) x as v",
         "lateral view explode(map(coalesce(a.s, ''), 1)) x as v, w",
         "lateral view posexplode(sequence(0, a.k)) x as w, v",
@@ -90,7 +99,7 @@ def unnested(p: Programs) -> str:
         "left join unnest(array(a.s, 'z')) with ordinality as x(v, w) on x.w > 1",
         "lateral view outer inline(if(a.o, array(named_struct('n', 1, 'v', 'a'), named_struct('n', 2, 'v', a.s)), null)) x as w, v",
     )
-    return f"select {_columns('a', s='x.v')} from {p.source()} as a {view}{p.where(['a'], [])}"
+    return f"select {_columns('a', s='v')} from {p.source()} as a {view}{p.where(['a'], [])}"
 
 
 def exists(p: Programs) -> str:
@@ -159,6 +168,19 @@ def grouping_sets(p: Programs) -> str:
     return f"select {_columns('a', **calls, t='null', f='null')} from {p.source()} as a{p.where(['a'], [])} group by {group}"
 
 
+def pivot(p: Programs) -> str:
+    call = _one(p, "sum(i)", "count(*)", "max(d)", "count(distinct i)")
+    rows = f"(select k, s, i, d from {p.relation(False)})"
+    columns = _columns("a", k="0", i="a.one", b="a.two", d="null", t="null", f="null", o="null")
+    return f"select {columns} from {rows} pivot ({call} for k in (0 as one, 1 as two)) as a"
+
+
+def unpivot(p: Programs) -> str:
+    rows = f"(select k, b, d, t, f, o, i as one, k + 1 as two from {p.relation(False)})"
+    turned = f"unpivot{_one(p, '', ' include nulls')} (n for word in (one, two)) as a"
+    return f"select {_columns('a', i='a.n', s='a.word')} from {rows} {turned}"
+
+
 def distinct_calls(p: Programs) -> str:
     calls = {
         "i": _one(p, "count(distinct a.i)", "sum(distinct a.i)", "count(distinct a.i, a.s)"),
@@ -193,13 +215,88 @@ def constants(p: Programs) -> str:
 
 
 def lateral_alias(p: Programs) -> str:
-    return f"select a.k + 1 as k, k + a.i as i, a.b, a.d, a.s, a.t, a.f, a.o from (select k as z, * from {p.relation()}) as a"
+    return f"select a.k + 1 as k, k + a.i as i, a.b, a.d, a.s, a.t, a.f, a.o from (select k as q, * from {p.relation()}) as a"
+
+
+LOOKS = (
+    "cast(-{a}.z.a as string)",
+    "cast({a}.z.b[0] as string)",
+    "to_json({a}.m)",
+    "concat(schema_of_variant({a}.v), to_json({a}.v))",
+    "to_json({a}.z)",
+    "cast(-{a}.f as string)",
+    "to_json(map_concat({a}.m, map('_', 1)))",
+)
+"""Expressions that see how a value is represented."""
+HELD = ("-{a}.f", "{a}.f * -1", "coalesce({a}.z.a, -{a}.f)", "cast('-0' as double)")
+MAPS = ("{a}.m", "from_json(concat('{{\"z\":', {a}.k, ',\"a\":1}}'), 'map<string,int>')", "map('b', {a}.k, 'a', {a}.i)")
+VARIANTS = (
+    "{a}.v",
+    "parse_json(concat('{{\"b\":', {a}.k, ',\"a\":1.50}}'))",
+    "cast({a}.t as variant)",
+    "cast(cast({a}.t as string) as variant)",
+)
+
+
+def _table(p: Programs) -> str:
+    """A relation with columns whose values have several representations."""
+    return _one(p, "t0", "t0", "t1", "t2")
+
+
+def looks(p: Programs) -> str:
+    """What sees a representation directly."""
+    return f"select {_columns('a', s=_one(p, *LOOKS).format(a='a'))} from {_table(p)} as a{p.where(['a'], [])}"
+
+
+def looks_through(p: Programs) -> str:
+    """What sees the representation of what a derived table computes, through a join, a window or groups."""
+    held, maps = _one(p, *HELD).format(a="n"), _one(p, *MAPS).format(a="n")
+    window = (
+        "row_number() over (partition by n.k order by n.i, n.b, n.d, n.s, n.t, n.f, n.o, to_json(n.m), to_json(n.z), to_json(n.v))"
+    )
+    inner = f"(select n.k, n.i, n.b, n.d, n.s, n.t, n.f, n.o, {held} as y, {maps} as w, {window} as r from {_table(p)} as n)"
+    look = _one(p, "cast(a.y as string)", "to_json(a.w)", "concat(cast(a.y as string), a.r)", "cast(a.y + 1 as string)")
+    join = _one(
+        p, "", f" left join {p.relation(False)} as b on {_match(p, 'a', 'b')}", f" full join {p.relation(False)} as b on a.f = b.f"
+    )
+    return f"select {_columns('a', s=look, i='a.r')} from {inner} as a{join}"
+
+
+def looks_at_groups(p: Programs) -> str:
+    """What sees the representation of aggregates and of keys."""
+    look = _one(p, "cast(max(a.y) as string)", "cast(-min(a.y) as string)", "cast(sum(a.y) as string)", "to_json(max(a.e))")
+    key = _one(p, "a.k", "a.y", "a.f", "a.e")
+    inner = f"(select n.*, {_one(p, *HELD).format(a='n')} as y, named_struct('q', -n.f) as e from {_table(p)} as n)"
+    other = dict.fromkeys(("k", "b", "d", "t", "f", "o"), "null")
+    return f"select {_columns('a', s=look, i='count(*)', **other)} from {inner} as a group by {key}"
+
+
+def several_forms(p: Programs) -> str:
+    """A view with columns whose values have several representations."""
+    texts = [_one(p, *choices).format(a="a") for choices in (HELD, MAPS, VARIANTS)]
+    items = f"a.k, {texts[0]} as y, {texts[1]} as m, {texts[2]} as v, a.z"
+    table = _table(p)
+    tail = _one(
+        p,
+        "",
+        f" left join {p.relation(False)} as b on {_match(p, 'a', 'b')}",
+        f" where exists (select 1 from {p.relation()} as b where {_match(p, 'a', 'b')})",
+        f" join {p.relation(False)} as b on a.k = b.k",
+    )
+    extra = _one(
+        p,
+        "a.i as n",
+        "sum(a.i) over (partition by a.k) as n",
+        "first_value(a.z) over (partition by a.k order by a.k, a.i, a.s, a.f, a.z) as n",
+    )
+    return f"select {items}, {extra} from {table} as a{tail}"
 
 
 FEATURES: tuple[Callable[[Programs], str], ...] = (
     outer_join,
     outer_join,
     shared_columns,
+    chained,
     half_join,
     set_operation,
     distinct,
@@ -213,9 +310,14 @@ FEATURES: tuple[Callable[[Programs], str], ...] = (
     window_over_groups,
     top,
     grouping_sets,
+    pivot,
+    unpivot,
     distinct_calls,
     statistics,
     time_windows,
     constants,
     lateral_alias,
+    looks,
+    looks_through,
+    looks_at_groups,
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from airflow_pipelines.engine.variant_binary import assembled, double, integer, string
 from tests.engine import random_features
 
 TYPES = {
@@ -21,8 +22,36 @@ TYPES = {
     "f": ("double", st.one_of(st.none(), st.sampled_from([0.0, -0.0, 1.5, -2.0, float("nan"), float("inf")]))),
     "o": ("boolean", st.one_of(st.none(), st.booleans())),
 }
-"""Every table has these columns and a number ``k``."""
-COLUMNS = ["k", *TYPES]
+"""Every table has these columns and a number ``k``, and all views have them too."""
+ZEROS = st.one_of(st.none(), st.sampled_from([0.0, -0.0, 1.5, float("nan"), -float("nan")]))
+MAPS = st.one_of(st.none(), st.permutations([("b", 1), ("a", 2), ("é", None)]).map(lambda pairs: pairs[:2]))
+VARIANTS = st.one_of(
+    st.none(),
+    st.sampled_from(
+        [
+            assembled({"b": string(b"2020-01-01"), "a": integer(1) or b""}),
+            assembled({"b": b"\x2c" + (18262).to_bytes(4, "little"), "a": integer(1) or b""}),
+            # The same with a dictionary in another order.
+            {
+                "value": b"\x02\x02\x01\x00\x00\x02\x07\x0c\x01" + b"\x2c" + (18262).to_bytes(4, "little"),
+                "metadata": b"\x01\x02\x00\x01\x02ba",
+            },
+            assembled([double(0.0), double(float("nan"))]),
+            assembled(b"\x20\x02" + (150).to_bytes(4, "little")),
+            assembled(b"\x20\x01" + (15).to_bytes(4, "little")),
+        ]
+    ),
+)
+SEEN = {
+    "m": ("map<varchar, int>", MAPS),
+    "z": (
+        "struct<a: double, b: array<double>>",
+        st.one_of(st.none(), st.builds(lambda a, b: {"a": a, "b": b}, ZEROS, st.one_of(st.none(), st.lists(ZEROS, max_size=2)))),
+    ),
+    "v": ("variant", VARIANTS),
+}
+"""Columns of tables only, of types the values of which have several representations."""
+COLUMNS = ["k", *TYPES, *SEEN]
 TABLES = {"t0": None, "t1": ("k",), "t2": ("k", "s")}
 """Tables and their primary keys."""
 
@@ -31,7 +60,7 @@ def _ddl() -> str:
     statements = []
     for table, key in TABLES.items():
         columns = ["k int" + (" not null" if key else "")]
-        for name, (kind, _) in TYPES.items():
+        for name, (kind, _) in {**TYPES, **SEEN}.items():
             columns.append(f"{name} {kind}" + (" not null" if key and name in key else ""))
         tail = f", primary key ({', '.join(key)})" if key else ""
         statements.append(f"create table {table} ({', '.join(columns)}{tail}) with ('materialized' = 'true');")
@@ -103,7 +132,8 @@ class Programs:
     def source(self, again: bool = True) -> str:
         kind = self.draw(st.sampled_from(["plain", "plain", "plain", "nested", "grouped", "widened", "feature"]))
         if kind == "nested":
-            return f"(select * from {self.relation(again)} as n where {self.draw(PREDICATES).format(a='n')})"
+            columns = ", ".join(["k", *TYPES])
+            return f"(select {columns} from {self.relation(again)} as n where {self.draw(PREDICATES).format(a='n')})"
         if kind == "grouped":
             return f"({self.grouped()})"
         if kind == "feature" and self.depth < 2:
@@ -159,7 +189,7 @@ class Programs:
     def _assembled(self, calls: dict[str, str], keys: dict[str, str]) -> str:
         types = {"k": "int", **{name: kind for name, (kind, _) in TYPES.items()}}
         items = []
-        for column in COLUMNS:
+        for column in types:
             text = keys.get(column) or calls.get(column) or "null"
             # Sums and averages have wider types than the columns that everything else here expects.
             kind = {"varchar": "string", "decimal(6,2)": "decimal(20,2)"}.get(types[column], types[column])
@@ -170,7 +200,9 @@ class Programs:
         calls = self._calls("a")
         key = self.draw(st.sampled_from(KEYS)).format(a="a")
         keys = {"k": "cast(a.k as int)"} if key == "a.k" else {key[2] if key[1] == "." and len(key) == 3 else "k": key}
-        having = self.draw(st.sampled_from(["", "", " having count(*) > 1", " having sum(a.i) > 0 or count(a.d) = 1"]))
+        having = self.draw(
+            st.sampled_from(["", "", " having count(*) > 1", " having sum(a.i) > 0 or count(a.d) = 1", " having count(a.i)"])
+        )
         source = self.source() if self.draw(st.booleans()) else self.relation()
         return f"select {self._assembled(calls, keys)} from {source} as a{self.where(['a'], [])} group by {key}{having}"
 
@@ -207,6 +239,8 @@ class Programs:
                 self.joined.add(name)
             self.readable.append(name)
         kinds = {name: self.draw(st.sampled_from(["materialized view", "view"])) for name in queries}
+        if self.draw(st.booleans()):
+            queries["x"], kinds["x"] = random_features.several_forms(self), "materialized view"
         views = [f"create {kinds[name]} {name} as {query};" for name, query in queries.items()]
         return "\n".join([_ddl(), *views]), queries
 

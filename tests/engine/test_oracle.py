@@ -12,60 +12,27 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.limits import Limits
-from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
+from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
-from airflow_pipelines.sql.identifiers import quote
+from tests.engine.oracle import Oracle, Rows, rows_of
 from tests.engine.programs import Running
-from tests.engine.random_changes import Tables, changes, comparable, multiset, real_changes
+from tests.engine.random_changes import Tables, changes, everything_goes, exact, multiset, net, real_changes
 from tests.engine.random_programs import programs
 from tests.engine.sizes import SIZES
 
 EXAMPLES = int(os.environ.get("ORACLE_EXAMPLES", "12"))
 STEPS = int(os.environ.get("ORACLE_STEPS", "5"))
 VIEWS = int(os.environ.get("ORACLE_VIEWS", "4"))
-Rows = Counter[tuple[Any, ...]]
 
 SHARES = {"small": 0.34, "planned anew": 0.17, "looked up": 0.34, "narrow": 0.17, "mixed": 0.25, "large": 0.17}
 """How many of the examples each gets; files are slow."""
-
-
-class Oracle:
-    """Spark's batch answers over the tables as they should be."""
-
-    def __init__(self, running: Running, queries: Mapping[str, str], sessions: SparkSessions) -> None:
-        self.running = running
-        self.session = sibling(sessions.small, SMALL_CONF)
-        self.queries = queries
-
-    def answers(self, contents: Tables) -> dict[str, Rows]:
-        """Every view's rows."""
-        for name, rows in contents.rows.items():
-            arrow = self.running.compiled.schemas[name].arrow
-            columns = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(arrow)]
-            schema = self.running.compiled.schemas[name].spark
-            self.session.createDataFrame(pa.table(columns, names=arrow.names), schema).createOrReplaceTempView(quote(name))
-        answers = {}
-        for name, query in self.queries.items():
-            table = self.session.sql(query).toArrow()
-            self.session.createDataFrame(table).createOrReplaceTempView(quote(name))
-            answers[name] = multiset(tuple(row.values()) for row in table.to_pylist())
-        return answers
-
-
-def _rows(delta: Batch | None) -> Rows:
-    rows: Rows = Counter()
-    for row in delta.to_arrow().to_pylist() if delta is not None else ():
-        weight = row.pop("__weight")
-        rows[comparable(row.values())] += weight
-    return rows
 
 
 def _nonzero(rows: Rows) -> Rows:
@@ -89,7 +56,7 @@ def _reopen(running: Running, forgotten: set[str], expected: Mapping[str, Rows])
     step = running.circuit.bootstrap(forgotten)
     assert set(step.view_deltas) <= forgotten
     for name in forgotten:
-        assert _nonzero(_rows(step.view_deltas.get(name))) == expected[name], (name, "bootstrapped")
+        assert _nonzero(rows_of(step.view_deltas.get(name))) == expected[name], (name, "bootstrapped")
     running.circuit.publish(step)
 
 
@@ -112,25 +79,46 @@ def _check(
         now = [change for part in parts for change in real_changes(running, part, contents)]
         waiting += now
         step = running.step(*now)
-        expected = oracle.answers(contents)
+        expected = oracle.answers(contents.rows)
         for name in queries:
-            sums[name] = _sum(sums[name], _rows(step.view_deltas.get(name)))
+            sums[name] = _sum(sums[name], rows_of(step.view_deltas.get(name)))
             assert sums[name] == expected[name], (name, running.compiled.plans[name])
         # Full evaluation costs as much again, so that it takes several steps' changes at once.
         if number in {len(stream) // 2, len(stream) - 1}:
             step, waiting = full.step(*waiting), []
             for name in queries:
-                sums_full[name] = _sum(sums_full[name], _rows(step.view_deltas.get(name)))
+                sums_full[name] = _sum(sums_full[name], rows_of(step.view_deltas.get(name)))
                 assert sums_full[name] == expected[name], (name, "full")
         if number == len(stream) // 2:
             _reopen(running, forgotten & set(queries), expected)
         if number % 2:
             running.circuit.maintain()
     for name in running.circuit.kept & (set(contents.rows) | set(queries)):
-        stored = multiset(tuple(row) for row in running.circuit.relation(name).collect())
-        assert stored == (expected[name] if name in queries else multiset(contents.rows[name])), name
+        rows = collected(running.circuit.relation(name)).to_pylist()
+        if name in queries:
+            assert Counter(exact(row.values()) for row in rows) == expected[name], name
+        else:
+            assert multiset(tuple(row.values()) for row in rows) == multiset(contents.rows[name]), name
+    step = running.step(*everything_goes(running, contents))
+    expected = oracle.answers(contents.rows)
+    for name in queries:
+        sums[name] = _sum(sums[name], rows_of(step.view_deltas.get(name)))
+        assert sums[name] == expected[name], (name, "without any row", running.compiled.plans[name])
+    _check_nothing_is_left(running, limits)
     running.circuit.close()
     full.circuit.close()
+
+
+def _check_nothing_is_left(running: Running, limits: Limits) -> None:
+    """A program whose tables have become empty again holds what one does that never saw a row."""
+    fresh = Running("", running.sessions, compiled=running.compiled, limits=limits)
+    fresh.step()
+    ours, theirs = running.circuit.snapshot, fresh.circuit.snapshot
+    for name, trace in ours.traces.items():
+        assert net(trace) == net(theirs.traces[name]), name
+    for name, state in ours.states.items():
+        assert net(state) == net(theirs.states[name]), name
+    fresh.circuit.close()
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from airflow_pipelines.engine.operators.matching import matching_batch, read_col
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
-from airflow_pipelines.sql.plan.nodes import Keyed, KeyedSource, Stage, Version, reads
+from airflow_pipelines.sql.plan.nodes import Keyed, KeyedSource, Scan, Stage, Version, reads
 
 _KEY = "__touched"
 
@@ -54,7 +54,7 @@ def _recomputed(stage: Stage, node: Keyed, context: Context, stored: Trace) -> O
 def _first(stage: Stage, node: Keyed, context: Context, mode: Mode) -> Outcome:
     """Nothing was there before, so that the delta is the answer."""
     mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
-    query = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({_answer(node, _contents(node, context, mode, Version.AFTER))})"
+    query = _weighted(_answer(node, _contents(node, context, mode, Version.AFTER)))
     return context.emit(stage, query, mode, may_grow=True, netted=True)
 
 
@@ -63,8 +63,8 @@ def _every_key(stage: Stage, node: Keyed, context: Context, mode: Mode, stored: 
     if stored is not None:
         return _recomputed(stage, node, context, stored)
     mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
-    versions = {version: _contents(node, context, mode, version) for version in (Version.AFTER, Version.BEFORE)}
-    return _difference(stage, node, context, mode, versions)
+    now, before = (_answer(node, _contents(node, context, mode, version)) for version in (Version.AFTER, Version.BEFORE))
+    return _less(stage, now, _weighted(before), context, mode)
 
 
 def _touched_keys(stage: Stage, node: Keyed, context: Context, mode: Mode) -> Outcome:
@@ -80,8 +80,14 @@ def _touched_keys(stage: Stage, node: Keyed, context: Context, mode: Mode) -> Ou
         distinct = f"SELECT DISTINCT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})"
         keys = context.run(distinct, _key_schema(node), Mode.LARGE)
         touched = f"SELECT * FROM {context.frames.table(keys)}"
-    versions = {version: _contents(node, context, mode, version, touched=touched) for version in (Version.AFTER, Version.BEFORE)}
-    return _difference(stage, node, context, mode, versions)
+    now = _answer(node, _contents(node, context, mode, Version.AFTER, touched=touched))
+    if node.remembered:
+        own = _remembered(stage, node)
+        contents = context.printer(mode).contents(own.node, Version.BEFORE)
+        was = None if contents is None else _restricted(node, own, contents, touched, broadcast=False)
+        return _less(stage, now, was, context, mode)
+    before = _answer(node, _contents(node, context, mode, Version.BEFORE, touched=touched))
+    return _less(stage, now, _weighted(before), context, mode)
 
 
 def _fetching(stage: Stage, node: Keyed, context: Context) -> Outcome | None:
@@ -90,7 +96,8 @@ def _fetching(stage: Stage, node: Keyed, context: Context) -> Outcome | None:
     None when it turns out to be too much for memory.
     """
     printer = context.printer(Mode.SMALL)
-    large = [source for source in node.sources if context.mode(frozenset(), reads(source.node)) is not Mode.SMALL]
+    sources = (*node.sources, _remembered(stage, node)) if node.remembered else node.sources
+    large = [source for source in sources if context.mode(frozenset(), reads(source.node)) is not Mode.SMALL]
     if any(not source.keys for source in large):
         return None
     schemas = {source.alias: weighted(context.schema(source.node)) for source in node.sources}
@@ -105,29 +112,56 @@ def _fetching(stage: Stage, node: Keyed, context: Context) -> Outcome | None:
         return None
     keys = Batch.in_memory(_key_schema(node), found)
     touched = f"SELECT * FROM {context.frames.table(keys)}"
+    fetched = _fetched(node, sources, large, found, touched, context)
+    if fetched is None:
+        return None
+    now = _answer(node, _near_contents(node, fetched, deltas, touched, context))
+    if not node.remembered:
+        before = _answer(node, _near_contents(node, fetched, {}, touched, context))
+        return _less(stage, now, _weighted(before), context, Mode.SMALL)
+    own = sources[-1]
+    was = fetched[own.alias].text if own.alias in fetched else printer.contents(own.node, Version.BEFORE)
+    restricted = None if was is None else _restricted(node, own, was, touched, broadcast=False)
+    return _less(stage, now, restricted, context, Mode.SMALL)
+
+
+def _fetched(
+    node: Keyed, sources: Sequence[KeyedSource], large: Sequence[KeyedSource], keys: Any, touched: str, context: Context
+) -> dict[str, _Fetched] | None:
+    """What sources had before for the touched keys, by alias, where that is better fetched than read whole; None for too much."""
     fetched = {}
     for source in large:
-        near = _looked_up(node, source, found, context) or _scanned(node, source, touched, schemas[source.alias], context)
+        schema = weighted(context.schema(source.node))
+        near = _looked_up(node, source, keys, context) or _scanned(node, source, touched, schema, context)
         if near is None:
             return None
         fetched[source.alias] = near
-    for source in node.sources:
+    for source in sources:
         if source.keys and source.alias not in fetched and not context.is_tiny(reads(source.node)):
-            near = _looked_up(node, source, found, context)
-            if near is not None:
-                fetched[source.alias] = near
-    versions = {}
-    for version in (Version.AFTER, Version.BEFORE):
-        others = [source for source in node.sources if source.alias not in fetched]
-        rows = _contents(node, context, Mode.SMALL, version, touched=touched, sources=others)
-        for alias, stored in fetched.items():
-            parts = [stored.text] if stored.text is not None else []
-            parts += [deltas[alias]] if version is Version.AFTER and alias in deltas else []
-            weights = printer.union(parts) or empty_rows(schemas[alias])
-            insert_only = len(parts) == 0 or (len(parts) == 1 and stored.text is not None and stored.insert_only)
-            rows[alias] = expanded(Trace(schemas[alias]), f"({weights})", insert_only=insert_only)
-        versions[version] = {source.alias: rows[source.alias] for source in node.sources}
-    return _difference(stage, node, context, Mode.SMALL, versions)
+            found = _looked_up(node, source, keys, context)
+            if found is not None:
+                fetched[source.alias] = found
+    return fetched
+
+
+def _near_contents(
+    node: Keyed, fetched: Mapping[str, _Fetched], deltas: Mapping[str, str], touched: str, context: Context
+) -> dict[str, str]:
+    """Plain rows of the touched keys, by alias: those that there were, and those of ``deltas``, which has all or none."""
+    version = Version.AFTER if deltas else Version.BEFORE
+    others = [source for source in node.sources if source.alias not in fetched]
+    rows = _contents(node, context, Mode.SMALL, version, touched=touched, sources=others)
+    for source in node.sources:
+        stored = fetched.get(source.alias)
+        if stored is None:
+            continue
+        schema = weighted(context.schema(source.node))
+        parts = [stored.text] if stored.text is not None else []
+        parts += [deltas[source.alias]] if source.alias in deltas else []
+        weights = context.printer(Mode.SMALL).union(parts) or empty_rows(schema)
+        insert_only = len(parts) == 0 or (len(parts) == 1 and stored.text is not None and stored.insert_only)
+        rows[source.alias] = expanded(Trace(schema), f"({weights})", insert_only=insert_only)
+    return {source.alias: rows[source.alias] for source in node.sources}
 
 
 def _small_deltas(node: Keyed, schemas: Mapping[str, StructType], context: Context) -> dict[str, str] | None:
@@ -239,13 +273,24 @@ def _answer(node: Keyed, rows: Mapping[str, str]) -> str:
     return f"WITH {sources} SELECT * FROM ({node.query}) AS q({', '.join(map(quote, node.columns))})"
 
 
-def _difference(stage: Stage, node: Keyed, context: Context, mode: Mode, versions: Mapping[Version, Mapping[str, str]]) -> Outcome:
-    """The answer after less the answer before."""
+def _remembered(stage: Stage, node: Keyed) -> KeyedSource:
+    """The stage's own contents, as something that has the keys of the node's sources."""
+    return KeyedSource("__own", Scan(stage.relation, tuple(name for name, _ in stage.columns)), node.remembered)
+
+
+def _weighted(answer: str) -> str:
+    """A query for plain rows with the weight of each."""
+    return f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({answer})"
+
+
+def _less(stage: Stage, now: str, was: str | None, context: Context, mode: Mode) -> Outcome:
+    """The answer now, a query for plain rows, less what it was: a query for weighted ones, None for no rows."""
     schema = weighted(stage_schema(stage))
-    parts = [
-        f"SELECT *, CAST({sign} AS BIGINT) AS {WEIGHT} FROM ({_answer(node, versions[version])})"
-        for version, sign in ((Version.AFTER, 1), (Version.BEFORE, -1))
-    ]
+    names = ", ".join(quote(column.name) for column in schema.fields)
+    parts = [f"SELECT * FROM ({_weighted(now)}) AS q({names})"]
+    if was is not None:
+        columns = ", ".join(quote(name) for name, _ in stage.columns)
+        parts.append(f"SELECT {columns}, -{WEIGHT} AS {WEIGHT} FROM ({was}) AS q({names})")
     query = str(context.printer(mode).union(parts))
     if mode is Mode.LARGE:
         return context.emit(stage, summed(Trace(schema), f"({query})"), mode, netted=True)

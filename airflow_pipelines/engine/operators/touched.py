@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.frames import summed
+from airflow_pipelines.engine.frames import expanded, summed
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.matching import distinct_rows, matching_batch, read_columns, wanted_of
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
@@ -119,11 +119,8 @@ def _fresh(node: Aggregate, contents: str | None, touched: str | None, insert_on
     if touched is not None:
         rows = f"SELECT {hint}s.* FROM ({rows}) AS s LEFT SEMI JOIN ({touched}) AS t ON {_match(node)}"
     if not insert_only:
-        columns = ", ".join([*keys, *inputs])
-        group = f" GROUP BY {columns}" if columns else ""
-        comma = ", " if columns else ""
-        rows = f"SELECT {columns}{comma}SUM({WEIGHT}) AS {WEIGHT} FROM ({rows}){group} HAVING SUM({WEIGHT}) > 0"
-        rows = f"SELECT * FROM ({rows}) LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT({WEIGHT}))) AS `__n`"
+        kinds = zip([*keys, *inputs], [*node.key_types, *node.input_types], strict=True)
+        rows = expanded(Trace(weighted(struct_of(tuple(kinds)))), f"({rows})", insert_only=False)
     by_name = tuple(Item(key.name, key.name) for key in node.keys)
     groups = grouped(_with_keys(node, by_name), rows)
     return f"SELECT {', '.join([*keys, *items])}, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({groups}){condition}"

@@ -31,7 +31,8 @@ def _filtered(node: Node) -> str | None:
 
 
 def _over(select: Node, keyed: Node) -> Keyed | None:
-    if not isinstance(select, Select) or not isinstance(keyed, Keyed):
+    if not isinstance(select, Select) or not isinstance(keyed, Keyed) or keyed.remembered:
+        # What is remembered has to have its key.
         return None
     return replace(keyed, query=_text(select, keyed), columns=select.columns)
 

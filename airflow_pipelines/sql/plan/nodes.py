@@ -191,6 +191,9 @@ class Keyed:
 
     ``query``: Spark SQL over the sources by their aliases, each a relation of plain rows without weights. Its columns are
     ``columns``, taken by position.
+
+    ``remembered``: texts over ``columns`` that give the key of a row of the answer, where the answer for the same rows may come out
+    differently in its last digits. Then what it was is kept instead of being asked for again.
     """
 
     sources: tuple[KeyedSource, ...]
@@ -198,6 +201,7 @@ class Keyed:
     columns: tuple[str, ...]
     key_types: tuple[str, ...]
     shape: Shape
+    remembered: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +321,9 @@ class Stage:
     @property
     def keeps_contents(self) -> bool:
         """Whether the stage needs its relation's contents to find out how they change."""
-        return isinstance(self.node, Full | Recursive | TopK) or (isinstance(self.node, Keyed) and not self.node.key_types)
+        if isinstance(self.node, Keyed):
+            return not self.node.key_types or bool(self.node.remembered)
+        return isinstance(self.node, Full | Recursive | TopK)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from types import MappingProxyType
 
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.builder import Builder
+from airflow_pipelines.sql.plan.canonical import canonical_query, canonical_stages
 from airflow_pipelines.sql.plan.emptiness import needed_rows
 from airflow_pipelines.sql.plan.expressions import NotIncremental, Unplannable, kind, only
 from airflow_pipelines.sql.plan.fusion import fused
@@ -16,6 +18,7 @@ from airflow_pipelines.sql.plan.leading import leading
 from airflow_pipelines.sql.plan.names import qualified
 from airflow_pipelines.sql.plan.nodes import ColumnTypes, Full, Linear, Node, Scan, Stage, ViewPlan, renamed
 from airflow_pipelines.sql.plan.plain import plain
+from airflow_pipelines.sql.plan.rounding import remembering
 from airflow_pipelines.sql.plan.scope import Scope
 from airflow_pipelines.sql.plan.selects import plan_select
 from airflow_pipelines.sql.plan.setops import distinct, except_, except_all, intersect, intersect_all, union_all
@@ -30,6 +33,7 @@ def plan_view(
     reads: Sequence[str],
     analyzer: Analyzer,
     append_only: Set[str] = frozenset(),
+    changed: Mapping[str, frozenset[str]] = MappingProxyType({}),
 ) -> ViewPlan:
     """Plan a view.
 
@@ -40,30 +44,33 @@ def plan_view(
     :param reads: the relations that the query names
     :param analyzer: answers about Spark's view of queries
     :param append_only: those of ``relations`` that never lose a row
+    :param changed: columns of relations that stand for a part of the query, and whose values Spark may represent otherwise
     :returns: a plan that always has the full strategy, and stages of its own when every construct has an incremental rule
     :raises AnalysisFailed: when Spark refuses the query itself
     """
     types = (kind for _, kind in analyzer.columns(query))
     columns = tuple((name, kind) for (name, _), kind in zip(columns, types, strict=True))
-    full = Stage(view, columns, Full(query, tuple(reads), "chosen"))
+    answer = canonical_query(query, columns)
+    full = Stage(view, columns, Full(answer, tuple(reads), "chosen"))
     builder = Builder(view, relations, analyzer, append_only=frozenset(append_only))
     try:
         node = _plan(qualified(query, relations, analyzer), Scope(builder, _plan))
         final = _as_view(node, columns, builder)
+        stages = fused(leading(remembering((*builder.stages, final), builder), builder.gains))
+        stages = canonical_stages(stages, builder, changed)
     except Unplannable as error:
         # As in a table without rows, nothing is evaluated before there is a row.
-        return _recomputed(full, Full(query, tuple(reads), str(error), needed_rows(query, reads)))
+        return _recomputed(full, query, Full(answer, tuple(reads), str(error), needed_rows(query, reads)))
     except NotIncremental as error:
-        return _recomputed(full, Full(query, tuple(reads), str(error)))
+        return _recomputed(full, query, Full(answer, tuple(reads), str(error)))
     except RecursionError:
-        return _recomputed(full, Full(query, tuple(reads), "the query nests too deep to be taken apart"))
-    stages = fused(leading((*builder.stages, final), builder.gains))
+        return _recomputed(full, query, Full(answer, tuple(reads), "the query nests too deep to be taken apart"))
     return ViewPlan(view, query, columns, stages, full, "; ".join(builder.reasons) or None)
 
 
-def _recomputed(stage: Stage, node: Full) -> ViewPlan:
+def _recomputed(stage: Stage, query: str, node: Full) -> ViewPlan:
     stage = replace(stage, node=node)
-    return ViewPlan(stage.relation, node.query, stage.columns, (stage,), stage, node.reason)
+    return ViewPlan(stage.relation, query, stage.columns, (stage,), stage, node.reason)
 
 
 def _as_view(node: Node | Scan, columns: ColumnTypes, builder: Builder) -> Stage:

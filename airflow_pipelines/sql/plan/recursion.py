@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from sqlglot import exp
 
@@ -11,6 +12,7 @@ from airflow_pipelines.sql.dialect import parse_query
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.aggregates import aggregate_calls
 from airflow_pipelines.sql.plan.analyzer import Analyzer
+from airflow_pipelines.sql.plan.canonical import canonical_query, varied
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
 from airflow_pipelines.sql.plan.names import require_same
 from airflow_pipelines.sql.plan.nodes import (
@@ -62,6 +64,7 @@ def plan_circle(
     if one is None:
         analyzer.declare({relation: columns})
     query = _circle_query(views, others, relation, columns)
+    answer = canonical_query(query, columns)
     inputs = tuple(relations)
     known = {**relations, relation: columns}
     reason: str | None = None
@@ -70,11 +73,11 @@ def plan_circle(
     except NotIncremental as error:
         stages, body, reason = (), None, f"the recursion is recomputed: {error}"
     own = tuple(sorted(reads(body) - {relation})) if body is not None else inputs
-    stages = (*stages, Stage(relation, columns, Recursive(relation, columns, query, own, body)))
+    stages = (*stages, Stage(relation, columns, Recursive(relation, columns, answer, own, body)))
     plans = {}
     for at, view in enumerate(views):
         pick = None if one is not None else _pick(view, at, relation)
-        full = Stage(view.name, view.columns, Recursive(relation, columns, query, inputs, None, result=pick))
+        full = Stage(view.name, view.columns, Recursive(relation, columns, answer, inputs, None, result=pick))
         if one is None:
             stages = (*stages, Stage(view.name, view.columns, _part(view, at, relation, columns)))
         plans[view.name] = ViewPlan(view.name, view.query, view.columns, stages, full, reason)
@@ -101,11 +104,12 @@ def plan_query(
         require_same(query, tree, analyzer, "the query could not be printed with the same meaning")
         rest, stages = _without_recursion(view, tree, relations, analyzer)
     except NotIncremental as error:
-        full = Stage(view, columns, Full(query, tuple(reads), str(error)))
+        full = Stage(view, columns, Full(canonical_query(query, columns), tuple(reads), str(error)))
         return ViewPlan(view, query, columns, (full,), full, str(error))
     own = {stage.relation: stage.columns for stage in stages if isinstance(stage.node, Recursive)}
-    plan = plan_view(view, sql(rest), {**relations, **own}, columns, (*reads, *own), analyzer)
-    full = Stage(view, plan.columns, Full(query, tuple(reads), "chosen"))
+    changed = {name: varied(kinds) for name, kinds in own.items()}
+    plan = plan_view(view, sql(rest), {**relations, **own}, columns, (*reads, *own), analyzer, changed=changed)
+    full = Stage(view, plan.columns, Full(canonical_query(query, plan.columns), tuple(reads), "chosen"))
     return ViewPlan(view, query, plan.columns, (*stages, *plan.stages), full, plan.reason)
 
 
@@ -167,13 +171,19 @@ def _part(view: Member, at: int, relation: str, columns: ColumnTypes) -> Select:
 
 
 def _body(
-    relation: str, query: str, known: Mapping[str, ColumnTypes], columns: ColumnTypes, analyzer: Analyzer
+    relation: str,
+    query: str,
+    known: Mapping[str, ColumnTypes],
+    columns: ColumnTypes,
+    analyzer: Analyzer,
+    changed: Mapping[str, frozenset[str]] = MappingProxyType({}),
 ) -> tuple[tuple[Stage, ...], Linear]:
     """A recursive query as stages that do not depend on the recursion, and a linear node over these and ``relation``.
 
+    :param changed: see :func:`plan_view`
     :raises NotIncremental: when something within the recursion is not linear
     """
-    plan = plan_view(relation, query, known, columns, tuple(known), analyzer)
+    plan = plan_view(relation, query, known, columns, tuple(known), analyzer, changed=changed)
     if plan.columns != columns:
         raise NotIncremental("its query has other types than its relation")
     stages: list[Stage] = []
@@ -271,11 +281,14 @@ def _without_recursion(
         before.set("expressions", [inner.copy() for inner in clause.expressions[: at + 1]])
         before.set("recursive", False)
         text = f"{sql(before)} {sql(query)}"
-        found, node = _body(relation, text, known, columns, analyzer)
+        found, node = _body(relation, text, known, columns, analyzer, {relation: varied(columns)})
         if not isinstance(node, UnionAll) or _scans(node.parts[0], relation) or _scans(node, relation) != 1:
             raise NotIncremental("a recursion whose step reads it more than once has no incremental rule")
         inputs = tuple(sorted(reads(node) - {relation}))
-        stages += [*found, Stage(relation, columns, Recursive(relation, columns, text, inputs, node, distinct=False))]
+        stages += [
+            *found,
+            Stage(relation, columns, Recursive(relation, columns, canonical_query(text, columns), inputs, node, distinct=False)),
+        ]
     clause.set("recursive", False)
     return rest, stages
 

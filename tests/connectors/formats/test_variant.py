@@ -22,7 +22,7 @@ from airflow_pipelines.connectors.formats import jsontext, variant
         "2147483648",
         "9223372036854775807",
         "9223372036854775808",
-        "-1.50",
+        "-1.5",
         "0.001",
         '""',
         '"é"',

@@ -14,6 +14,7 @@ from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.compiler import compile_program
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.value_bytes import register_value_bytes
 from airflow_pipelines.sql.plan.nodes import Item, Keyed, KeyedSource, Scan, Select, Shape, Source, Stage, UnionAll
 from tests.engine.programs import Running
 from tests.engine.random_changes import comparable
@@ -124,6 +125,7 @@ def values(case: Case) -> tuple[list[Any], list[Any]]:
 
 def answer(running: Running, case: Case) -> Counter[tuple[Any, ...]]:
     session = running.sessions.small.newSession()
+    register_value_bytes(session)
     for name in ("a", "b"):
         running.circuit.relation(name).createOrReplaceTempView(f"t_{name}")
     within = f"with a as ({running.circuit.contents('a', running.circuit.snapshot)})"

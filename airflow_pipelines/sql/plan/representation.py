@@ -1,0 +1,143 @@
+"""Which expressions can tell representations of one value apart, and which hand a representation on.
+
+What a query computes on the way may have another representation than Spark gives it when the plan keeps it in a relation, because
+all that is kept is in canonical form. That is without effect as long as nothing looks at representations: comparisons, sums and
+conditions do not, arithmetic hands a zero's sign on, and everything that is not known here may look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.expressions import NotIncremental, function_name, sql
+
+# fmt: off
+_BLIND = frozenset({
+    "approx_count_distinct", "avg", "cardinality", "ceil", "ceiling", "corr", "count", "count_if", "covar_pop", "covar_samp",
+    "exp", "floor", "isnan", "isnotnull", "isnull", "kurtosis", "map_contains_key", "mean", "size", "skewness", "std", "stddev",
+    "stddev_pop", "stddev_samp", "sum", "var_pop", "var_samp", "variance", "variance_pop",
+})
+"""Functions whose results are the same for all representations of their arguments. A sum begins with 0.0, and stays so."""
+_HANDING_ON = frozenset({
+    "abs", "any_value", "array", "array_agg", "array_sort", "coalesce", "collect_list", "element_at", "explode",
+    "explode_outer", "first", "first_value", "get", "greatest", "if", "ifnull", "inline", "inline_outer", "lag", "last",
+    "last_value", "lead", "least", "max", "max_by", "median", "min", "min_by", "mode", "named_struct", "negative", "nth_value",
+    "nullif", "nvl", "nvl2", "percentile", "posexplode", "posexplode_outer", "round", "sort_array", "struct", "try_element_at",
+})
+"""Functions whose results have the representation of one of their arguments, or hold it."""
+_OF_ONE_ARRAY = frozenset({"array_sort", "exists", "filter", "forall", "transform"})
+"""Functions of an array and a lambda, whose parameters are the array's elements."""
+_BLIND_NODES = (
+    exp.Predicate, exp.Connector, exp.Not, exp.Is, exp.In, exp.Between, exp.Where, exp.Having, exp.Qualify, exp.Group, exp.Ordered,
+    exp.Order, exp.Join, exp.Lateral, exp.WindowSpec,
+)
+_TEXTUAL = (exp.Like, exp.ILike, exp.RegexpLike, exp.SimilarTo)
+"""Conditions over text, which others than text are cast to."""
+_HANDING_ON_NODES = (
+    exp.Paren, exp.Alias, exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Neg, exp.Case, exp.If, exp.Coalesce, exp.Bracket, exp.Dot,
+    exp.Tuple, exp.Window, exp.Filter, exp.Distinct, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Subquery, exp.Query,
+    exp.From, exp.With, exp.CTE, exp.Max, exp.Min, exp.First, exp.Last, exp.AnyValue, exp.Nullif, exp.PropertyEQ,
+)
+_EXACT = frozenset({
+    exp.DataType.Type.TINYINT, exp.DataType.Type.SMALLINT, exp.DataType.Type.INT, exp.DataType.Type.BIGINT,
+    exp.DataType.Type.DECIMAL, exp.DataType.Type.BOOLEAN,
+})
+# fmt: on
+_NUMBERS = _EXACT | {exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE}
+
+
+def hands_on(tree: exp.Expr, columns: Set[str]) -> bool:
+    """Whether the representation of one of some columns may be that of an expression's value, or of a part of it.
+
+    :param tree: an expression or a query
+    :param columns: the columns' names, whatever their tables; in a query also those of its own derived tables are followed
+    :raises NotIncremental: when the expression may look at the representation otherwise
+    """
+    if not isinstance(tree, exp.Query):
+        return _hands_on(tree, columns)
+    known = frozenset(columns)
+    while True:
+        found = {name for select in tree.find_all(exp.Select) for name in _outputs(select, known)}
+        if found <= known:
+            return _hands_on(tree, known)
+        known |= found
+
+
+def _outputs(select: exp.Select, columns: Set[str]) -> Iterable[str]:
+    """The names of a SELECT's columns that hand a representation on."""
+    return (item.alias_or_name for item in select.expressions if _hands_on(item, columns))
+
+
+def _hands_on(tree: exp.Expr, columns: Set[str]) -> bool:
+    if isinstance(tree, exp.Column):
+        # A field of a struct is written like a column of a table.
+        return tree.name in columns or tree.table in columns
+    if isinstance(tree, exp.Star):
+        return bool(columns)
+    if (function := _lambda_of(tree)) is not None:
+        return _applied_hands_on(tree, function, columns)
+    parts = [part for part in tree.iter_expressions() if _hands_on(part, columns)]
+    if not parts or _is_blind(tree, parts):
+        return False
+    if _is_handing_on(tree, parts):
+        return True
+    raise NotIncremental(f"{_shown(tree)} may tell representations of a value apart that the plan would keep in one form only")
+
+
+def _lambda_of(tree: exp.Expr) -> exp.Lambda | None:
+    """The lambda of a function of one array, when the function is known here."""
+    if function_name(tree) not in _OF_ONE_ARRAY:
+        return None
+    return next((part for part in tree.iter_expressions() if isinstance(part, exp.Lambda)), None)
+
+
+def _applied_hands_on(tree: exp.Expr, function: exp.Lambda, columns: Set[str]) -> bool:
+    """:func:`hands_on` of a function of one array, whose elements are the parameters of its lambda."""
+    held = _hands_on(next(iter(tree.iter_expressions())), columns)
+    parameters = {parameter.name for parameter in function.expressions}
+    result = _hands_on(_body(function, parameters), (columns - parameters) | (parameters if held else set()))
+    match function_name(tree):
+        case "transform":
+            return result
+        case "exists" | "forall":
+            return False
+        case _:
+            return held
+
+
+def _body(function: exp.Lambda, parameters: Set[str]) -> exp.Expr:
+    """The body of a lambda with its parameters written as columns, which the parser leaves as bare names."""
+
+    def column(node: exp.Expr) -> exp.Expr:
+        is_part = isinstance(node.parent, exp.Column) or (isinstance(node.parent, exp.Dot) and node.arg_key == "expression")
+        return exp.column(node.copy()) if isinstance(node, exp.Identifier) and node.name in parameters and not is_part else node
+
+    body: exp.Expr = function.this.copy().transform(column)
+    return body
+
+
+def _is_blind(tree: exp.Expr, parts: list[exp.Expr]) -> bool:
+    if isinstance(tree, exp.Cast):
+        return tree.to.this in _EXACT
+    if isinstance(tree, (exp.Div, exp.IntDiv, *_TEXTUAL)):
+        return False
+    if isinstance(tree, exp.Window):
+        # The definition only compares.
+        return all(part is not tree.this for part in parts)
+    return isinstance(tree, _BLIND_NODES) or function_name(tree) in _BLIND
+
+
+def _is_handing_on(tree: exp.Expr, parts: list[exp.Expr]) -> bool:
+    if isinstance(tree, exp.Cast):
+        return tree.to.this in _NUMBERS
+    if isinstance(tree, exp.Div):
+        # The sign of a zero that is divided stays a zero's sign; what is divided by zero may become either infinity.
+        return parts == [tree.this]
+    return isinstance(tree, _HANDING_ON_NODES) or function_name(tree) in _HANDING_ON
+
+
+def _shown(tree: exp.Expr) -> str:
+    text = sql(tree)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,128 @@
+"""One row is one row: what a row gave when it came, it takes away when it goes, whatever functions see of its values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
+from airflow_pipelines.engine.arrow import collected
+from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
+from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.variant_binary import assembled, string
+from tests.engine.oracle import Oracle, Rows, rows_of
+from tests.engine.programs import Running
+from tests.engine.random_changes import exact, net
+from tests.engine.sizes import SIZES
+
+TABLES = """
+create table t(
+    id int not null primary key, x double, s struct<a double, b int>, a double array, m map<varchar, int>, j varchar, v variant
+) with ('materialized' = 'true');
+create table u(id int, y double, v variant, m map<varchar, int>) with ('materialized' = 'true');
+"""
+QUERIES = {
+    "negated": "select id, -x as y, cast(-x as string) as z from t",
+    "joined": "select n.id, cast(n.y as string) as z, u.y from negated n left join u on u.id = n.id",
+    "nested": "select id, cast(s.a as string) as z, cast(a[0] as string) as q, to_json(m) as j from t",
+    "parsed": "select id, from_json(j, 'map<string,int>') as m from t",
+    "numbered": "select id, to_json(m) as j, row_number() over (partition by id order by id) as n from parsed",
+    "at_once": "select to_json(m) as j, n from (select from_json(j, 'map<string,int>') as m,"
+    " row_number() over (partition by id order by j) as n from t)",
+    "grouped": "select x, count(*) as c, max(y) as y from (select t.x, -u.y as y from t join u on t.id = u.id) group by x",
+    "sides": "select a.id, a.y, b.y as z, a.y * b.y as p from negated a full join u b on a.y = b.y",
+    "typed": "select t.id, schema_of_variant(t.v) as k, to_json(t.v) as j, t.v, u.v as w from t left join u on t.id = u.id",
+    "summed": "select t.m, count(*) as c, sum(t.x) as x from t join u on t.id = u.id group by t.m",
+}
+"""Views over functions that see how values are represented."""
+DATE = assembled(b"\x2c" + (18262).to_bytes(4, "little"))
+TEXT = assembled(string(b"2020-01-01"))
+
+
+@pytest.fixture(scope="module")
+def compiled(sessions: SparkSessions) -> CompiledProgram:
+    return compile_program(TABLES + "".join(f"create materialized view {n} as {q};" for n, q in QUERIES.items()), sessions)
+
+
+def _t(key: int, other: bool) -> tuple[Any, ...]:
+    """The row of a key, in one of two representations; the rows of some keys differ, too."""
+    zero = -0.0 if other else 0.0
+    pairs = [("b", 1), ("a", 2)] if other else [("a", 2), ("b", 1)]
+    text = f'{{"b":1,"a":{key}}}' if other else f'{{"a":{key},"b":1}}'
+    return key, zero if key % 3 else 0.25 * key, {"a": zero, "b": None}, [zero, None], pairs, text, DATE if other else TEXT
+
+
+def _u(key: int, y: float, other: bool = False) -> tuple[Any, ...]:
+    return key, y, DATE if other else TEXT, [("b", 1), ("a", None)] if other else [("a", None), ("b", 1)]
+
+
+Change = tuple[str, Op, list[tuple[Any, ...]]]
+STEPS: list[list[Change]] = [
+    [
+        ("t", Op.INSERT, [_t(key, False) for key in range(5)]),
+        ("u", Op.INSERT, [_u(0, 0.0), _u(1, -0.0), _u(1, 0.0, True), _u(2, float("nan"))]),
+    ],
+    [("t", Op.INSERT, [_t(key, True) for key in range(3)]), ("u", Op.INSERT, [_u(3, -1.5)])],
+    # The same row as one that is there, in another representation; and one of which only the VARIANT is another.
+    [("u", Op.DELETE, [(1, 0.0, TEXT, [("b", 1), ("a", None)]), (1, 0.0, DATE, [("b", 1), ("a", None)])])],
+    [("t", Op.DELETE, [_t(1, True)]), ("t", Op.INSERT, [_t(key, key % 2 == 0) for key in range(2, 7)])],
+    [
+        ("t", Op.DELETE, [_t(key, False) for key in range(7)]),
+        ("u", Op.DELETE, [_u(0, -0.0), _u(2, -float("nan")), _u(3, -1.5)]),
+    ],
+]
+
+
+@pytest.mark.parametrize(("strategy", "size"), [*(("incremental", size) for size in SIZES), ("full", "small"), ("full", "mixed")])
+def test_rows_go_as_they_came(sessions: SparkSessions, compiled: CompiledProgram, strategy: str, size: str) -> None:
+    _follow(Running("", sessions, strategy, compiled, SIZES[size]), SIZES[size])
+
+
+def _follow(running: Running, limits: Limits) -> None:
+    oracle = Oracle(running, QUERIES, running.sessions)
+    sums: dict[str, Rows] = {name: Counter() for name in QUERIES}
+    for changes in STEPS:
+        step = running.step(*(running.changes(table, *rows, op=op) for table, op, rows in changes))
+        assert not step.rejected
+        tables = {name: _stored(running, name) for name in ("t", "u")}
+        for name, rows in oracle.answers(tables).items():
+            sums[name].update(rows_of(step.view_deltas.get(name)))
+            found = Counter({row: weight for row, weight in sums[name].items() if weight})
+            assert found == rows, (name, running.compiled.plans[name])
+            assert Counter(exact(row) for row in _stored(running, name)) == rows, name
+        running.circuit.maintain()
+    snapshot = running.circuit.snapshot
+    assert [name for name, trace in [*snapshot.traces.items(), *snapshot.states.items()] if net(trace)] == []
+    running.circuit.close()
+
+
+def _stored(running: Running, relation: str) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in collected(running.circuit.relation(relation)).to_pylist()]
+
+
+def test_tables_hold_one_representation(sessions: SparkSessions, compiled: CompiledProgram) -> None:
+    running = Running("", sessions, compiled=compiled)
+    running.insert("t", _t(1, True))
+    ((_, x, s, a, m, _, _),) = _stored(running, "t")
+    assert exact((x, s["a"], a, m)) == ("0.0", "0.0", ("0.0", None), (("a", 2), ("b", 1)))
+    running.circuit.close()
+
+
+def test_a_json_delete_finds_its_row_whatever_the_order_of_its_keys(sessions: SparkSessions, compiled: CompiledProgram) -> None:
+    running = Running("", sessions, compiled=compiled)
+    parser = JsonParser(compiled.schemas["u"], JsonOptions())
+    inserted = parser.parse(
+        b'{"insert": {"id": 1, "y": -0.0, "v": {"z": [1.50, {"d": 1, "c": 2}], "a": 1}, "m": {"b": 1, "a": null}}}'
+    )
+    deleted = parser.parse(b'{"delete": {"m": {"a": null, "b": 1}, "v": {"a": 1, "z": [1.5, {"c": 2, "d": 1}]}, "y": 0, "id": 1}}')
+    assert inserted.changes is not None
+    assert deleted.changes is not None
+    assert running.step(inserted.changes).table_deltas["u"].rows == 1
+    step = running.step(deleted.changes)
+    assert not step.rejected
+    assert _stored(running, "u") == []
+    running.circuit.close()
