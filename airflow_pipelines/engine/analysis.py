@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from airflow_pipelines.engine.failures import spark_cause
+from airflow_pipelines.engine.java_errors import java_causes
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.source import Source
@@ -92,7 +93,15 @@ def _refusals(query: str) -> Iterator[None]:
         raise refusal(error, query) from error
     except Py4JJavaError as error:
         # One of those that PySpark has no class for, or a failure, such as a stack overflow in Spark's parser.
-        raise QueryRefused(0, len(query), f"Spark cannot analyze this query: {spark_cause(error)}") from error
+        raise QueryRefused(0, len(query), _unnamed(error)) from error
+
+
+def _unnamed(error: Py4JJavaError) -> str:
+    """What went wrong in Spark itself, which has no name for it."""
+    if any(cause.name == "StackOverflowError" for cause in java_causes(error)):
+        # Spark's parser has an error of this kind, but how deep a query may be depends on the thread that it meets.
+        return "The query is too complex to parse: its expressions are nested too deeply for Spark. Divide it into several views."
+    return f"Spark cannot analyze this query: {spark_cause(error)}"
 
 
 def refusal(error: PySparkException, query: str) -> QueryRefused:

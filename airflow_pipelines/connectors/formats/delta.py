@@ -47,9 +47,7 @@ def _sort_keys(rows: pa.Table) -> tuple[pa.Table, list[str]]:
     """Columns that Arrow can sort in place of a relation's, with nested ones as their JSON text, and their names."""
     names = [f"c{number}" for number in range(rows.num_columns)]
     columns = [
-        pa.array([text for chunk in column.chunks for text in json_texts(chunk)], pa.string())
-        if pa.types.is_nested(column.type) or pa.types.is_null(column.type)
-        else column
+        pa.array(json_texts(column), pa.string()) if pa.types.is_nested(column.type) or pa.types.is_null(column.type) else column
         for column in rows.columns
     ]
     return pa.Table.from_arrays(columns, names=names), names

@@ -46,7 +46,9 @@ def encode_csv(table: pa.Table, delimiter: str = ",", quote: str = '"') -> Itera
 
 
 def json_texts(array: Any) -> list[str]:
-    """The JSON text of each value of an Arrow array."""
+    """The JSON text of each value of an Arrow array, which may be in chunks."""
+    if isinstance(array, pa.ChunkedArray):
+        return [text for chunk in array.chunks for text in json_texts(chunk)]
     return ["null" if text is None else text for text in _texts(array)]
 
 

@@ -110,7 +110,7 @@ class ParquetParser:
 
 
 def _chunked_texts(values: Any) -> list[str]:
-    texts = [text for chunk in values.chunks for text in json_texts(chunk)]
+    texts = json_texts(values)
     if pat.is_floating(values.type):
         missing = pc.and_(values.is_valid(), pc.invert(pc.is_finite(values))).to_pylist()
         # What JSON cannot say must not turn into NULL on the way.
