@@ -19,10 +19,10 @@ from airflow_pipelines.engine.frames import Frames
 from airflow_pipelines.engine.index import file_index
 from airflow_pipelines.engine.intervals import shown
 from airflow_pipelines.engine.lateness import ERROR_VIEW, Late, Waterlines
-from airflow_pipelines.engine.layout import layouts
+from airflow_pipelines.engine.layout import CANONICAL_FORM, layouts
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.lookup import matching_rows
-from airflow_pipelines.engine.merging import consolidated
+from airflow_pipelines.engine.merging import consolidated, in_canonical_form
 from airflow_pipelines.engine.normalise import Normaliser, Rejected
 from airflow_pipelines.engine.operators.context import Context, RelationVersions
 from airflow_pipelines.engine.operators.result import stage_schema
@@ -166,7 +166,7 @@ class Circuit:
             self._snapshot = step.snapshot
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Make ``snapshot`` current, without what it has in another layout.
+        """Make ``snapshot`` current, without what it has in another layout, and with its rows in canonical form.
 
         Relations and states that it then lacks are empty until :meth:`bootstrap` or :meth:`refresh` fills them.
 
@@ -178,13 +178,22 @@ class Circuit:
             raise ValueError(f"the snapshot has {', '.join(other)} with other columns than the program")
         known = self.kept & same
         states = {stage.relation for stage in self.stages if stage.keeps_state and stage.relation in same}
+        traces = {name: trace for name, trace in snapshot.traces.items() if name in known}
+        if snapshot.canonical_form != CANONICAL_FORM:
+            traces = {name: in_canonical_form(trace, self._context({})) for name, trace in traces.items()}
         with self._lock:
             self._snapshot = replace(
                 snapshot,
-                traces={name: trace for name, trace in snapshot.traces.items() if name in known},
+                traces=traces,
                 states={name: trace for name, trace in snapshot.states.items() if name in states},
                 layouts=self.layouts,
+                canonical_form=CANONICAL_FORM,
             )
+
+    def in_canonical_form(self, deltas: Mapping[str, Batch]) -> dict[str, Batch]:
+        """Deltas of tables with the values of their rows in canonical form, for what was stored under another form or none."""
+        traces = {name: in_canonical_form(Trace(delta.schema, (delta,)), self._context({})) for name, delta in deltas.items()}
+        return {name: batch for name, trace in traces.items() for batch in trace.batches}
 
     def refresh(self) -> frozenset[str]:
         """Evaluate what the current snapshot lacks from what it has, and make that current.

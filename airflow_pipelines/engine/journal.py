@@ -17,6 +17,7 @@ from uuid import UUID
 
 from airflow_pipelines.engine.checkpoint import Counters
 from airflow_pipelines.engine.durable import remove, write_atomically
+from airflow_pipelines.engine.layout import CANONICAL_FORM
 
 FILE = "journal.log"
 
@@ -29,7 +30,8 @@ class DamagedJournalError(RuntimeError):
 class JournalHeader:
     """What the records build on: the base's id (None: an empty pipeline) and the program that made them.
 
-    ``layouts``: of the relations whose deltas the records have, and of others.
+    ``layouts``: of the relations whose deltas the records have, and of others. ``canonical_form``: the version of the form in which
+    the values in the records are.
     """
 
     base: UUID | None
@@ -39,6 +41,7 @@ class JournalHeader:
     initial_start_time: float
     udf_python: str = ""
     layouts: dict[str, str] = field(default_factory=dict)
+    canonical_form: int = CANONICAL_FORM
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,8 @@ def read_journal(folder: Path) -> JournalContents | None:
         initial_start_time=head["initial_start_time"],
         udf_python=head.get("udf_python", ""),
         layouts=head.get("layouts", {}),
+        # Before there was one, no form was noted.
+        canonical_form=head.get("canonical_form", 0),
     )
     records = tuple(_record(item) for item in tail)
     return JournalContents(header, records, length)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from airflow_pipelines.engine.arrow import can_group, consolidate, netted
@@ -9,6 +11,8 @@ from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.frames import summed
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql import canonical_form
+from airflow_pipelines.sql.identifiers import quote
 
 
 def without_cancelled(delta: Batch, context: Context) -> Batch:
@@ -33,3 +37,14 @@ def consolidated(trace: Trace, context: Context) -> Batch:
         return context.run(f"SELECT * FROM {context.frames.rows(trace.batches)}", trace.schema, Mode.LARGE)
     rows = context.frames.rows(trace.batches, single_partition=small)
     return context.run(summed(trace, str(rows)), trace.schema, Mode.SMALL if small else Mode.LARGE)
+
+
+def in_canonical_form(trace: Trace, context: Context) -> Trace:
+    """The trace with the values of its rows in canonical form, for one that was stored under another form or none."""
+    kinds = {field.name: field.dataType.simpleString() for field in trace.schema.fields}
+    if not trace.batches or not any(map(canonical_form.has_several_forms, kinds.values())):
+        return trace
+    items = (f"{canonical_form.in_canonical_form(quote(name), kind)} AS {quote(name)}" for name, kind in kinds.items())
+    rows = f"(SELECT {', '.join(items)} FROM {context.frames.rows(trace.batches)})"
+    batch = context.run(summed(trace, rows), trace.schema, Mode.LARGE)
+    return replace(trace, batches=(batch,) if batch.rows else ())

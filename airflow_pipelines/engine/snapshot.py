@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.lateness import Waterlines
-from airflow_pipelines.engine.layout import table_layout
+from airflow_pipelines.engine.layout import CANONICAL_FORM, table_layout
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage import BatchStore
 from airflow_pipelines.engine.trace import Trace
@@ -33,7 +33,7 @@ class Snapshot:
     computes. Relations that a view's plan made for itself are called ``view$1``, ``view$2`` ...
     ``layouts``: how each of these was made (see :mod:`airflow_pipelines.engine.layout`), by relation.
     ``clock``: the time of the newest tick in microseconds since the epoch, None before the first. ``waterlines``: by relation and
-    column, as text.
+    column, as text. ``canonical_form``: the version of the form in which the rows' values are.
     """
 
     step: int = 0
@@ -42,6 +42,7 @@ class Snapshot:
     clock: int | None = None
     waterlines: Waterlines = field(default_factory=dict)
     layouts: Mapping[str, str] = field(default_factory=dict)
+    canonical_form: int = CANONICAL_FORM
 
     def flush(self, store: BatchStore) -> Snapshot:
         """The same contents with every row in files of ``store``."""
@@ -71,6 +72,7 @@ class Snapshot:
             "states": {name: trace.to_manifest() for name, trace in sorted(self.states.items())},
             "clock": self.clock,
             "waterlines": {name: dict(columns) for name, columns in sorted(self.waterlines.items())},
+            "canonical_form": self.canonical_form,
             "layouts": {name: self.layouts[name] for name in sorted({*self.traces, *self.states} & self.layouts.keys())},
         }
 
@@ -87,6 +89,8 @@ class Snapshot:
             manifest.get("clock"),
             manifest.get("waterlines", {}),
             saved_layouts(manifest),
+            # Before there was one, no form was noted.
+            manifest.get("canonical_form", 0),
         )
 
 

@@ -28,6 +28,7 @@ from airflow_pipelines.engine.journal import (
     JournalRecord,
     read_journal,
 )
+from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.lock import StorageLock
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.snapshot import Snapshot
@@ -62,6 +63,8 @@ class SavedState:
     initial_start_time: float
     layouts: Mapping[str, str] = field(default_factory=dict)
     """Those of the records' deltas."""
+    canonical_form: int = CANONICAL_FORM
+    """That of the values in the records."""
 
     @property
     def base_step(self) -> int:
@@ -122,15 +125,16 @@ class Durability:
             self._journal = Journal.reopen(self.folder, journal)
         records = () if journal is None else journal.records
         layouts = {} if journal is None else journal.header.layouts
+        form = CANONICAL_FORM if journal is None else journal.header.canonical_form
         if base is not None:
             contents = base.contents
             program = ProgramIdentity(contents.program, contents.fingerprints, contents.program_hash, contents.udf_python)
-            return SavedState(base, records, program, contents.initial_start_time, layouts)
+            return SavedState(base, records, program, contents.initial_start_time, layouts, form)
         if journal is None or not records:
             return None
         header = journal.header
         program = ProgramIdentity(header.program, header.fingerprints, header.program_hash, header.udf_python)
-        return SavedState(None, records, program, header.initial_start_time, layouts)
+        return SavedState(None, records, program, header.initial_start_time, layouts, form)
 
     @property
     def journals(self) -> bool:
@@ -164,6 +168,7 @@ class Durability:
                 initial_start_time,
                 program.udf_python,
                 dict(snapshot.layouts),
+                snapshot.canonical_form,
             )
             self._journal = Journal.create(self.folder, header)
         tables: dict[str, dict[str, Any]] = {}

@@ -23,6 +23,7 @@ from airflow_pipelines.engine.compiler import CompiledProgram
 from airflow_pipelines.engine.figures import StepFigures
 from airflow_pipelines.engine.intervals import shown
 from airflow_pipelines.engine.journal import JournalRecord
+from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
@@ -256,7 +257,9 @@ class LivePipeline:
             # Before the records: what they change must be there.
             circuit.refresh()
         timed = bool(compiled.markers or compiled.late_columns)
-        recorded = ((record, self.durability.deltas_of(record, compiled.schemas)) for record in saved.records)
+        recorded: Iterable[_Recorded] = ((record, self.durability.deltas_of(record, compiled.schemas)) for record in saved.records)
+        if saved.canonical_form != CANONICAL_FORM:
+            recorded = ((record, circuit.in_canonical_form(deltas)) for record, deltas in recorded)
         # Outputs get step by step what they would have got; without any, the sum of the steps is as good and far quicker. Where
         # time matters, each step has its own.
         for record, deltas in recorded if self.endpoints.outputs or timed else _summed(recorded, circuit.limits):

@@ -1,13 +1,18 @@
-"""A release of the engine that plans in another way."""
+"""Releases of the engine that plan, or store, in another way."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from airflow_pipelines.engine import normalise
+from airflow_pipelines.engine.journal import Journal, JournalHeader
+from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.sql.plan.aggregates import Accumulators
 
 
@@ -26,4 +31,22 @@ def another_release() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Accumulators, "_sum", total_first)
+        yield
+
+
+@contextmanager
+def release_without_canonical_form() -> Iterator[None]:
+    """A release that stores values as they come, and notes no layouts."""
+    to_manifest, create = Snapshot.to_manifest, Journal.create
+
+    def manifest(self: Snapshot) -> dict[str, Any]:
+        return {key: value for key, value in to_manifest(self).items() if key not in ("layouts", "canonical_form")}
+
+    def created(folder: Path, header: JournalHeader) -> Journal:
+        return create(folder, replace(header, layouts={}, canonical_form=0))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(normalise, "in_canonical_form", lambda column: column)
+        patch.setattr(Snapshot, "to_manifest", manifest)
+        patch.setattr(Journal, "create", created)
         yield

@@ -11,9 +11,12 @@ from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
+from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.variant_binary import assembled, string
+from tests.engine.another_release import release_without_canonical_form
 from tests.engine.oracle import Oracle, Rows, rows_of
 from tests.engine.programs import Running
 from tests.engine.random_changes import exact, net
@@ -126,3 +129,26 @@ def test_a_json_delete_finds_its_row_whatever_the_order_of_its_keys(sessions: Sp
     assert not step.rejected
     assert _stored(running, "u") == []
     running.circuit.close()
+
+
+def test_rows_stored_without_a_canonical_form_get_it(sessions: SparkSessions, compiled: CompiledProgram) -> None:
+    before = Running("", sessions, compiled=compiled)
+    with release_without_canonical_form():
+        before.step(*(before.changes(table, *rows, op=op) for table, op, rows in STEPS[0]))
+        before.insert("t", *(_t(key, True) for key in range(4, 9)))
+        manifest = before.circuit.snapshot.flush(before.store).to_manifest()
+    assert {row[4][0][0] for row in _stored(before, "t") if row[0] > 4} == {"b"}, "as it came"
+    running = Running("", sessions, compiled=compiled)
+    running.circuit.restore(Snapshot.from_manifest(manifest, before.store))
+    running.circuit.refresh()
+    assert running.circuit.snapshot.canonical_form == CANONICAL_FORM
+    oracle = Oracle(running, QUERIES, sessions)
+    for changes in ([], STEPS[2], [("t", Op.DELETE, [_t(key, True) for key in range(4)])]):
+        running.step(*(running.changes(table, *rows, op=op) for table, op, rows in changes))
+        for name, rows in oracle.answers({name: _stored(running, name) for name in ("t", "u")}).items():
+            assert Counter(exact(row) for row in _stored(running, name)) == rows, name
+    assert not running.delete("t", *(_t(key, False) for key in range(4, 9))).rejected
+    running.delete("u", _u(0, 0.0), _u(2, float("nan")))
+    assert [name for name, trace in running.circuit.snapshot.traces.items() if net(trace)] == []
+    for each in (before, running):
+        each.circuit.close()

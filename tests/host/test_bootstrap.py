@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.engine.another_release import another_release
+from tests.engine.another_release import another_release, release_without_canonical_form
 from tests.host.driver import Pipeline
 
 Make = Callable[..., Pipeline]
@@ -72,3 +72,24 @@ def test_views_to_be_evaluated_anew_are_shown_beside_the_change_to_approve(make:
     assert totals(pipeline) == {"a": 25, "b": 7}
     pipeline.insert("t", {"id": 2, "v": 9, "name": "b"})
     assert totals(pipeline) == {"a": 25, "b": 9}
+
+
+def test_rows_of_a_release_without_a_canonical_form_go_as_they_came(make: Make, tmp_path: Path) -> None:
+    text = """
+CREATE TABLE t (id BIGINT, x DOUBLE, m MAP<VARCHAR, INT>) WITH ('materialized' = 'true');
+CREATE MATERIALIZED VIEW seen AS SELECT id, CAST(x AS VARCHAR) AS x, TO_JSON(m) AS m FROM t;
+"""
+    row = {"x": -0.0, "m": {"b": 1, "a": 2}}
+    with release_without_canonical_form():
+        pipeline = make(text, fault_tolerance=EXACTLY_ONCE)
+        pipeline.start()
+        pipeline.insert("t", {"id": 1, **row})
+        pipeline.checkpoint()
+        pipeline.insert("t", {"id": 2, **row})
+        assert [row["x"] for row in pipeline.query("SELECT * FROM seen")] == ["-0.0", "-0.0"], "as it came"
+        pipeline.kill()
+    pipeline.start()
+    shown = {"x": "0.0", "m": '{"a":2,"b":1}'}
+    assert pipeline.query("SELECT * FROM seen ORDER BY id") == [{"id": 1, **shown}, {"id": 2, **shown}]
+    pipeline.ingest("t", {"delete": {"id": 1, **row}}, {"delete": {"id": 2, **row}})
+    assert pipeline.query("SELECT * FROM seen") == []
