@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.failures import spark_complaint
 from airflow_pipelines.engine.sessions import SMALL_CONF, sibling
+from airflow_pipelines.engine.type_text import type_text
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
 from airflow_pipelines.sql.plan.nodes import ColumnTypes
@@ -53,7 +54,7 @@ class SessionAnalyzer:
             schema = self.session.sql(query).schema
         except _REFUSALS as error:
             raise AnalysisFailed(spark_complaint(error)) from error
-        return tuple((column.name, column.dataType.simpleString()) for column in schema.fields)
+        return tuple((column.name, type_text(column.dataType)) for column in schema.fields)
 
     def same(self, one: str, other: str) -> bool:
         """Whether Spark optimises both queries to one plan, but for the names and numbers that it gives to expressions."""

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from airflow_pipelines.engine.arrow import is_variant
+from airflow_pipelines.engine.type_text import type_text
 from airflow_pipelines.engine.variant_binary import canonical
 from airflow_pipelines.sql import canonical_form
 
@@ -31,7 +32,7 @@ def in_canonical_form(column: Any) -> Any:
 
 def canonical_frame(frame: DataFrame) -> DataFrame:
     """A DataFrame with the values of its columns, whatever their names, in canonical form."""
-    columns = [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
+    columns = [(field.name, type_text(field.dataType)) for field in frame.schema.fields]
     if not any(canonical_form.has_several_forms(kind) for _, kind in columns):
         return frame
     # Several columns may have one name.

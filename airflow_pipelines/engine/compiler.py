@@ -23,6 +23,7 @@ from airflow_pipelines.engine.python_functions import check_functions, register_
 from airflow_pipelines.engine.schema import RelationSchema, column_from_spark_json
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.time_compiler import TimeCompiler
+from airflow_pipelines.engine.type_text import type_text
 from airflow_pipelines.engine.understanding import Understood, understood
 from airflow_pipelines.engine.variants import analyze_variants
 from airflow_pipelines.sql.compare import Fingerprints, fingerprint
@@ -368,7 +369,7 @@ class _Compiler:
 
     def _add_schema(self, schema: RelationSchema) -> None:
         self.schemas[schema.name] = schema
-        self._types[schema.name] = tuple((field.name, field.dataType.simpleString()) for field in schema.spark.fields)
+        self._types[schema.name] = tuple((field.name, type_text(field.dataType)) for field in schema.spark.fields)
 
     def _read_types(self, view: View) -> dict[str, ColumnTypes]:
         return {name: self._types[name] for name in view.reads}

@@ -18,6 +18,7 @@ from airflow_pipelines.engine.planned import Result
 from airflow_pipelines.engine.prepared import PreparedQueries
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.engine.type_text import type_text
 from airflow_pipelines.engine.value_bytes import VALUE_BYTES
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.nodes import merging
@@ -158,7 +159,7 @@ class Frames:
 
 def empty_rows(schema: StructType) -> str:
     """A query without rows that has the columns of a schema."""
-    columns = ", ".join(f"CAST(NULL AS {field.dataType.simpleString()}) AS {quote(field.name)}" for field in schema.fields)
+    columns = ", ".join(f"CAST(NULL AS {type_text(field.dataType)}) AS {quote(field.name)}" for field in schema.fields)
     return f"SELECT {columns} WHERE FALSE"
 
 
@@ -185,11 +186,11 @@ def summed(trace: Trace, rows: str, keep: str | None = None) -> str:
         if field.name in trace.sums:
             continue
         name = quote(field.name)
-        kind = field.dataType.simpleString()
+        kind = type_text(field.dataType)
         group = _grouping_key(name, kind)
         keys.append(name if group == name else f"ANY_VALUE({name}) AS {name}")
         groups.append(group)
-    types = {field.name: field.dataType.simpleString() for field in trace.schema.fields}
+    types = {field.name: type_text(field.dataType) for field in trace.schema.fields}
     sums = [f"CAST({merging(name)}({quote(name)}) AS {types[name]}) AS {quote(name)}" for name in trace.sums]
     group = f" GROUP BY {', '.join(groups)}" if groups else ""
     changed = " OR ".join(f"SUM({quote(name)}) <> 0" for name in trace.sums if merging(name) == "SUM")

@@ -15,6 +15,7 @@ from airflow_pipelines.engine.index import can_look_up
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.matching import distinct_rows, matching_table
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.engine.type_text import type_text
 from airflow_pipelines.sql.identifiers import quote
 
 _WANTED = "__wanted"
@@ -75,7 +76,7 @@ def _by_spark(trace: Trace, wanted: Any, names: Sequence[str], context: Context)
     batch = Batch.in_memory(type(trace.schema)(fields), keys.append_column(WEIGHT, pa.array([1] * keys.num_rows, pa.int64())))
     batch = context.settle(batch)
     stored = context.frames.rows(trace.batches, single_partition=small)
-    if any(_is_incomparable(field.dataType.simpleString()) for field in fields):
+    if any(_is_incomparable(type_text(field.dataType)) for field in fields):
         given = ", ".join(quote(name) if name in names else "NULL" for name in trace.keys)
         zeros = ", ".join(["0"] * len(trace.sums))
         both = f"SELECT *, 0 AS {_WANTED} FROM {stored} UNION ALL SELECT {given}, {zeros}, 1 FROM {context.frames.table(batch)}"

@@ -11,6 +11,7 @@ from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.frames import summed
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.engine.type_text import type_text
 from airflow_pipelines.sql import canonical_form
 from airflow_pipelines.sql.identifiers import quote
 
@@ -41,7 +42,7 @@ def consolidated(trace: Trace, context: Context) -> Batch:
 
 def in_canonical_form(trace: Trace, context: Context) -> Trace:
     """The trace with the values of its rows in canonical form, for one that was stored under another form or none."""
-    kinds = {field.name: field.dataType.simpleString() for field in trace.schema.fields}
+    kinds = {field.name: type_text(field.dataType) for field in trace.schema.fields}
     if not trace.batches or not any(map(canonical_form.has_several_forms, kinds.values())):
         return trace
     items = (f"{canonical_form.in_canonical_form(quote(name), kind)} AS {quote(name)}" for name, kind in kinds.items())

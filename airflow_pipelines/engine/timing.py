@@ -18,6 +18,7 @@ from airflow_pipelines.engine.operators.context import Context, Mode, RelationVe
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.type_text import type_text
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.discards import discards
 from airflow_pipelines.sql.plan.markers import CLOCK_COLUMN, Marker
@@ -124,7 +125,7 @@ class Timing:
             late = late_rows(batch.table, waterlines)
             rows, kept = batch.table.filter(late), batch.table.filter(pc.invert(late))
         else:
-            kinds = {column.name: column.dataType.simpleString() for column in batch.schema.fields}
+            kinds = {column.name: type_text(column.dataType) for column in batch.schema.fields}
             below = " OR ".join(f"{quote(name)} < CAST('{text}' AS {kinds[name]})" for name, text in waterlines.items())
             source = context.frames.table(batch)
             rows = context.collect(f"SELECT * FROM {source} WHERE {below}", Mode.LARGE)

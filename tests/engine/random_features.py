@@ -60,14 +60,14 @@ def outer_join(p: Programs) -> str:
 def shared_columns(p: Programs) -> str:
     kind = _one(p, "join", "left join", "right join", "full join")
     one, other = p.relation(False), p.relation(False)
-    text = f"{one} as a {kind} (select k, s, i as i2, o as o2 from {other}) as z using (k{_one(p, '', ', s')})"
-    return f"select k, i2 as i, a.b, a.d, {_one(p, 'a.s', 'z.s')} as s, a.t, a.f, o2 as o from {text}"
+    text = f"{one} as a {kind} (select k, s, i as i2, o as o2 from {other}) as r using (k{_one(p, '', ', s')})"
+    return f"select k, i2 as i, a.b, a.d, {_one(p, 'a.s', 'r.s')} as s, a.t, a.f, o2 as o from {text}"
 
 
 def chained(p: Programs) -> str:
     kinds = [_one(p, "join", "left join", "right join") for _ in range(2)]
     second = f"(select k, i as i2 from {p.relation(False)}) as y using (k)"
-    third = f"(select k, o as o2 from {p.relation(False)}) as z using (k)"
+    third = f"(select k, o as o2 from {p.relation(False)}) as r using (k)"
     text = f"{p.relation(False)} as a {kinds[0]} {second} {kinds[1]} {third}"
     return f"select k, i2 as i, a.b, a.d, a.s, a.t, a.f, o2 as o from {text}"
 
@@ -139,7 +139,7 @@ def window(p: Programs) -> str:
     calls = {
         "i": _one(p, f"row_number() over {every}", f"rank() over ({partition}order by a.i)", f"ntile(2) over {every}"),
         "b": _one(p, f"sum(a.i) over ({partition})", f"lag(a.b) over {every}", f"count(*) over ({partition}order by a.k)"),
-        "k": _one(p, "a.k", f"max(a.k) over {near}", f"nth_value(a.k, 2) over ({partition}order by a.i desc)"),
+        "k": _one(p, "a.k", f"max(a.k) over {near}", f"nth_value(a.k, 2) over {every}"),
     }
     text = f"select {_columns('a', **calls)} from {p.source()} as a{p.where(['a'], [])}"
     return text if p.draw(st.booleans()) else f"select * from ({text}) where i <= 2"

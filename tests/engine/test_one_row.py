@@ -39,6 +39,8 @@ QUERIES = {
     "grouped": "select x, count(*) as c, max(y) as y from (select t.x, -u.y as y from t join u on t.id = u.id) group by x",
     "sides": "select a.id, a.y, b.y as z, a.y * b.y as p from negated a full join u b on a.y = b.y",
     "typed": "select t.id, schema_of_variant(t.v) as k, to_json(t.v) as j, t.v, u.v as w from t left join u on t.id = u.id",
+    "odd": "select t.id, named_struct('a b', -t.x, 'not', t.m) as s, u.y from t left join u on t.id = u.id",
+    "odd_text": "select id, cast(s.`a b` as string) as z, to_json(s) as j from odd",
     "summed": "select t.m, count(*) as c, sum(t.x) as x from t join u on t.id = u.id group by t.m",
 }
 """Views over functions that see how values are represented."""

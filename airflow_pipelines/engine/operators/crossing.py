@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.type_text import type_text
 from airflow_pipelines.sql.plan.nodes import Crossing
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def passed(crossing: Crossing, marker: str, relations: Mapping[str, RelationVers
         relation, column = crossing.column
         if not any(_may_hold(batch, column, low, high) for batch in relations[relation].after.batches):
             return None
-    kind = relations[marker].before.schema.fields[0].dataType.simpleString()
+    kind = type_text(relations[marker].before.schema.fields[0].dataType)
     return f"({crossing.text}) >= {literal(low, kind)} AND ({crossing.text}) <= {literal(high, kind)}"
 
 

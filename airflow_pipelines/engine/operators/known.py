@@ -11,6 +11,7 @@ import pyarrow as pa
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.matching import base_column, distinct_rows, matching_batch, read_columns, same_kind
+from airflow_pipelines.engine.type_text import type_text
 from airflow_pipelines.sql.plan.equalities import join_graph
 from airflow_pipelines.sql.plan.nodes import Select, Version
 
@@ -84,7 +85,7 @@ class Known:
         return None if batch is None else Hop(place, relation, batch)
 
     def _kind(self, column: tuple[str, str]) -> str:
-        return str(self.context.relations[column[0]].before.schema[column[1]].dataType.simpleString())
+        return type_text(self.context.relations[column[0]].before.schema[column[1]].dataType)
 
     def _values(self, start: int, columns: list[tuple[str, str]], versions: Mapping[int, Version]) -> list[Any] | None:
         """Values of columns of what is known at a place, or of a small relation."""

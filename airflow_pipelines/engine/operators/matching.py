@@ -18,6 +18,7 @@ from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.index import can_look_up, file_index, memory_index
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.operators.context import RelationVersions
+from airflow_pipelines.engine.type_text import type_text
 from airflow_pipelines.sql.plan.nodes import Linear, Scan, Select
 
 _COLUMN = re.compile(r"\(*(?:`((?:[^`]|``)+)`|(\w+))(?:\.(?:`((?:[^`]|``)+)`|(\w+)))?\)*")
@@ -98,7 +99,7 @@ def wanted_of(node: Linear, keys: Iterable[tuple[str, str, Any]], relations: Map
     columns: dict[str, Any] = {}
     for text, kind, values in keys:
         base = base_column(node, without_casts(text, kind))
-        if base is not None and same_kind(relations[base[0]].before.schema[base[1]].dataType.simpleString(), kind):
+        if base is not None and same_kind(type_text(relations[base[0]].before.schema[base[1]].dataType), kind):
             relation = base[0]
             columns.setdefault(base[1], values)
     return None if relation is None else Wanted(relation, distinct_rows(columns))

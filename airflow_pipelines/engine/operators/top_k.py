@@ -14,6 +14,7 @@ from airflow_pipelines.engine.operators.fetch import delta_of
 from airflow_pipelines.engine.operators.matching import column_named, distinct_rows, matching_batch, same_kind, without_casts
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.engine.type_text import type_text
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.nodes import Stage, TopK, reads
 from airflow_pipelines.sql.plan.plain import ranked
@@ -69,7 +70,7 @@ def _ranked(node: TopK, delta: str, context: Context) -> str:
 
 def _near(node: TopK, rows: Batch, stored: Trace, context: Context) -> Trace | None:
     """What is stored for the keys of some rows, perhaps with more; None when it has to be scanned for."""
-    types = {column.name: column.dataType.simpleString() for column in stored.schema.fields}
+    types = {column.name: type_text(column.dataType) for column in stored.schema.fields}
     wanted = {}
     for key, kind in zip(node.keys, node.key_types, strict=True):
         column = column_named(without_casts(key, kind))
@@ -89,7 +90,7 @@ def _change(node: TopK, delta: str, stored: Trace, context: Context, mode: Mode)
     """
     own = ", ".join(quote(name) for name in node.source.columns)
     place = quote(node.place)
-    kind = stored.schema[node.place].dataType.simpleString()
+    kind = type_text(stored.schema[node.place].dataType)
     parts = [f"SELECT {own}, CAST(NULL AS {kind}) AS {_WAS}, {WEIGHT} FROM ({delta})"]
     known = _known(node, delta, stored, context, mode)
     if known is not None:

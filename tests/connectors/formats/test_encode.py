@@ -92,8 +92,10 @@ SCALAR_VALUES: dict[str, tuple[ColumnType, st.SearchStrategy[Any]]] = {
     "u": (ColumnType("UUID"), st.uuids().map(str)),
     "bin": (ColumnType("VARBINARY"), st.binary(max_size=5)),
 }
+# A VARIANT's decimal has no zeros at its end, so that one without a fraction is written like an integer.
+_FRACTIONS = st.decimals(-(10**10), 10**10, places=3, allow_nan=False).filter(lambda value: value % 1)
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**40), 10**40) | _TEXT | st.decimals(-(10**10), 10**10, places=3, allow_nan=False),
+    st.none() | st.booleans() | st.integers(-(10**40), 10**40) | _TEXT | _FRACTIONS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
     max_leaves=8,
 )
