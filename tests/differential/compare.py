@@ -33,7 +33,7 @@ ORACLE_CONF: Mapping[str, str] = {**SMALL_CONF, "spark.sql.timestampType": "TIME
 MOST_ROUNDS = 30
 """No recursion of the suite goes further."""
 THREADS = 2
-"""Queries that the oracle asks at the same time."""
+"""Steps for which the oracle is asked at the same time, while the engine works."""
 
 
 class Oracle:
@@ -55,15 +55,10 @@ class Oracle:
         self._settle(theme, session, schemas)
         found = {}
         for view in theme.views:
-            if view.name in theme.read:
-                rows = _answer(session, view, theme)
-                found[view.name] = multiset(rows)
-                if view.name not in theme.recursive:
-                    _declare(session, schemas[view.name], rows)
-        others = [view for view in theme.views if view.name not in found]
-        with ThreadPoolExecutor(THREADS) as pool:
-            rows_of_others = pool.map(lambda view: _answer(session, view, theme), others)
-            found |= {view.name: multiset(rows) for view, rows in zip(others, rows_of_others, strict=True)}
+            rows = _answer(session, view, theme)
+            found[view.name] = multiset(rows)
+            if view.name in theme.read - theme.recursive:
+                _declare(session, schemas[view.name], rows)
         return found
 
     def types(self, query: str) -> list[str]:
@@ -169,19 +164,22 @@ def differences(theme: Theme, sessions: SparkSessions, oracle: Oracle) -> dict[s
     compiled = compile_program("".join(map(declaration, theme.tables)) + theme.text, sessions)
     auto = Followed(Running("", sessions, compiled=compiled))
     full = Followed(Running("", sessions, "full", compiled))
-    found = _other_types(theme, oracle, compiled.schemas)
+    found: dict[str, str] = {}
     waiting: list[Part] = []
-    for number, (parts, _) in enumerate(steps(theme.tables)):
-        waiting += parts
-        auto.step(parts)
-        expected = oracle.answers(theme, number, compiled.schemas)
-        for name, what in auto.differences(expected).items():
-            found.setdefault(name, f"step {number + 1}: {what}")
-        if number in FULL_AT:
-            full.step(waiting)
-            waiting = []
-            for name, what in full.differences(expected).items():
-                found.setdefault(name, f"step {number + 1}, recomputed in full: {what}")
+    with ThreadPoolExecutor(THREADS) as pool:
+        answers = [pool.submit(oracle.answers, theme, number, compiled.schemas) for number in range(len(oracle.sessions))]
+        for number, (parts, _) in enumerate(steps(theme.tables)):
+            waiting += parts
+            auto.step(parts)
+            expected = answers[number].result()
+            for name, what in auto.differences(expected).items():
+                found.setdefault(name, f"step {number + 1}: {what}")
+            if number in FULL_AT:
+                full.step(waiting)
+                waiting = []
+                for name, what in full.differences(expected).items():
+                    found.setdefault(name, f"step {number + 1}, recomputed in full: {what}")
+    found |= _other_types(theme, oracle, compiled.schemas)
     for followed, strategy in ((auto, "auto"), (full, "full")):
         found |= _left(followed, Running("", sessions, strategy, compiled))
         followed.running.circuit.close()
@@ -201,8 +199,8 @@ def _left(followed: Followed, fresh: Running) -> dict[str, str]:
 
 
 def _other_types(theme: Theme, oracle: Oracle, schemas: Mapping[str, RelationSchema]) -> dict[str, str]:
+    """The views whose columns have other types than Spark's; what they read was declared with the first step's answers."""
     found = {}
-    oracle.answers(theme, 0, schemas) if theme.read else None
     for view in theme.views:
         types = [column.dataType.simpleString() for column in schemas[view.name].spark.fields]
         wanted = oracle.types(view.spark)

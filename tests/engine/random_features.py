@@ -90,16 +90,16 @@ def distinct(p: Programs) -> str:
 def unnested(p: Programs) -> str:
     view = _one(
         p,
-        "lateral view explode(split(a.s, '')) x as v",
-        "lateral view explode(split(a.s, '')) as v",
-        "lateral view outer explode(array(a.s, 'z', a.s)) x as v",
-        "lateral view explode(map(coalesce(a.s, ''), 1)) x as v, w",
-        "lateral view posexplode(sequence(0, a.k)) x as w, v",
-        ", unnest(split(a.s, '')) with ordinality as x(v, w)",
-        "left join unnest(array(a.s, 'z')) with ordinality as x(v, w) on x.w > 1",
-        "lateral view outer inline(if(a.o, array(named_struct('n', 1, 'v', 'a'), named_struct('n', 2, 'v', a.s)), null)) x as w, v",
+        "lateral view explode(split(a.s, '')) x as part",
+        "lateral view explode(split(a.s, '')) as part",
+        "lateral view outer explode(array(a.s, 'z', a.s)) x as part",
+        "lateral view explode(map(coalesce(a.s, ''), 1)) x as part, place",
+        "lateral view posexplode(sequence(0, a.k)) x as place, part",
+        ", unnest(split(a.s, '')) with ordinality as x(part, place)",
+        "left join unnest(array(a.s, 'z')) with ordinality as x(part, place) on x.place > 1",
+        "lateral view outer inline(if(a.o, array(named_struct('n', 1, 'v', 'a'), named_struct('n', 2, 'v', a.s)), null)) x as place, part",
     )
-    return f"select {_columns('a', s='v')} from {p.source()} as a {view}{p.where(['a'], [])}"
+    return f"select {_columns('a', s='part')} from {p.source()} as a {view}{p.where(['a'], [])}"
 
 
 def exists(p: Programs) -> str:
@@ -211,7 +211,7 @@ def time_windows(p: Programs) -> str:
 
 def constants(p: Programs) -> str:
     rows = "values (1, 'a'), (2, null), (1, 'a')"
-    return f"select {_columns('a', i='v.n', s='v.m')} from {p.source(False)} as a join ({rows}) as v(n, m) on a.k = v.n"
+    return f"select {_columns('a', i='c.n', s='c.m')} from {p.source(False)} as a join ({rows}) as c(n, m) on a.k = c.n"
 
 
 def lateral_alias(p: Programs) -> str:
