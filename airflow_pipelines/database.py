@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
 
 BUSY_TIMEOUT_MS = 15_000
 """How long a SQLite writer waits for another process's write before it gives up."""
@@ -57,7 +59,14 @@ def _configure_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
     cursor = connection.cursor()
     try:
         cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-        cursor.execute("PRAGMA journal_mode=WAL")
+        _wait_while_busy(lambda: cursor.execute("PRAGMA journal_mode=WAL"))
         cursor.execute("PRAGMA synchronous=NORMAL")
     finally:
         cursor.close()
+
+
+def _wait_while_busy(action: Callable[[], Any]) -> None:
+    """Repeat what SQLite refuses at once, whatever the busy timeout is, when another connection to a new database does the same."""
+    busy = retry_if_exception(lambda error: getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY)
+    wait = wait_random(0.001, 0.02)
+    Retrying(retry=busy, wait=wait, stop=stop_after_delay(BUSY_TIMEOUT_MS / 1000), reraise=True)(action)

@@ -97,7 +97,8 @@ def unnested(p: Programs) -> str:
         "lateral view posexplode(sequence(0, a.k)) x as place, part",
         ", unnest(split(a.s, '')) with ordinality as x(part, place)",
         "left join unnest(array(a.s, 'z')) with ordinality as x(part, place) on x.place > 1",
-        "lateral view outer inline(if(a.o, array(named_struct('n', 1, 'v', 'a'), named_struct('n', 2, 'v', a.s)), null)) x as place, part",
+        "lateral view outer inline(if(a.o, array(named_struct('n', 1, 'v', 'a'), named_struct('n', 2, 'v', a.s)), null))"
+        " x as place, part",
     )
     return f"select {_columns('a', s='part')} from {p.source()} as a {view}{p.where(['a'], [])}"
 

@@ -104,7 +104,7 @@ def test_deleting_takes_the_events_along(store: Store) -> None:
 
 
 def test_two_processes_may_create_the_tables_at_once(tmp_path: Path) -> None:
-    for attempt in range(10):
+    for attempt in range(40):
         url = f"sqlite:///{tmp_path / f'store-{attempt}.sqlite'}"
         with ThreadPoolExecutor(6) as pool:
             list(pool.map(lambda _, url=url: Store(open_database(url)).create_tables(), range(6)))
