@@ -15,9 +15,6 @@ select count(*) as n, sum(i) as x, max(s) as m from t where k = 99;
 create view without_keys_having as
 select count(*) as n, sum(i) as x from t having count(*) > 5;
 
-create view having_only as
-select g from t group by g having count(*) > 2;
-
 create view having_number as
 select g, sum(i) as x from t group by g having sum(i);
 
@@ -57,9 +54,6 @@ select k, listagg(s, ',') within group (order by s) as a, string_agg(distinct g,
 create view histograms as
 select k, approx_count_distinct(i) as a, sort_array(collect_set(i)) as b from t group by k;
 
-create view by_expression as
-select k % 2 as h, length(s) as l, count(*) as n from t group by k % 2, length(s);
-
 create view by_ordinal as
 select upper(g), k, count(*) as n from t group by 1, 2;
 
@@ -72,23 +66,14 @@ select coalesce(g, 'none') as label, sum(i) as x from t group by label having la
 create view distinct_of_groups as
 select distinct count(*) as n from t group by g;
 
-create view groups_of_groups as
-select n, count(*) as m, max(g) as g from (select g, count(*) as n from t group by g) group by n;
-
 create view expressions_of_calls as
 select g, sum(i) * 2 + count(*) as a, coalesce(sum(i), 0) - coalesce(sum(k), 0) as b, case when count(*) > 2 then max(s) end as c from t group by g;
-
-create view qualified as
-select g, k, i from t qualify dense_rank() over (partition by g order by i desc) = 1;
 
 create view qualified_groups as
 select * from (select g, k, count(*) as n from t group by g, k) qualify rank() over (partition by g order by n desc) = 1;
 
 create view qualified_having as
 select * from (select g, k, sum(i) as x from t group by g, k having count(*) > 1) qualify max(x) over (partition by g) <=> x;
-
-create view keyed_sums as
-select k, sum(v) as x, count(*) as n, count(distinct s) as d, min(s) as m from p group by k;
 
 create view first_of_ordered as
 select k, min_by(s, id) as f, max_by(s, id) as l from p group by k;

@@ -1,8 +1,5 @@
 -- Joins of all kinds, over keys that are NULL, over one table twice, with conditions that are no equality.
 
-create view inner_joined as
-select t.k, t.i, u.n from t join u on t.k = u.k;
-
 create view left_joined as
 select p.id, p.k, u.n, u.g from p left join u on p.k = u.k;
 
@@ -14,9 +11,6 @@ select p.id, p.k as pk, u.k as uk, u.n from p full join u on p.k = u.k;
 
 create view full_joined_on_two as
 select t.i, u.n, t.g as tg, u.g as ug from t full outer join u on t.k = u.k and t.g = u.g;
-
-create view left_with_filter_in_on as
-select p.id, u.n from p left join u on p.k = u.k and u.n > 1 and p.v > 0;
 
 create view full_with_filter_in_on as
 select p.id, u.n from p full join u on p.k = u.k and u.n > 1;
@@ -33,29 +27,14 @@ select a.id, b.id as other from p a join p b on a.k = b.k and a.id < b.id;
 create view self_left_joined as
 select a.id, b.id as next from p a left join p b on b.id = a.id + 1;
 
-create view non_equal as
-select p.id, u.n from p join u on p.v < u.n;
-
 create view non_equal_left as
 select p.id, u.n from p left join u on p.v < u.n;
 
 create view non_equal_full as
 select p.id, u.n from p full join u on p.v < u.n and u.w > 2;
 
-create view or_join as
-select p.id, u.n from p join u on p.k = u.k or p.v = u.n;
-
 create view or_left_join as
 select p.id, u.n from p left join u on p.k = u.k or p.v = u.n;
-
-create view crossed as
-select p.id, q.id as qid, q.r from p cross join q where q.r = 1;
-
-create view joined_using as
-select k, id, n from p join u using (k);
-
-create view left_using as
-select k, id, n from p left join u using (k);
 
 create view full_using as
 select k, id, n from p full join u using (k);
@@ -89,9 +68,6 @@ select p.id, u.n, q.c from p left join u on p.k = u.k join q on q.id = p.id full
 
 create view join_of_groups as
 select a.k, a.n, b.x from (select k, count(*) as n from t group by k) a left join (select k, sum(n) as x from u group by k) b on a.k = b.k;
-
-create view join_then_group as
-select u.g, count(*) as n, sum(t.i) as x from t left join u on t.k = u.k group by u.g;
 
 create view expression_keys as
 select p.id, u.n from p join u on p.k + 1 = u.n * 1;

@@ -19,10 +19,6 @@ select x, y from edges union select e.x, s.y from even_ways e join edges s on e.
 create view even_ways as
 select o.x, s.y from odd_ways o join edges s on o.y = s.x;
 
-declare recursive view from_one (x int);
-create view from_one as
-select 1 as x union select e.y from from_one f join edges e on f.x = e.x;
-
 declare recursive view same_component (x int, y int);
 create view same_component as
 select x, y from edges where x is not null and y is not null
@@ -51,11 +47,6 @@ select distinct x from reachable where x = y;
 create view both_ways as
 select o.x, o.y from odd_ways o join even_ways e on o.x = e.x and o.y = e.y;
 
-create view paths as
-with recursive path(x, y, n) as (
-    select x, y, 1 from edges union all select p.x, e.y, p.n + 1 from path p join edges e on p.y = e.x where p.n < 4
-) select x, y, n from path;
-
 create view path_texts as
 with recursive path as (
     select x, y, concat(x, '-', y) as way from edges where x = 1
@@ -64,9 +55,6 @@ with recursive path as (
 
 create view counted_down as
 with recursive c(id, n) as (select id, v from p where v > 0 union all select id, n - 1 from c where n > 1) select id, n from c;
-
-create view series as
-with recursive c(n) as (select 1 union all select n + 1 from c where n < 5) select c.n, count(u.k) as m from c left join u on u.k = c.n group by c.n;
 
 create view descendants as
 with recursive d(root, id, depth) as (
