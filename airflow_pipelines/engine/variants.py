@@ -72,7 +72,7 @@ def _better(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tuple[
 
 def _is_wrong(refused: QueryRefused) -> bool:
     """Whether Spark refuses the function itself, since what it was put around is no VARIANT."""
-    return refused.condition != _CONDITION and "variant_get" in refused.message.lower()
+    return 'requires the "VARIANT" type' in refused.message and "variant_get" in refused.message.lower()
 
 
 def _fields(scan: Scan) -> Iterator[tuple[str, Edit]]:

@@ -6,8 +6,13 @@ import datetime as dt
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+import pytest
+
 from airflow_pipelines.engine.adhoc import run_adhoc
 from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.engine.compiler import compile_program
+from airflow_pipelines.sql.errors import ProgramErrors
+from airflow_pipelines.sql.source import Source
 from tests.engine.programs import Running
 
 if TYPE_CHECKING:
@@ -64,6 +69,16 @@ def test_what_is_taken_out_may_be_taken_apart_again(sessions: SparkSessions) -> 
     running.delete("t", one, three)
     assert running.rows("w") == [(2, 30, None, None, None, 30)]
     assert running.rows("g") == [(1, "y", 1, 30)]
+
+
+def test_a_field_that_cannot_be_grouped_by_is_named(sessions: SparkSessions) -> None:
+    text = "create table t (v variant); create view g as select v['l'][1] as q, count(*) as n from t group by v['l'][1];"
+    with pytest.raises(ProgramErrors) as caught:
+        compile_program(text, sessions)
+    [message] = caught.value.messages
+    assert 'cannot be used as a grouping expression because its data type "VARIANT"' in message.message
+    assert message.span is not None
+    assert Source(text).slice(message.span).startswith("v['l'][1]")
 
 
 def test_timestamps_are_milliseconds_as_numbers(sessions: SparkSessions) -> None:
