@@ -11,7 +11,7 @@ from airflow_pipelines.sql.edits import Edit, Edited
 from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.probe import star_columns
-from airflow_pipelines.sql.rewrite.scan import Scan
+from airflow_pipelines.sql.rewrite.scan import Scan, mentions
 
 
 def replaced_stars(query: Edited, analyzer: Analyzer) -> Edited:
@@ -22,6 +22,8 @@ def replaced_stars(query: Edited, analyzer: Analyzer) -> Edited:
     :param query: folded text that parses
     :param analyzer: knows the relations that the query reads
     """
+    if not mentions(query.text, "replace"):
+        return query
     scan = Scan(query.text)
     edits = []
     for at in range(1, len(scan.tokens) - 1):
