@@ -20,6 +20,7 @@ from airflow_pipelines.engine.canonical import canonical_frame
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.python_functions import register_functions
+from airflow_pipelines.engine.required import missing_part
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.sessions import LARGE_CONF, SMALL_CONF, sibling
 from airflow_pipelines.engine.snapshot import Snapshot
@@ -35,7 +36,7 @@ from airflow_pipelines.sql.plan.clock import clock_edits
 from airflow_pipelines.sql.plan.markers import CLOCK_TYPE
 from airflow_pipelines.sql.program import Column, Table, ViewKind
 from airflow_pipelines.sql.provided import with_provided
-from airflow_pipelines.sql.rewrite.casts import cast_text
+from airflow_pipelines.sql.rewrite.casts import cast_text, spark_type
 from airflow_pipelines.sql.rewrite.clauses import Tokens, around, level, selects, split
 from airflow_pipelines.sql.rewrite.scan import Scan
 from airflow_pipelines.sql.source import Source
@@ -236,13 +237,16 @@ def _insert(request: _Request, statement: AdhocStatement) -> TableChanges:
         for column in schema.columns:
             value = sources.get(column.name) or request.default(column)
             checked = column.type.name == "UUID" or column.type.name in UNSIGNED_MAXIMA
-            cast = cast_text(value, column.type) if checked else f"CAST({value} AS {column.type.spark_ddl()})"
+            cast = cast_text(value, column.type) if checked else f"CAST({value} AS {spark_type(column.type)})"
             items.append(f"{cast} AS {quote(column.name)}")
         aliases = ", ".join(sources.values())
         rows = collected(session.sql(f"SELECT {', '.join(items)} FROM ({given.query.text}) AS `source`({aliases})"))
     for column in schema.columns:
         if not column.type.nullable and rows[column.name].null_count:
             raise AdhocError(f"Column {display(column.name)} of table {display(table.name)} must not be NULL")
+        part = missing_part(rows[column.name], column.type)
+        if part is not None:
+            raise AdhocError(f"{display(column.name)}{part} of table {display(table.name)} must not be NULL")
     return TableChanges(table.name, _with_operation(_typed(rows, schema), Op.INSERT))
 
 

@@ -50,16 +50,19 @@ _ARROW: dict[str, pa.DataType] = {
 def arrow_type(kind: ColumnType) -> pa.DataType:
     """The Arrow type in which the engine holds values of ``kind``.
 
+    Any part of a value may be NULL in it, since Arrow refuses a NULL struct some field of which may not be NULL. Who takes values
+    in from outside asks :func:`~airflow_pipelines.engine.required.missing_part`.
+
     :raises ValueError: for interval types, which relations that the engine stores cannot have
     """
     if kind.name == "DECIMAL":
         return pa.decimal128(kind.precision or 38, kind.scale or 0)
     if kind.component is not None:
-        return pa.list_(pa.field("element", arrow_type(kind.component), nullable=kind.component.nullable))
+        return pa.list_(pa.field("element", arrow_type(kind.component)))
     if kind.key is not None and kind.value is not None:
-        return pa.map_(arrow_type(kind.key), pa.field("value", arrow_type(kind.value), nullable=kind.value.nullable))
+        return pa.map_(arrow_type(kind.key), arrow_type(kind.value))
     if kind.fields is not None:
-        return pa.struct([pa.field(name, arrow_type(inner), nullable=inner.nullable) for name, inner in kind.fields])
+        return pa.struct([pa.field(name, arrow_type(inner)) for name, inner in kind.fields])
     if kind.name in _ARROW:
         return _ARROW[kind.name]
     if kind.name.startswith("INTERVAL_YEAR") or kind.name == "INTERVAL_MONTH":

@@ -18,6 +18,7 @@ create table log (line varchar, level int);
 create table seen (x int) with ('materialized' = 'true');
 create table once (x int) with ('materialized' = 'true', 'append_only' = 'true');
 create table stay (id bigint, at timestamp default now()) with ('materialized' = 'true');
+create table place (id bigint primary key, r row(x int, y int array)) with ('materialized' = 'true');
 create view plain as select line from log;
 create materialized view cheap as select id, price from item where price < 10;
 """
@@ -67,6 +68,15 @@ def test_inserts_cast_fill_defaults_and_check(running: Running) -> None:
         run_adhoc(running.circuit, "INSERT INTO cheap VALUES (1, 2)")
     with pytest.raises(PySparkException, match="CAST_INVALID_INPUT"):
         run_adhoc(running.circuit, "INSERT INTO log VALUES ('l', 'many')")
+
+
+def test_rows_within_rows(running: Running) -> None:
+    for _ in range(2):
+        result = run_adhoc(running.circuit, "INSERT INTO place VALUES (1, NULL), (2, ROW(1, ARRAY(1)))")
+        assert not running.step(*result.changes).rejected
+    assert _rows(running, "SELECT id, r IS NULL AS n, r.x FROM place ORDER BY id") == [(1, True, None), (2, False, 1)]
+    with pytest.raises(AdhocError, match=r"^r\.x of table place must not be NULL$"):
+        run_adhoc(running.circuit, "INSERT INTO place SELECT id, ROW(CAST(price AS INT), ARRAY(1)) FROM item")
 
 
 def test_deletes_give_matching_rows_with_their_multiplicity(running: Running) -> None:

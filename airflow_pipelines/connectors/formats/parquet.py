@@ -16,6 +16,7 @@ from airflow_pipelines.connectors.formats.encode import ROWS_AT_ONCE, json_texts
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer
 from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.engine.required import missing_part
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.sql.types import UNSIGNED_MAXIMA
 
@@ -84,6 +85,8 @@ class ParquetParser:
                 arrays.append(pa.nulls(rows, field.type))
                 continue
             if values.null_count and not column.type.nullable:
+                return None
+            if pat.is_nested(values.type) and values.type == field.type and missing_part(values, column.type) is not None:
                 return None
             if column.type.name in _CHECKED or (column.type.name == "VARCHAR" and column.type.precision):
                 return None
