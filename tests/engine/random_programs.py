@@ -107,8 +107,13 @@ DEFINITE = (
     (r"\blast\((\w\.i)\)", r"max(\1)"),
     (r"\bany_value\((\w\.s)\) ignore nulls", r"min(\1)"),
     (r"\bcollect_list\((\w\.s)\)", r"sort_array(collect_list(\1))"),
+    (r", unnest\((split\(.*?\))\) with ordinality as x\(part, place\)", r" lateral view explode(\1) x as part"),
+    (
+        r"left join unnest\((array\(.*?\))\) with ordinality as x\(part, place\) on x\.place > 1",
+        r"lateral view explode(slice(\1, 2, 9)) x as part",
+    ),
 )
-"""Those of the calls whose answers Spark takes from the order of the rows, and what a view gives for them."""
+"""Calls that Spark answers by the order of the rows, and clauses that it does not know, with what a view gives for them."""
 CONDITIONS = [
     "{x}.k = {y}.k",
     "{x}.k = {y}.i and {x}.i >= {y}.k",
