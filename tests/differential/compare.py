@@ -17,12 +17,11 @@ from airflow_pipelines.engine.circuit import Step
 from airflow_pipelines.engine.compiler import compile_program
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
-from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import quote
 from tests.differential.data import TABLES, Part, Row, canonical, declaration, steps
 from tests.differential.suite import Theme, View
 from tests.engine.programs import Running
-from tests.engine.random_changes import comparable, multiset
+from tests.engine.random_changes import comparable, multiset, net
 
 Rows = Counter[tuple[Any, ...]]
 
@@ -128,7 +127,7 @@ class Followed:
             if summed != rows:
                 found[name] = f"the sum of deltas has too much {_minus(summed, rows)}, too little {_minus(rows, summed)}"
             elif name in self.running.circuit.kept:
-                stored = _net(self.running.circuit.snapshot.traces[name])
+                stored = net(self.running.circuit.snapshot.traces[name], comparable)
                 if stored != {row: (weight,) for row, weight in rows.items()}:
                     found[name] = f"the contents are {stored}, and should be {dict(rows)}"
         return found
@@ -136,8 +135,8 @@ class Followed:
     def left(self) -> dict[str, Any]:
         """What the traces and states hold."""
         snapshot = self.running.circuit.snapshot
-        held = {f"trace {name}": _net(trace) for name, trace in snapshot.traces.items()}
-        return held | {f"state {name}": _net(trace) for name, trace in snapshot.states.items()}
+        held = {f"trace {name}": net(trace, comparable) for name, trace in snapshot.traces.items()}
+        return held | {f"state {name}": net(trace, comparable) for name, trace in snapshot.states.items()}
 
 
 def _changes(running: Running, part: Part) -> TableChanges:
@@ -146,17 +145,6 @@ def _changes(running: Running, part: Part) -> TableChanges:
 
 def _minus(one: Rows, other: Rows) -> Rows:
     return Counter({row: one[row] - other[row] for row in one if one[row] > other[row]})
-
-
-def _net(trace: Trace) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """The rows of a trace with their sums, summed here."""
-    sums: dict[tuple[Any, ...], list[Any]] = {}
-    for batch in trace.batches:
-        for row in batch.to_arrow().to_pylist():
-            key = comparable(row[name] for name in trace.keys)
-            values = [row[name] or 0 for name in trace.sums]
-            sums[key] = [a + b for a, b in zip(sums[key], values, strict=True)] if key in sums else values
-    return {key: tuple(values) for key, values in sums.items() if any(values)}
 
 
 def differences(theme: Theme, sessions: SparkSessions, oracle: Oracle) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import decimal
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -125,12 +125,15 @@ def real_changes(running: Running, part: Any, contents: Tables) -> list[TableCha
     return [running.changes(table, *rows, op=Op.INSERT if operation == "insert" else Op.DELETE)]
 
 
-def net(trace: Trace) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """The rows of a trace with their sums, added up here."""
+def net(trace: Trace, key_of: Callable[[Any], tuple[Any, ...]] = exact) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    """The rows of a trace with their sums, added up here.
+
+    :param key_of: what of a row's values tells it from others
+    """
     sums: dict[tuple[Any, ...], list[Any]] = {}
     for batch in trace.batches:
         for row in batch.to_arrow().to_pylist():
-            key = exact(row[name] for name in trace.keys)
+            key = key_of(row[name] for name in trace.keys)
             values = [row[name] or 0 for name in trace.sums]
             sums[key] = [a + b for a, b in zip(sums[key], values, strict=True)] if key in sums else values
     return {key: tuple(values) for key, values in sums.items() if any(values)}

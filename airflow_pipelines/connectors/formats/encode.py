@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from airflow_pipelines.connectors.formats import jsontext, variant
+from airflow_pipelines.engine.arrow import is_variant
 from airflow_pipelines.engine.intervals import microseconds_text
 
 ROWS_AT_ONCE = 10_000
@@ -91,14 +92,6 @@ def _texts(array: Any) -> list[str | None]:
         if matches(kind):
             return make(array)
     return [None if value is None else jsontext.dumps(str(value)) for value in array.to_pylist()]
-
-
-def is_variant(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is the struct in which Spark hands out VARIANT values."""
-    if not pat.is_struct(kind) or kind.num_fields != 2 or kind.get_field_index("metadata") < 0:
-        return False
-    metadata = kind.field("metadata").metadata
-    return metadata is not None and metadata.get(b"variant") == b"true"
 
 
 def _numbers(array: Any) -> list[str | None]:

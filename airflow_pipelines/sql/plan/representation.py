@@ -33,7 +33,7 @@ _BLIND_NODES = (
     exp.Predicate, exp.Connector, exp.Not, exp.Is, exp.In, exp.Between, exp.Where, exp.Having, exp.Qualify, exp.Group, exp.Ordered,
     exp.Order, exp.Join, exp.Lateral, exp.WindowSpec,
 )
-_TEXTUAL = (exp.Like, exp.ILike, exp.RegexpLike, exp.SimilarTo)
+_TEXTUAL = (exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike, exp.RegexpFullMatch, exp.Glob, exp.SimilarTo)
 """Conditions over text, which others than text are cast to."""
 _HANDING_ON_NODES = (
     exp.Paren, exp.Alias, exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Neg, exp.Case, exp.If, exp.Coalesce, exp.Bracket, exp.Dot,
