@@ -6,6 +6,7 @@ both ways read alike, the caller reads that block row by row, which also finds o
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +17,7 @@ import pyarrow.csv as pacsv
 import pyarrow.json as pajson
 
 from airflow_pipelines.connectors.formats.rows import RowReader
-from airflow_pipelines.connectors.formats.values import INTEGER_RANGES, MAX_REAL
+from airflow_pipelines.connectors.formats.values import INTEGER_RANGES, REAL_OVERFLOW
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.sql.program import Column
 from airflow_pipelines.sql.types import UNSIGNED_MAXIMA, ColumnType
@@ -262,8 +263,8 @@ def _checked_integers(kind: ColumnType, values: Any, wanted: pa.DataType) -> Any
 
 
 def _checked_floats(kind: ColumnType, values: Any, wanted: pa.DataType) -> Any:
-    limit = MAX_REAL if kind.name == "REAL" else 1.7976931348623157e308
-    _require(pc.less_equal(pc.abs(values), limit))
+    overflow = REAL_OVERFLOW if kind.name == "REAL" else math.inf
+    _require(pc.less(pc.abs(values), overflow))
     return values.cast(wanted, safe=False)
 
 

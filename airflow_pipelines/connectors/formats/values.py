@@ -28,8 +28,8 @@ INTEGER_RANGES = {
     **{name: (0, most) for name, most in UNSIGNED_MAXIMA.items()},
 }
 """The least and the greatest value of each integer type."""
-MAX_REAL = 3.4028234663852886e38
-"""The largest finite REAL."""
+REAL_OVERFLOW = float.fromhex("0x1.ffffffp+127")
+"""From this magnitude on a number is rounded to an infinite REAL: half a place above the greatest one, whose shortest text is above it too."""
 
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
@@ -191,7 +191,7 @@ def _decimal_converter(kind: ColumnType) -> Converter:
 
 
 def _float_converter(name: str) -> Converter:
-    limit = MAX_REAL if name == "REAL" else math.inf
+    overflow = REAL_OVERFLOW if name == "REAL" else math.inf
 
     def convert(value: Any) -> float:
         if type(value) is not int and type(value) is not Decimal:
@@ -200,7 +200,7 @@ def _float_converter(name: str) -> Converter:
             number = float(value)
         except OverflowError:
             number = math.inf
-        if math.isinf(number) or abs(number) > limit:
+        if abs(number) >= overflow:
             raise RecordProblem(f"{excerpt(str(value), 60)} is out of range for {name}")
         return number
 

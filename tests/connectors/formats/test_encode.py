@@ -137,6 +137,17 @@ def tables(draw: st.DrawFn) -> tuple[RelationSchema, pa.Table]:
     return schema, pa.Table.from_arrays(arrays, schema=schema.arrow)
 
 
+def test_the_greatest_real_comes_back() -> None:
+    schema = relation(col("r", "REAL"))
+    table = pa.table({"r": pa.array([3.4028234663852886e38, -3.4028234663852886e38], pa.float32())})
+    parsed = JsonParser(schema, JsonOptions(update_format="raw")).parse("\n".join(encode_rows(table)).encode())
+    assert parsed.changes is not None
+    assert parsed.changes.rows.column("r").to_pylist() == table.column("r").to_pylist()
+    parsed = CsvParser(schema).parse("".join(encode_csv(table)).encode())
+    assert parsed.changes is not None
+    assert parsed.changes.rows.column("r").to_pylist() == table.column("r").to_pylist()
+
+
 @settings(max_examples=80, deadline=None)
 @given(tables())
 def test_json_gives_the_same_rows_back(case: tuple[RelationSchema, pa.Table]) -> None:

@@ -239,6 +239,18 @@ def test_malformed_nested_values(column: str, value: str, reason: str) -> None:
     assert reason in parsed.errors[0].message
 
 
+def test_the_greatest_real_is_taken_as_it_is_written() -> None:
+    real = relation(col("r", "REAL"))
+    greatest = 3.4028234663852886e38
+    for text in ("3.4028235e38", "-3.4028235e+38", "3.4028235677973362e38"):
+        (row,) = rows(parse(f'{{"r": {text}}}', real, update_format="raw"))
+        assert abs(row["r"]) == greatest
+    for text in ("3.4028235677973366e38", "-3.4028235677973366e38", "1e400"):
+        parsed = parse(f'{{"r": {text}}}', real, update_format="raw")
+        assert parsed.num_errors == 1
+        assert "is out of range for REAL" in parsed.errors[0].message
+
+
 def test_lengths_and_padding() -> None:
     schema = relation(col("c", "CHAR", precision=3), col("v", "VARCHAR", precision=3), col("b", "BINARY", precision=2))
     parsed = parse('{"c": "a", "v": "éab", "b": [1]}\n{"v": "abcd"}\n{"c": "abcd"}\n{"b": [1,2,3]}', schema, update_format="raw")
