@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
+import secrets
 import socket
 import time
 from dataclasses import replace
@@ -18,6 +18,7 @@ from rich.table import Table
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import HostRecord
 from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.cross_site import is_loopback
 from airflow_pipelines.service.hosts import HostUnreachable
 from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.settings import Settings
@@ -49,8 +50,12 @@ def serve(
         list[str] | None,
         typer.Option(help="Accepted API key, may be repeated; better given as AIRFLOW_PIPELINES_API_KEYS, which ps does not show"),
     ] = None,
+    generate_key: Annotated[bool, typer.Option("--generate-key", help="Make an API key for this run and print it")] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="Host name under which clients and pages may ask, may be repeated; also AIRFLOW_PIPELINES_ALLOWED_HOSTS"),
+    ] = None,
     home: Home = None,
-    insecure: Annotated[bool, typer.Option("--insecure", help="Listen beyond this machine without an API key")] = False,
 ) -> None:
     """Serve the REST API until interrupted. Pipelines and their hosts outlive the service."""
     import uvicorn
@@ -58,17 +63,29 @@ def serve(
     from airflow_pipelines.service.app import create_app
 
     settings = Settings.load(home)
-    if api_key:
-        settings = replace(settings, api_keys=(*settings.api_keys, *api_key))
-    if not settings.api_keys and not insecure and not _is_loopback(host):
-        _fail(f"{host} can be reached from other machines: give an --api-key (or AIRFLOW_PIPELINES_API_KEYS), or say --insecure")
+    generated = [secrets.token_urlsafe(32)] if generate_key else []
+    settings = replace(
+        settings,
+        api_keys=(*settings.api_keys, *(api_key or ()), *generated),
+        allowed_hosts=(*settings.allowed_hosts, *(allow_host or ())),
+    )
+    if not settings.api_keys and not is_loopback(host):
+        _fail(
+            f"{host} can be reached from other machines, and whoever reaches the service runs programs here: "
+            "give an API key (--generate-key makes one; AIRFLOW_PIPELINES_API_KEYS and --api-key name yours)"
+        )
     listener = _listen(host, port)
     app = create_app(settings)
     address = listener.getsockname()
     name = f"[{address[0]}]" if ":" in address[0] else address[0]
-    Console().print(
-        f"Serving pipelines of {settings.home} at http://{name}:{address[1]} (Ctrl-C ends it)", highlight=False, soft_wrap=True
-    )
+    typer.echo(f"Serving pipelines of {settings.home} at http://{name}:{address[1]} (Ctrl-C ends it)")
+    for key in generated:
+        typer.echo(f"The API key of this run, which is not kept anywhere: {key}")
+    if not settings.api_keys:
+        typer.echo(
+            "There is no API key: every user of this machine can run programs here, and nobody from elsewhere. "
+            "Start with --generate-key to ask for one"
+        )
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3))
     server.run(sockets=[listener])
 
@@ -164,15 +181,6 @@ def _listen(host: str, port: int) -> socket.socket:
         _fail(f"Cannot listen on {host}:{port} ({error.strerror}): choose another --port, or end the program that uses it")
     listener.set_inheritable(False)
     return listener
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _uuid(text: str) -> UUID:

@@ -21,7 +21,7 @@ from airflow_pipelines.wire import Payload, api_error, is_retryable, parse, path
 
 DEFAULT_TIMEOUT_S = 120.0
 CONNECT_TIMEOUT_S = 10.0
-_EMBEDDED_URL = "http://embedded"
+_EMBEDDED_URL = "http://localhost"
 _USER_AGENT = "airflow-pipelines-sdk/v1"
 
 
@@ -76,10 +76,10 @@ class _Endpoint:
         def make() -> ASGIApp:
             # Imported here, so that a client of a remote service never loads the service's code.
             from airflow_pipelines.host.problems import Problem
-            from airflow_pipelines.service.app import create_app
+            from airflow_pipelines.service.app import create_embedded_app
 
             try:
-                return create_app(settings, deployers)
+                return create_embedded_app(settings, deployers)
             except Problem as problem:
                 # A store that cannot be used: over the network it would have come as an answer.
                 raise PipelineAPIError(problem.status, problem.error_code, problem.message, problem.details) from problem

@@ -19,6 +19,7 @@ class Settings:
     ``storage``: folder under which each pipeline keeps its storage. ``deployer``: ``shared`` or ``dedicated``.
     ``master``: Spark master for hosts started with spark-submit. ``driver_memory``: Spark's notation.
     ``host_address``: the address hosts listen on. ``api_keys``: accepted bearer keys; empty accepts everybody (loopback use).
+    ``allowed_hosts``: names beside those of loopback under which the service may be asked, without a port.
     ``heartbeat_timeout_s``: seconds without a heartbeat after which a host counts as lost.
     """
 
@@ -31,6 +32,7 @@ class Settings:
     host_address: str = "127.0.0.1"
     api_keys: tuple[str, ...] = field(repr=False, default=())
     heartbeat_timeout_s: float = 15.0
+    allowed_hosts: tuple[str, ...] = ()
 
     @property
     def logs(self) -> Path:
@@ -42,7 +44,6 @@ class Settings:
         """Settings from arguments, else ``AIRFLOW_PIPELINES_*`` variables, else defaults (home: ``~/.airflow_pipelines``)."""
         env = os.environ
         base = Path(home or env.get(f"{PREFIX}HOME") or Path.home() / ".airflow_pipelines").expanduser().absolute()
-        keys = tuple(key for key in env.get(f"{PREFIX}API_KEYS", "").split(",") if key)
         settings = cls(
             home=base,
             database_url=env.get(f"{PREFIX}DATABASE_URL", f"sqlite:///{base / 'store.sqlite'}"),
@@ -51,7 +52,13 @@ class Settings:
             master=env.get(f"{PREFIX}MASTER", "local[*]"),
             driver_memory=env.get(f"{PREFIX}DRIVER_MEMORY", "4g"),
             host_address=env.get(f"{PREFIX}HOST_ADDRESS", "127.0.0.1"),
-            api_keys=keys,
+            api_keys=_listed(env.get(f"{PREFIX}API_KEYS", "")),
+            allowed_hosts=_listed(env.get(f"{PREFIX}ALLOWED_HOSTS", "")),
             heartbeat_timeout_s=float(env.get(f"{PREFIX}HEARTBEAT_TIMEOUT_S", "15")),
         )
         return replace(settings, **overrides)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """What stands between commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())

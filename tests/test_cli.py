@@ -32,7 +32,19 @@ def test_version() -> None:
 
 
 def test_serve_listens_where_it_says_and_outlives_nothing(tmp_path: Path) -> None:
-    command = [*COMMAND, "serve", "--port", "0", "--home", str(tmp_path), "--api-key", "k3y"]
+    command = [
+        *COMMAND,
+        "serve",
+        "--port",
+        "0",
+        "--home",
+        str(tmp_path),
+        "--api-key",
+        "k3y",
+        "--generate-key",
+        "--allow-host",
+        "other",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
         try:
             assert server.stdout is not None
@@ -41,7 +53,10 @@ def test_serve_listens_where_it_says_and_outlives_nothing(tmp_path: Path) -> Non
             assert "k3y" not in line
             assert httpx.get(f"{url}/healthz").json() == {"status": "healthy"}
             assert httpx.get(f"{url}/v0/config").status_code == 401
-            assert httpx.get(f"{url}/v0/config", headers={"Authorization": "Bearer k3y"}).status_code == 200
+            for key in ("k3y", server.stdout.readline().split()[-1]):
+                headers = {"Authorization": f"Bearer {key}"}
+                assert httpx.get(f"{url}/v0/config", headers=headers | {"Host": "other"}).status_code == 200
+                assert httpx.get(f"{url}/v0/config", headers=headers | {"Host": "another"}).status_code == 403
             taken = run("serve", "--port", url.rsplit(":", 1)[1], "--home", str(tmp_path))
             assert taken.returncode == 1
             assert len(taken.stderr.strip().splitlines()) == 1
@@ -56,7 +71,20 @@ def test_serve_is_not_open_to_everybody_by_accident(address: str, tmp_path: Path
     monkeypatch.delenv("AIRFLOW_PIPELINES_API_KEYS", raising=False)
     result = CliRunner().invoke(cli, ["serve", "--host", address, "--home", str(tmp_path)])
     assert result.exit_code == 1
-    assert "--insecure" in result.output
+    assert "--generate-key" in result.output
+
+
+def test_serve_without_a_key_says_so_and_makes_one_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRFLOW_PIPELINES_API_KEYS", raising=False)
+    monkeypatch.setattr("uvicorn.Server.run", lambda _server, sockets: sockets[0].close())
+    command = ["serve", "--port", "0", "--home", str(tmp_path)]
+    first, second = CliRunner().invoke(cli, command).output.splitlines()
+    assert "http://127.0.0.1:" in first
+    assert "no API key" in second
+    assert "--generate-key" in second
+    made = [CliRunner().invoke(cli, [*command, "--generate-key"]).output.splitlines() for _ in range(2)]
+    assert all("no API key" not in lines[1] for lines in made)
+    assert made[0][1].split()[-1] != made[1][1].split()[-1]
 
 
 def test_a_store_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:

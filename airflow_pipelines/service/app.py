@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.cross_site import AllowedHosts, CrossSiteGuard
 from airflow_pipelines.service.deployers.base import DedicatedHosts
 from airflow_pipelines.service.proxy import Proxy
 from airflow_pipelines.service.routes import lifecycle, pipelines, runtime, system, unsupported
@@ -26,7 +27,14 @@ logger = logging.getLogger(__name__)
 
 
 def create_app(settings: Settings, dedicated: DedicatedHosts | None = None) -> FastAPI:
-    """Return the REST API over the store that ``settings`` names.
+    """Return the REST API as it is served: :func:`create_embedded_app` that answers no page of another site."""
+    app = create_embedded_app(settings, dedicated)
+    app.add_middleware(CrossSiteGuard, allowed=AllowedHosts.of(settings))
+    return app
+
+
+def create_embedded_app(settings: Settings, dedicated: DedicatedHosts | None = None) -> FastAPI:
+    """Return the REST API over the store that ``settings`` names, to be called within the process.
 
     ``dedicated`` replaces the way in which the hosts of new incarnations are submitted. The application works without its lifespan
     being run; running it adds a thread that looks after pipelines nobody reads. ``app.state.control`` is the :class:`Control`; call

@@ -8,20 +8,41 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
 
+from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.service import errors
 
 E = TypeVar("E", bound=StrEnum)
 
 
 async def json_body(request: Request) -> Any:
-    """The body as JSON; an empty one is null."""
+    """The body as JSON; an empty one is null.
+
+    A body must say that it is JSON: a page of another site may send other types without having asked whether it may.
+    """
     raw = await request.body()
     if not raw.strip():
         return None
+    check_json_type(request)
     try:
         return json.loads(raw)
     except (ValueError, UnicodeDecodeError) as error:
         raise errors.invalid_param(f"The body is not JSON: {error}") from error
+
+
+def check_json_type(request: Request) -> None:
+    """Refuse a body of which the content type is not JSON."""
+    given = request.headers.get("content-type", "")
+    kind = given.partition(";")[0].strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise Problem(
+            415, "UnsupportedMediaType", f"The body is JSON, not '{given}': send it with 'Content-Type: application/json'"
+        )
+
+
+def check_forwarded_json(request: Request) -> None:
+    """:func:`check_json_type` for a body that is only passed on, if there is one."""
+    if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
+        check_json_type(request)
 
 
 Body = Annotated[Any, Depends(json_body)]

@@ -45,7 +45,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
 
 @pytest.fixture
 def api(app: FastAPI) -> TestClient:
-    return TestClient(app, raise_server_exceptions=False)
+    return TestClient(app, "http://127.0.0.1", raise_server_exceptions=False)
 
 
 def create(api: TestClient, name: str = "p", **fields: Any) -> Any:
@@ -124,7 +124,7 @@ def test_errors_have_the_form_of_the_contract(
     api: TestClient, method: str, path: str, body: bytes | None, status: int, code: str
 ) -> None:
     create(api)
-    answer = api.request(method, path, content=body)
+    answer = api.request(method, path, content=body, headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()["error_code"]) == (status, code)
     assert set(answer.json()) == {"message", "error_code", "details"}
     assert answer.json()["message"]

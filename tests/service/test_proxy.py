@@ -66,7 +66,7 @@ def api(tmp_path: Path, host: tuple[subprocess.Popen[str], int]) -> Iterator[Tes
             ended_at=None,
         )
     )
-    yield TestClient(app, raise_server_exceptions=False)
+    yield TestClient(app, "http://127.0.0.1", raise_server_exceptions=False)
     control.close()
 
 

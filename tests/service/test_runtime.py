@@ -145,7 +145,7 @@ def test_validating_a_program_keeps_nothing(rest: TestClient) -> None:
 def test_two_services_over_one_store_deploy_once(service_app: FastAPI, rest: TestClient, name: str) -> None:
     first: Control = service_app.state.control
     second_app = create_app(first.settings)
-    second = TestClient(second_app)
+    second = TestClient(second_app, "http://127.0.0.1")
     rest.post("/v0/pipelines", json={"name": name, "program_code": PROGRAM})
     for api in (second, rest):
         assert api.post(f"/v0/pipelines/{name}/start").status_code == 202

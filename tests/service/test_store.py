@@ -141,7 +141,9 @@ def test_a_locked_database_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     blocker.rollback()
     app = create_app(Settings.load(tmp_path))
     blocker.execute("BEGIN IMMEDIATE")
-    answer = TestClient(app, raise_server_exceptions=False).post("/v0/pipelines", json={"name": "p", "program_code": ""})
+    answer = TestClient(app, "http://127.0.0.1", raise_server_exceptions=False).post(
+        "/v0/pipelines", json={"name": "p", "program_code": ""}
+    )
     blocker.close()
     assert (answer.status_code, answer.json()["error_code"]) == (503, "LockTookTooLong")
     assert "INSERT" not in answer.text

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.service.parameters import check_forwarded_json
 from airflow_pipelines.service.proxy import Proxy
 
 _READS = (
     "stats", "metrics", "completion_status", "checkpoint_status", "checkpoints", "checkpoint/sync_status", "steps",
 )  # fmt: skip
-_WRITES = ("checkpoint", "checkpoint/sync", "clock/advance")
+_WRITES = ("checkpoint", "checkpoint/sync")
+_JSON = Depends(check_forwarded_json)
+"""A body is JSON, if there is one. The rows of ingress are in formats of their own, whatever their content type."""
 
 
 def router(proxy: Proxy) -> APIRouter:
@@ -26,12 +29,16 @@ def router(proxy: Proxy) -> APIRouter:
     async def ingress(name: str, table: str, request: Request) -> Response:
         return await proxy.call(request, name, "ingress", table)
 
-    @router.post("/egress/{relation}")
+    @router.post("/clock/advance", dependencies=[_JSON])
+    async def advance(name: str, request: Request) -> Response:
+        return await proxy.call(request, name, "clock", "advance")
+
+    @router.post("/egress/{relation}", dependencies=[_JSON])
     async def egress(name: str, relation: str, request: Request) -> Response:
         return await proxy.stream(request, name, "egress", relation, endless=True)
 
     # With POST the text comes in the body, of any length.
-    @router.api_route("/query", methods=["GET", "POST"])
+    @router.api_route("/query", methods=["GET", "POST"], dependencies=[_JSON])
     async def query(name: str, request: Request) -> Response:
         return await proxy.stream(request, name, "query", ndjson=request.query_params.get("format") == "json")
 

@@ -1,0 +1,100 @@
+"""Keeps pages in a browser out: the browser of a user can reach the service, and any page may make it send requests.
+
+Two means, as browsers work: a request must name this service as its host, so that a name that somebody pointed to this machine (DNS
+rebinding) is of no use, and a request that a browser sends for a page must be of a page of this service. Clients that are no
+browsers send neither ``Origin`` nor ``Sec-Fetch-Site``.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.settings import PREFIX, Settings
+
+ADVICE = f"add it with --allow-host or {PREFIX}ALLOWED_HOSTS when it is to be used"
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedHosts:
+    """Under which names the service may be asked.
+
+    ``names``: host names without a port, in lower case; loopback names are always allowed. ``any_host``: whether any other name is,
+    too, because a key is needed anyway.
+    """
+
+    names: frozenset[str] = frozenset()
+    any_host: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings) -> AllowedHosts:
+        """The names that the settings give; without a list any name will do where a key is asked for."""
+        names = frozenset(name.lower().strip("[]") for name in settings.allowed_hosts)
+        return cls(names, any_host=bool(settings.api_keys) and not names)
+
+    def refusal(self, headers: Headers) -> Problem | None:
+        """Why a request with these headers is not answered, or None."""
+        host = headers.get("host", "").lower()
+        if not self._is_allowed(host):
+            return Problem(403, "HostNotAllowed", f"This service is not known as '{host}': {ADVICE}", {"host": host})
+        origin = headers.get("origin")
+        if origin is not None:
+            return None if self._is_own(origin.lower(), host) else _foreign_page(origin)
+        site = headers.get("sec-fetch-site", "none")
+        return None if site in {"none", "same-origin"} else _foreign_page(site)
+
+    def _is_allowed(self, host: str) -> bool:
+        name = _name_of(host)
+        return name is not None and (self.any_host or is_loopback(name) or name in self.names)
+
+    def _is_own(self, origin: str, host: str) -> bool:
+        """Whether ``origin`` is the service's own, or of an allowed name (a reverse proxy may have changed the host)."""
+        scheme, separator, place = origin.partition("://")
+        if not separator or scheme not in {"http", "https"}:
+            return False
+        return place == host or _name_of(place) in self.names
+
+
+class CrossSiteGuard:
+    """ASGI middleware that answers 403 to requests for other hosts and of other sites' pages."""
+
+    def __init__(self, app: ASGIApp, allowed: AllowedHosts) -> None:
+        self._app = app
+        self._allowed = allowed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        problem = self._allowed.refusal(Headers(scope=scope)) if scope["type"] in {"http", "websocket"} else None
+        if problem is None:
+            await self._app(scope, receive, send)
+        else:
+            await JSONResponse(problem.body(), problem.status)(scope, receive, send)
+
+
+def is_loopback(name: str) -> bool:
+    """Whether a host name or address always means the machine itself."""
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _name_of(host: str) -> str | None:
+    """The name in ``name:port``; None when there is none."""
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
+
+
+def _foreign_page(origin: str) -> Problem:
+    text = f"A browser sent this request for a page of another site ({origin}), which is not answered: {ADVICE}"
+    return Problem(403, "OriginNotAllowed", text, {"origin": origin})
