@@ -32,6 +32,10 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.sql.cteRecursionRowLimit": "100000000",
     # Otherwise a VARIANT may be written to Parquet in typed pieces, which only Spark itself puts together again.
     "spark.sql.variant.writeShredding.enabled": "false",
+    # Spark's parser remembers every form of statement that it has seen, and a host reads new ones for months. At this many percent
+    # of the driver's memory it forgets them.
+    "spark.sql.parser.manageParserCaches": "true",
+    "spark.sql.parser.parserDfaCacheFlushRatio": "5",
     # Spark 4.2 still hides the TIME type behind this switch.
     "spark.sql.timeType.enabled": "true",
 }
@@ -42,6 +46,11 @@ APPLICATION_CONF: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    # What Spark's web page would show is kept in memory even where there is no page: a thousand plans as text, by default.
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
 }
 """What an application of ours starts with unless its caller says otherwise."""
 

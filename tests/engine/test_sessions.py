@@ -55,6 +55,19 @@ def test_build_spark_finds_the_running_application(spark: SparkSession) -> None:
     assert build_spark("local[2]", "again", {}).sparkContext is spark.sparkContext
 
 
+def test_the_parser_forgets_what_it_learned_once_it_is_too_much(sessions: SparkSessions) -> None:
+    memory = sessions.small._jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.parser.AbstractParser$")
+    states = memory.getDeclaredField("numDFACacheStates")
+    states.setAccessible(True)
+    sessions.small.sql("SELECT a + 1 AS b, count(*) FROM VALUES (1) AS t(a) GROUP BY ALL HAVING count(*) > 0 ORDER BY b LIMIT 1")
+    assert states.get(None) > 100
+    bounded = sibling(sessions.small, {**SMALL_CONF, "spark.sql.parser.parserDfaCacheFlushThreshold": "100"})
+    bounded.sql("SELECT a FROM VALUES (1) AS t(a)")
+    # It forgets all at the end of a statement that leaves it with more.
+    assert states.get(None) == 0
+    assert float(sessions.large.conf.get("spark.sql.parser.parserDfaCacheFlushRatio") or 0) > 0
+
+
 def test_sql_reads_no_files_and_no_settings(sessions: SparkSessions, tmp_path: Path) -> None:
     file = tmp_path / "secret.txt"
     file.write_text("secret")

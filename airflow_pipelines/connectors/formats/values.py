@@ -29,7 +29,7 @@ INTEGER_RANGES = {
 }
 """The least and the greatest value of each integer type."""
 REAL_OVERFLOW = float.fromhex("0x1.ffffffp+127")
-"""From this magnitude on a number is rounded to an infinite REAL: half a place above the greatest one, whose shortest text is above it too."""
+"""From this magnitude on a number rounds to an infinite REAL. The greatest REAL, written in its shortest text, lies just below."""
 
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
