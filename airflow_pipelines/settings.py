@@ -21,6 +21,7 @@ class Settings:
     ``host_address``: the address hosts listen on. ``api_keys``: accepted bearer keys; empty accepts everybody (loopback use).
     ``allowed_hosts``: names beside those of loopback under which the service may be asked, without a port.
     ``heartbeat_timeout_s``: seconds without a heartbeat after which a host counts as lost.
+    ``host_idle_s``: seconds after which a shared host ends on which nothing runs and nobody compiles; 0 lets it stay.
     """
 
     home: Path
@@ -33,6 +34,7 @@ class Settings:
     api_keys: tuple[str, ...] = field(repr=False, default=())
     heartbeat_timeout_s: float = 15.0
     allowed_hosts: tuple[str, ...] = ()
+    host_idle_s: float = 1800.0
 
     @property
     def logs(self) -> Path:
@@ -55,6 +57,7 @@ class Settings:
             api_keys=_listed(env.get(f"{PREFIX}API_KEYS", "")),
             allowed_hosts=_listed(env.get(f"{PREFIX}ALLOWED_HOSTS", "")),
             heartbeat_timeout_s=float(env.get(f"{PREFIX}HEARTBEAT_TIMEOUT_S", "15")),
+            host_idle_s=float(env.get(f"{PREFIX}HOST_IDLE_S", "1800")),
         )
         return replace(settings, **overrides)
 

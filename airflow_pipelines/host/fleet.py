@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from contextlib import suppress
 from uuid import UUID
 
@@ -33,6 +34,8 @@ class Fleet:
         self._compiling = threading.Lock()
         self._runners: dict[UUID, PipelineRunner] = {}
         self._closed = False
+        self._compilations = 0
+        self._last_use = time.monotonic()
 
     @property
     def deployments(self) -> list[UUID]:
@@ -44,13 +47,21 @@ class Fleet:
     def idle(self) -> bool:
         """Whether no deployment is up."""
         with self._lock:
-            return all(runner.ended for runner in self._runners.values())
+            return self._is_idle()
+
+    def retire(self, idle_s: float) -> bool:
+        """Take nothing more if nothing has run or been compiled here for ``idle_s`` seconds; the value says whether that is so."""
+        with self._lock:
+            if not self._is_idle() or self._compilations:
+                self._last_use = time.monotonic()
+            elif time.monotonic() - self._last_use >= idle_s:
+                self._closed = True
+            return self._closed
 
     def deploy(self, deployment: Deployment) -> PipelineRunner:
         """Start a deployment; the same one again is no change."""
         with self._lock:
-            if self._closed:
-                raise Problem(410, "Terminating", "The host is shutting down.")
+            self._check_open()
             known = self._runners.get(deployment.deployment_id)
             if known is not None:
                 return known
@@ -84,10 +95,14 @@ class Fleet:
     def compile(self, program_code: str, udf_python: str = "") -> CompiledProgram:
         """Compile a program without running it.
 
-        Raises Problem 400 ``SqlError`` with the messages in its details, and 422 ``CompilerFailed`` for a fault of the compiler.
+        Raises Problem 410 when the host ends, 400 ``SqlError`` with the messages in its details, and 422 ``CompilerFailed`` for a
+        fault of the compiler.
         """
-        sessions = SparkSessions.of(self._spark)
+        with self._lock:
+            self._check_open()
+            self._compilations += 1
         try:
+            sessions = SparkSessions.of(self._spark)
             with self._compiling:
                 return compile_checked(program_code, sessions, udf_python)
         except ProgramErrors as errors:
@@ -104,6 +119,10 @@ class Fleet:
                 f"The compiler failed on this program ({failure_text(failure)}). That is a fault of the compiler, which another "
                 "try does not cure; the host's log has the details.",
             ) from failure
+        finally:
+            with self._lock:
+                self._compilations -= 1
+                self._last_use = time.monotonic()
 
     def close(self) -> None:
         """Take everything down."""
@@ -112,3 +131,10 @@ class Fleet:
         for deployment_id in self.deployments:
             with suppress(Problem):
                 self.take_down(deployment_id)
+
+    def _is_idle(self) -> bool:
+        return all(runner.ended for runner in self._runners.values())
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Problem(410, "Terminating", "The host is shutting down.")

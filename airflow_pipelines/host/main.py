@@ -21,7 +21,7 @@ from airflow_pipelines.engine.sessions import build_spark
 from airflow_pipelines.host.app import create_app
 from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.fleet import Fleet
-from airflow_pipelines.host.registry import HostRecord, Registry
+from airflow_pipelines.host.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.host.server import DataPlane, PortInUseError
 from airflow_pipelines.pins import SetupError, check_spark_packages
@@ -83,7 +83,7 @@ class Host:
             log.error("the host was ended before it came up")
             return 3
         log.info("serving at %s", plane.url)
-        threading.Thread(target=self._watch, args=(submitted,), name="watchdog", daemon=True).start()
+        threading.Thread(target=self._watch, args=(submitted, fleet), name="watchdog", daemon=True).start()
         runner = self._own_deployment(fleet)
         if runner is None:
             self._ended.wait()
@@ -103,13 +103,18 @@ class Host:
             self._record.host_id, url=url, pid=os.getpid(), machine=socket.gethostname(), heartbeat=time.time()
         )
 
-    def _watch(self, submitted: bool) -> None:
+    def _watch(self, submitted: bool, fleet: Fleet) -> None:
         """Send heartbeats; end the process when nobody should use it any more."""
         while not self._ended.wait(HEARTBEAT_S):
             if submitted and os.getppid() != self._parent:
                 # Without its JVM no pipeline here can take another step, and nothing can be closed in order either.
                 log.error("the Spark driver's JVM is gone; exiting")
                 os._exit(4)
+            idle_s = self._settings.host_idle_s
+            if self._record.kind == SHARED and idle_s and fleet.retire(idle_s):
+                log.info("nobody used the host for %g s; exiting", idle_s)
+                self._ended.set()
+                return
             try:
                 alive = self._registry.update(self._record.host_id, heartbeat=time.time())
             except SQLAlchemyError as error:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, DateTime, Engine, Float, Integer, MetaData, String, Uuid, select, update
+from sqlalchemy import JSON, DateTime, Engine, Float, Index, Integer, MetaData, String, Uuid, select, update
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from airflow_pipelines.host.deployment import RuntimeStatus, RuntimeTransition
@@ -22,10 +22,16 @@ class Base(DeclarativeBase):
     metadata = MetaData()
 
 
+SHARED = "shared"
+"""The kind of the host that the pipelines of a store share."""
+
+
 class HostRow(Base):
     """One Spark application. ``kind`` is ``shared`` or ``dedicated``; ``deployment_id`` is set for a dedicated one."""
 
     __tablename__ = "hosts"
+    # The database sees to it that a store has one shared host, whoever asks for it at the same time.
+    __table_args__ = (Index("hosts_slot", "slot", unique=True),)
 
     host_id: Mapped[UUID] = mapped_column(Uuid, primary_key=True)
     kind: Mapped[str] = mapped_column(String(16))
@@ -41,6 +47,8 @@ class HostRow(Base):
     heartbeat: Mapped[float | None] = mapped_column(Float, nullable=True)
     """Seconds since the epoch, by the host's clock; None until the host has registered."""
     ended_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True), nullable=True)
+    slot: Mapped[str | None] = mapped_column(String(16), nullable=True)
+    """``shared`` for the store's shared host until it is ended; None for all others, of which there may be any number."""
 
 
 class TransitionRow(Base):
@@ -83,7 +91,10 @@ class Registry:
         self._engine = engine
 
     def submit(self, host: HostRecord) -> None:
-        """Write a host's row before it is started, so that a host nobody knows cannot exist."""
+        """Write a host's row before it is started, so that a host nobody knows cannot exist.
+
+        :raises sqlalchemy.exc.IntegrityError: when the row is there already, or the store has a shared host and this is another
+        """
         with Session(self._engine) as session, session.begin():
             session.add(
                 HostRow(
@@ -98,6 +109,7 @@ class Registry:
                     log_path=host.log_path,
                     submitted_at=host.submitted_at,
                     heartbeat=host.heartbeat,
+                    slot=SHARED if host.kind == SHARED else None,
                 )
             )
 
@@ -109,7 +121,7 @@ class Registry:
 
     def end(self, host_id: UUID) -> None:
         """Declare a host ended: it must not run anything from now on."""
-        self.update(host_id, ended_at=datetime.now(UTC))
+        self.update(host_id, ended_at=datetime.now(UTC), slot=None)
 
     def live_hosts(self, kind: str | None = None, deployment_id: UUID | None = None) -> list[HostRecord]:
         """Hosts not declared ended, newest first."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import HostRecord
-from airflow_pipelines.service.hosts import Hosts, problem_of
+from airflow_pipelines.service.hosts import Hosts, raise_for_problem
 from airflow_pipelines.service.records import PipelineRecord
 
 COMPILE_TIMEOUT_S = 110.0
@@ -33,10 +33,11 @@ def compile_text(hosts: Hosts, host: HostRecord, program_code: str, udf_python: 
     """Compile a program that need not belong to a pipeline."""
     body = {"program_code": program_code, "udf_python": udf_python}
     response = hosts.call(host, "POST", "/compile", json=body, timeout_s=COMPILE_TIMEOUT_S)
-    if response.is_success:
-        answer = response.json()
-        return Compiled(answer["program_info"], answer.get("messages") or [])
-    problem: Problem = problem_of(response)
-    if problem.error_code == "SqlError":
-        return Compiled(None, problem.details["messages"])
-    raise problem
+    try:
+        raise_for_problem(response)
+    except Problem as problem:
+        if problem.error_code == "SqlError":
+            return Compiled(None, problem.details["messages"])
+        raise
+    answer = response.json()
+    return Compiled(answer["program_info"], answer.get("messages") or [])

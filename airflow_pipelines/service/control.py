@@ -75,7 +75,7 @@ class Control:
         self.files = PipelineFiles(settings)
         leases = Leases(engine)
         local = Launcher(settings, engine, LocalSubmitter())
-        self.compiler = SharedDeployer(settings, self.hosts, leases, local)
+        self.compiler = SharedDeployer(settings, self.hosts, local)
         self.deployers = self._deployers(engine, local, dedicated)
         self.reconciler = Reconciler(self.store, self.hosts, self.deployers, self.compiler, self.files)
         self.worker = Worker(self.store, self.reconciler, leases)

@@ -128,6 +128,21 @@ def authorization(host: HostRecord) -> dict[str, str]:
     return {"Authorization": f"Bearer {host.token}"}
 
 
+def raise_for_problem(response: httpx.Response) -> None:
+    """Raise what a host as a whole answered instead of doing what it was asked.
+
+    :param response: an answer to a call that is about no incarnation it has
+    :raises HostUnreachable: when the host is about to end, so that another one has to do it
+    :raises Problem: for anything else but success
+    """
+    if response.is_success:
+        return
+    problem = problem_of(response)
+    if (problem.status, problem.error_code) == (410, "Terminating"):
+        raise HostUnreachable(problem.message)
+    raise problem
+
+
 def problem_of(response: httpx.Response) -> Problem:
     """The Problem that a host answered."""
     return errors.of_host(response.status_code, response.text)

@@ -377,6 +377,11 @@ def provision(
     )
 
 
+def place_again(record: PipelineRecord) -> PipelineRecord:
+    """The host for the incarnation ended before the incarnation had begun: it may have another one."""
+    return replace(record, host_id=None)
+
+
 def observe(record: PipelineRecord, transition: RuntimeTransition, now: datetime) -> PipelineRecord:
     """What the host said about the incarnation."""
     record = replace(record, consumed_sequence=max(record.consumed_sequence, transition.sequence))

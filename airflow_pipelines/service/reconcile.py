@@ -34,7 +34,8 @@ CLAIM_LIMIT_S = COMPILE_TIMEOUT_S + 10.0
 TAKE_DOWN_LIMIT_S = 30.0
 """A host that does not let go of an incarnation for this long is ended as a whole."""
 
-_LOSSES = frozenset({"RuntimeError.HostLost", "AutomatonProvisioningTimeout"})
+HOST_LOST = "RuntimeError.HostLost"
+_LOSSES = frozenset({HOST_LOST, "AutomatonProvisioningTimeout"})
 
 logger = logging.getLogger(__name__)
 
@@ -49,8 +50,8 @@ class Reconciler:
         self._deployers = deployers
         self._compiler = compiler
         self._files = files
-        # What this process has already asked of hosts, by incarnation; after a crash it is asked again.
-        self._asked: set[tuple[str, UUID]] = set()
+        # What this process has already asked of hosts, by incarnation and host; after a crash it is asked again.
+        self._asked: set[tuple[str, UUID, UUID | None]] = set()
 
     def change(self, record: PipelineRecord, action: Callable[[PipelineRecord], PipelineRecord]) -> PipelineRecord:
         """Apply ``action`` to the newest state of the pipeline, again and again until nobody interferes."""
@@ -118,7 +119,8 @@ class Reconciler:
             for transition in self._registry.transitions(record.deployment_id, record.consumed_sequence):
                 step(lifecycle.observe(steps[-1], transition, now))
         if loss is not None and steps[-1].deployment_resources_desired_status is ResourcesStatus.PROVISIONED:
-            step(lifecycle.fail(steps[-1], loss, now))
+            again = loss["error_code"] == HOST_LOST and self._may_place_again(steps[-1])
+            step(lifecycle.place_again(steps[-1]) if again else lifecycle.fail(steps[-1], loss, now))
         stopping = steps[-1].deployment_resources_desired_status is ResourcesStatus.STOPPED
         if stopping and steps[-1].deployment_resources_status is not ResourcesStatus.STOPPING:
             step(lifecycle.stopping(steps[-1], now))
@@ -144,10 +146,15 @@ class Reconciler:
                 )
         return None
 
+    def _may_place_again(self, record: PipelineRecord) -> bool:
+        """Whether the loss of a host has cost nothing but time: the incarnation had not begun, and the host was not its own."""
+        begun = record.deployment_resources_status is not ResourcesStatus.PROVISIONING
+        return not begun and self._deployers.get(record.deployer) is self._compiler
+
     def _host_lost(self, host: HostRecord, reason: str) -> dict[str, Any]:
         lines = self._hosts.last_lines(host.host_id)
         return _error(
-            "RuntimeError.HostLost",
+            HOST_LOST,
             f"The host of the pipeline was lost: {reason}{_tail(lines)}",
             {"host_id": str(host.host_id), "reason": reason, "host_log": lines},
         )
@@ -229,7 +236,8 @@ class Reconciler:
     def _deploy(self, record: PipelineRecord) -> PipelineRecord:
         deployer = self._deployers.get(record.deployer)
         deployment_id = record.deployment_id
-        if deployer is None or deployment_id is None or ("deploy", deployment_id) in self._asked:
+        asked = ("deploy", deployment_id or record.id, record.host_id)
+        if deployer is None or deployment_id is None or asked in self._asked:
             return record
         try:
             if record.host_id is None:
@@ -248,13 +256,13 @@ class Reconciler:
         except HostUnreachable as error:
             logger.warning("Pipeline %s could not be handed to its host yet: %s", record.name, error)
             return record
-        self._asked.add(("deploy", deployment_id))
+        self._asked.add(asked)
         return record
 
     def _suspend(self, record: PipelineRecord) -> PipelineRecord:
         deployment_id = record.deployment_id
         host = None if record.host_id is None else self._registry.get(record.host_id)
-        if deployment_id is None or host is None or ("suspend", deployment_id) in self._asked:
+        if deployment_id is None or host is None or ("suspend", deployment_id, host.host_id) in self._asked:
             return record
         try:
             response = self._hosts.call(host, "POST", f"/deployments/{deployment_id}/suspend")
@@ -266,7 +274,7 @@ class Reconciler:
             # It may have ended by itself in the meantime, which its transitions then say.
             seen = self.observe(record)
             return seen if seen.deployment_resources_status is ResourcesStatus.STOPPING else self._failed(seen, problem.body())
-        self._asked.add(("suspend", deployment_id))
+        self._asked.add(("suspend", deployment_id, host.host_id))
         return record
 
     def _take_down(self, record: PipelineRecord) -> PipelineRecord:
@@ -281,7 +289,7 @@ class Reconciler:
                 logger.warning("The host of pipeline %s did not take it down: %s", record.name, error)
                 return record
             record = self.observe(record)
-            self._asked -= {("deploy", deployment_id), ("suspend", deployment_id)}
+            self._asked -= {asked for asked in self._asked if asked[1] == deployment_id}
         return self._store.commit(record, [lifecycle.stopped(record, _now())])
 
     def _gone(self, record: PipelineRecord, host: HostRecord, deployment_id: UUID) -> bool:

@@ -163,7 +163,7 @@ class Store:
         return self._engine
 
     def create_tables(self) -> None:
-        """Create the tables and columns that are missing; several processes may do so at once.
+        """Create the tables, columns and indexes that are missing; several processes may do so at once.
 
         Raises a Problem when the database cannot be used.
         """
@@ -177,6 +177,7 @@ class Store:
         try:
             look(Base.metadata.create_all, self._engine)
             look(_add_columns, self._engine)
+            look(_add_indexes, self._engine)
         except SQLAlchemyError as error:
             raise errors.store_unusable(error, self._engine.url) from error
 
@@ -287,6 +288,16 @@ def _add_columns(engine: Engine) -> None:
                     connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {definition}"))
 
 
+def _add_indexes(engine: Engine) -> None:
+    """Give tables that an earlier release created the indexes that came later."""
+    found = inspect(engine)
+    for table in Base.metadata.sorted_tables:
+        present = {index["name"] for index in found.get_indexes(table.name)}
+        for index in table.indexes:
+            if index.name not in present:
+                index.create(engine)
+
+
 def _record(row: Any) -> PipelineRecord:
     values = {field: row[field] for field in _FIELDS}
     values["tags"] = tuple(values["tags"])
@@ -311,7 +322,7 @@ def _event_values(record: PipelineRecord) -> dict[str, Any]:
 
 
 def _lost_a_race(error: BaseException) -> bool:
-    """Whether a table or column could not be created because another process has just created it."""
+    """Whether a table, column or index could not be created because another process has just created it."""
     if isinstance(error, IntegrityError):
         return True
     return isinstance(error, OperationalError | ProgrammingError) and (

@@ -20,6 +20,7 @@ from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import HostRecord
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.hosts import HostUnreachable
 from airflow_pipelines.service.lifecycle import StartRequest
 from airflow_pipelines.service.records import PipelineRecord, ProgramStatus
 from airflow_pipelines.settings import Settings
@@ -99,6 +100,37 @@ def test_a_killed_host_is_noticed_at_once_and_its_log_is_quoted(
     assert f"its process {process.pid}" in record.deployment_error["message"]
     assert record.deployment_error["message"].endswith("OutOfMemoryError: Java heap space")
     assert "s3cret" not in str(record.deployment_error)
+
+
+@pytest.mark.parametrize("answer", [None, Problem(410, "Terminating", "The host is shutting down.")])
+def test_a_start_on_a_host_that_ends_goes_on_with_another(
+    control: Control, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Problem | None
+) -> None:
+    """The host is killed, or nobody used it for long, between the look at it and the call."""
+    first = host_row(control, tmp_path, kind="shared", deployment_id=None)
+    asked: list[UUID] = []
+
+    def call(host: HostRecord, _method: str, _path: str, **__: object) -> httpx.Response:
+        asked.append(host.host_id)
+        if host.host_id != first.host_id:
+            return httpx.Response(202, json={})
+        control.registry.end(first.host_id)
+        host_row(control, tmp_path, kind="shared", deployment_id=None, host_id=UUID(int=77))
+        if answer is None:
+            raise HostUnreachable("connection refused")
+        return httpx.Response(answer.status, json=answer.body())
+
+    monkeypatch.setattr(control.hosts, "call", call)
+    monkeypatch.setattr(control.compiler, "_launcher", None)
+    record = replace(given.provisioning(), deployer="shared", host_id=first.host_id, consumed_sequence=0)
+    control.store.create(replace(record, provisioning_since=datetime.now(UTC)))
+    deadline = time.monotonic() + 10
+    while asked != [first.host_id, UUID(int=77)]:
+        assert time.monotonic() < deadline, asked
+        record = control.pipeline("p")
+        assert record.deployment_error is None
+        time.sleep(0.01)
+    assert control.pipeline("p").host_id == UUID(int=77)
 
 
 def test_what_a_host_recorded_before_it_died_counts(control: Control, tmp_path: Path, process: subprocess.Popen[bytes]) -> None:

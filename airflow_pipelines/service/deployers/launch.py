@@ -40,8 +40,9 @@ class Launcher:
         deployment: Deployment | None = None,
         master: str | None,
         conf: Mapping[str, str],
-    ) -> UUID:
-        """Submit a host and return its id. Launching the same ``host_id`` twice submits it once.
+    ) -> None:
+        """Submit a host. Launching the same ``host_id`` twice submits it once, and so does launching the shared
+        host while the store has one.
 
         Raises :class:`SubmitError`; the row is ended then, so that nobody waits for the host.
         """
@@ -64,14 +65,14 @@ class Launcher:
         try:
             self._registry.submit(row)
         except IntegrityError:
-            return host_id
+            # Another thread or process was quicker.
+            return
         try:
             process = self._submitter.submit(self._request(row, deployment, master, conf))
         except SubmitError:
             self._registry.end(host_id)
             raise
         self._note_process(host_id, process)
-        return host_id
 
     def _request(
         self, row: HostRecord, deployment: Deployment | None, master: str | None, conf: Mapping[str, str]
@@ -91,6 +92,7 @@ class Launcher:
                 f"{PREFIX}HOME": str(settings.home),
                 f"{PREFIX}STORAGE": str(settings.storage),
                 f"{PREFIX}HOST_ADDRESS": settings.host_address,
+                f"{PREFIX}HOST_IDLE_S": str(settings.host_idle_s),
             },
             log_path=Path(row.log_path),
         )

@@ -5,15 +5,12 @@ from __future__ import annotations
 from uuid import UUID
 
 from airflow_pipelines.host.deployment import Deployment
-from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.host.registry import SHARED, HostRecord
 from airflow_pipelines.service.deployers.base import SubmitError
 from airflow_pipelines.service.deployers.launch import Launcher
-from airflow_pipelines.service.hosts import Hosts, HostState, HostUnreachable, problem_of
-from airflow_pipelines.service.leases import Leases
+from airflow_pipelines.service.hosts import Hosts, HostState, HostUnreachable, problem_of, raise_for_problem
 from airflow_pipelines.settings import Settings
 
-KIND = "shared"
-LEASE = "start the shared host"
 START_LIMIT_S = 300.0
 """A host that is not up after this long hangs; it is ended, and whoever waits for it is told."""
 
@@ -21,10 +18,9 @@ START_LIMIT_S = 300.0
 class SharedDeployer:
     """Finds the store's shared host, or has one started."""
 
-    def __init__(self, settings: Settings, hosts: Hosts, leases: Leases, launcher: Launcher) -> None:
+    def __init__(self, settings: Settings, hosts: Hosts, launcher: Launcher) -> None:
         self._settings = settings
         self._hosts = hosts
-        self._leases = leases
         self._launcher = launcher
 
     def host(self) -> HostRecord | None:
@@ -33,16 +29,11 @@ class SharedDeployer:
         Raises :class:`SubmitError` when the host cannot be started or died while it started.
         """
         found, starting = self._find()
-        if found is not None or starting:
-            return found
-        with self._leases.held(LEASE) as got:
-            if not got:
-                return None
-            found, starting = self._find()
-            if found is None and not starting:
-                conf = {"spark.driver.memory": self._settings.driver_memory}
-                self._launcher.launch(KIND, master=self._settings.master, conf=conf)
-            return found
+        if found is None and not starting:
+            conf = {"spark.driver.memory": self._settings.driver_memory}
+            # Of those who come here at the same time one launches the host: the store has room for one.
+            self._launcher.launch(SHARED, master=self._settings.master, conf=conf)
+        return found
 
     def place(self) -> UUID | None:
         """The shared host, once it is up."""
@@ -54,9 +45,7 @@ class SharedDeployer:
         host = self._hosts.registry.get(host_id)
         if host is None:
             raise HostUnreachable("its row is gone from the store")
-        response = self._hosts.call(host, "POST", "/deployments", json=deployment.model_dump(mode="json"))
-        if not response.is_success:
-            raise problem_of(response)
+        raise_for_problem(self._hosts.call(host, "POST", "/deployments", json=deployment.model_dump(mode="json")))
 
     def take_down(self, host: HostRecord, deployment_id: UUID) -> bool:
         """Have the host drop the incarnation. It is gone when the host says so or is gone itself."""
@@ -78,7 +67,7 @@ class SharedDeployer:
         """The host that is up, and whether one is starting. Lost ones are ended on the way."""
         starting = False
         failure: SubmitError | None = None
-        for host in self._hosts.registry.live_hosts(KIND):
+        for host in self._hosts.registry.live_hosts(SHARED):
             health = self._hosts.health(host)
             if health.state is HostState.UP:
                 return host, False

@@ -8,8 +8,8 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import JSONResponse, PlainTextResponse
 
+from airflow_pipelines.host.registry import SHARED
 from airflow_pipelines.service.control import Control
-from airflow_pipelines.service.deployers.shared import KIND
 from airflow_pipelines.service.hosts import HostState
 from airflow_pipelines.service.parameters import Body
 from airflow_pipelines.service.records import rfc3339
@@ -89,7 +89,7 @@ def router(control: Control) -> APIRouter:
 
 def _shared_host(control: Control) -> tuple[bool, str]:
     """Healthy means that compiling works or will: a host is up, one is starting, or none was needed yet."""
-    states = [control.hosts.health(host) for host in control.registry.live_hosts(KIND)]
+    states = [control.hosts.health(host) for host in control.registry.live_hosts(SHARED)]
     if any(health.state is HostState.UP for health in states):
         return True, "The shared host is up"
     lost = [health.reason for health in states if health.state is HostState.LOST]

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 from uuid6 import uuid7
 
 from airflow_pipelines.host.registry import HostRecord
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.control import Control
-from airflow_pipelines.service.deployers.base import SubmitError
+from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess
 from airflow_pipelines.service.deployers.launch import Launcher
+from airflow_pipelines.service.deployers.submit import LocalSubmitter
 from airflow_pipelines.settings import Settings
 
 
@@ -41,11 +46,58 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_live_host_is_used_and_a_starting_one_waited_for(tmp_path: Path, launched: list[str]) -> None:
     control = Control(Settings.load(tmp_path))
-    row(control, tmp_path, heartbeat=None, url=None)
+    host_id = row(control, tmp_path, heartbeat=None, url=None)
     assert control.compiler.host() is None
-    live = row(control, tmp_path)
-    assert control.compiler.place() == live
+    control.registry.update(host_id, heartbeat=time.time(), url="http://127.0.0.1:9")
+    assert control.compiler.place() == host_id
     assert launched == []
+    control.close()
+
+
+def test_threads_and_processes_that_ask_at_once_get_one_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    submitted: list[UUID] = []
+
+    def submit(_: LocalSubmitter, request: SubmitRequest) -> SubmittedProcess:
+        submitted.append(request.host_id)
+        return SubmittedProcess(os.getpid(), processes.this_machine())
+
+    monkeypatch.setattr(LocalSubmitter, "submit", submit)
+    for attempt in range(5):
+        home = tmp_path / str(attempt)
+        services = [Control(Settings.load(home)) for _ in range(2)]
+        together = threading.Barrier(8)
+
+        def ask(number: int, services: list[Control] = services, together: threading.Barrier = together) -> None:
+            together.wait(10)
+            services[number % 2].compiler.host()
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(ask, range(8)))
+        assert len(submitted) == attempt + 1
+        (host,) = services[0].registry.live_hosts()
+        services[0].registry.end(host.host_id)
+        assert row(services[0], tmp_path) != host.host_id, "the place of an ended host is free"
+        for control in services:
+            control.close()
+
+
+def test_a_store_of_an_earlier_release_gets_room_for_one_host(tmp_path: Path) -> None:
+    control = Control(Settings.load(tmp_path))
+    hosts = [row(control, tmp_path, host_id=UUID(int=1))]
+    control.close()
+    with sqlite3.connect(tmp_path / "store.sqlite") as connection:
+        # Earlier releases might have started several.
+        connection.execute("DROP INDEX hosts_slot")
+        connection.execute("ALTER TABLE hosts DROP COLUMN slot")
+        connection.execute("CREATE TABLE copy AS SELECT * FROM hosts")
+        connection.execute("UPDATE copy SET host_id = ?", (UUID(int=2).hex,))
+        connection.execute("INSERT INTO hosts SELECT * FROM copy")
+    control = Control(Settings.load(tmp_path))
+    assert len(control.registry.live_hosts("shared")) == 2
+    assert control.compiler.place() in (hosts[0], UUID(int=2))
+    row(control, tmp_path)
+    with pytest.raises(IntegrityError):
+        row(control, tmp_path)
     control.close()
 
 

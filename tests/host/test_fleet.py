@@ -1,0 +1,78 @@
+"""When a host ends because nobody uses it. What it takes to know that is no Spark."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from airflow_pipelines.database import open_database
+from airflow_pipelines.host import fleet as fleet_module
+from airflow_pipelines.host import main
+from airflow_pipelines.host.deployment import Deployment
+from airflow_pipelines.host.fleet import Fleet
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.registry import Base, HostRecord, Registry
+from airflow_pipelines.settings import Settings
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Registry:
+    engine = open_database(f"sqlite:///{tmp_path / 'store.sqlite'}")
+    Base.metadata.create_all(engine)
+    return Registry(engine)
+
+
+@pytest.fixture
+def host(registry: Registry) -> HostRecord:
+    """The row of a host that is up."""
+    record = HostRecord(
+        host_id=uuid4(), kind="shared", deployment_id=None, deployment=None, url="http://127.0.0.1:9", token="t", pid=None,
+        machine=None, log_path="host.log", submitted_at=datetime.now(UTC), heartbeat=time.time(), ended_at=None,
+    )  # fmt: skip
+    registry.submit(record)
+    return record
+
+
+def test_a_host_that_nobody_uses_takes_nothing_more_and_ends(
+    registry: Registry, host: HostRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark: Any = None
+    compiling, compiled = threading.Event(), threading.Event()
+
+    def compile_checked(*_: object) -> None:
+        compiling.set()
+        assert compiled.wait(10)
+
+    monkeypatch.setattr(fleet_module, "compile_checked", compile_checked)
+    monkeypatch.setattr(fleet_module.SparkSessions, "of", lambda _: None)
+    monkeypatch.setattr(main, "HEARTBEAT_S", 0.02)
+    fleet = Fleet(spark, registry)
+    work = threading.Thread(target=fleet.compile, args=("create table t (x int);",))
+    work.start()
+    assert compiling.wait(10)
+    one = main.Host(host, registry, Settings.load(tmp_path, host_idle_s=0.2))
+    watch = threading.Thread(target=one._watch, args=(False, fleet))
+    watch.start()
+    watch.join(0.5)
+    assert watch.is_alive(), "it ended while it compiled"
+    compiled.set()
+    work.join(10)
+    watch.join(10)
+    assert one._ended.is_set()
+    for call in (lambda: fleet.compile(""), lambda: fleet.deploy(_deployment(tmp_path))):
+        with pytest.raises(Problem) as refused:
+            call()
+        assert (refused.value.status, refused.value.error_code) == (410, "Terminating")
+
+
+def _deployment(folder: Path) -> Deployment:
+    return Deployment(
+        deployment_id=UUID(int=1), pipeline_id=UUID(int=2), pipeline_name="p", program_code="", runtime_config={},
+        storage=str(folder / "storage"), log_path=str(folder / "p.log"),
+    )  # fmt: skip
