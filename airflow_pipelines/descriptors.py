@@ -50,6 +50,31 @@ class SQLView(SQLRelation):
 
 
 @dataclass(frozen=True)
+class PendingChange:
+    """What a pipeline in AWAITINGAPPROVAL waits with.
+
+    Attributes:
+        diff: the difference between the saved program and the new one, as the service sends it.
+        programs: hash and version of both programs (``saved`` and ``new``); give it to ``Pipeline.approve`` to approve exactly
+            this change. Empty when the service is of a release that does not tell.
+        views_evaluated_anew: views that have not changed, but are evaluated anew because of how they were saved; with the reason.
+    """
+
+    diff: dict[str, Any]
+    programs: dict[str, Any] = field(default_factory=dict)
+    views_evaluated_anew: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Self:
+        """Read the ``deployment_runtime_status_details`` of a pipeline that awaits approval."""
+        return cls(
+            diff=dict(d.get("approval_diff") or {}),
+            programs=dict(d.get("programs") or {}),
+            views_evaluated_anew=dict(d.get("views_evaluated_anew") or {}),
+        )
+
+
+@dataclass(frozen=True)
 class CheckpointMetadata:
     """A checkpoint.
 

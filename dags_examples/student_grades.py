@@ -202,7 +202,7 @@ with DAG(
     modify = ModifyPipelineOperator(task_id="modify", sql=WHOLE_YEAR)
     start_changed = StartPipelineOperator(task_id="start_changed", bootstrap_policy="await_approval", timeout=300)
     approve = ApprovePipelineOperator(
-        task_id="approve", expected_diff="{{ ti.xcom_pull('start_changed')['diff'] | tojson }}", timeout=300
+        task_id="approve", expected_programs="{{ ti.xcom_pull('start_changed')['programs'] | tojson }}", timeout=300
     )
     running = PipelineStatusSensor(task_id="running", status="RUNNING", deferrable=True, poke_interval=1, timeout=120)
     third_answer = QueryPipelineOperator(task_id="third_answer", query=AVERAGES)

@@ -31,6 +31,7 @@ from airflow_pipelines import (
     RuntimeConfig,
 )
 from airflow_pipelines._pipeline import inputs
+from airflow_pipelines.descriptors import PendingChange
 from tests.scripted import FAILED, STOPPED, Scripted, problem, up
 
 GET = "GET pipelines/p"
@@ -353,6 +354,22 @@ def test_start_dismisses_an_error_starts_and_waits(service: Scripted) -> None:
     assert params == {"initial": "running", "bootstrap_policy": "allow", "dismiss_error": "false"}
     assert body is None
     assert service.asked("POST pipelines/p/dismiss_error")
+
+
+def test_a_pending_change_names_what_is_approved(service: Scripted) -> None:
+    programs = {"saved": {"hash": "0" * 64}, "new": {"hash": "1" * 64, "version": 2}}
+    details = {"approval_diff": {"program_diff": None}, "programs": programs, "views_evaluated_anew": {"v": "why"}}
+    pipeline = pipeline_of(service, up("AwaitingApproval", deployment_runtime_status_details=details))
+    change = pipeline.pending_change()
+    assert change == PendingChange({"program_diff": None}, programs, {"v": "why"})
+    service.on("POST pipelines/p/approve", "ok")
+    pipeline.approve(expected_programs=programs)
+    pipeline.approve()
+    assert service.asked("POST pipelines/p/approve") == [({}, {"programs": programs}), ({}, None)]
+    for lost in (None, {}):
+        with pytest.raises(ValueError, match="leave the argument out to approve whatever waits"):
+            pipeline.approve(expected_programs=lost)  # type: ignore[arg-type]
+    assert pipeline_of(service, up("Running", deployment_runtime_status_details={})).pending_change() is None
 
 
 def test_start_paused_waits_for_paused_or_approval(service: Scripted) -> None:

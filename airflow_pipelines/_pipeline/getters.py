@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from airflow_pipelines._pipeline.base import PipelineBase, status_of
-from airflow_pipelines.descriptors import SQLTable, SQLView
+from airflow_pipelines.descriptors import PendingChange, SQLTable, SQLView
 from airflow_pipelines.enums import (
     BootstrapPolicy,
     DeploymentDesiredStatus,
@@ -151,6 +151,17 @@ class PipelineGetters(PipelineBase):
             diff: dict[str, Any] | None = details["approval_diff"]
             return diff
         return details
+
+    def pending_change(self) -> PendingChange | None:
+        """The change that waits for approval, with what names it in :meth:`approve`.
+
+        Returns:
+            The change; None when the pipeline awaits no approval.
+        """
+        descriptor = self._read(PipelineFieldSelector.STATUS)
+        details = descriptor["deployment_runtime_status_details"]
+        waits = status_of(descriptor) is PipelineStatus.AWAITINGAPPROVAL and details
+        return PendingChange.from_dict(details) if waits else None
 
     def deployment_error(self) -> Mapping[str, Any] | str:
         """Why the pipeline stopped, as ``{message, error_code, details}``; an empty string when it did not stop with an error."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_pipelines._pipeline.base import PipelineBase, describe_status, is_down
 from airflow_pipelines._pipeline.waiting import wait_until
+from airflow_pipelines.approval import NOT_GIVEN, NotGiven, approval_body
 from airflow_pipelines.enums import BootstrapPolicy, PipelineFieldSelector, PipelineStatus, StorageStatus
 from airflow_pipelines.errors import PipelineFailedError
 from airflow_pipelines.runtime_config import RuntimeConfig
@@ -172,7 +173,13 @@ class PipelineLifecycle(PipelineBase):
         self.stop(force=True, timeout_s=timeout_s)
         self.start(bootstrap_policy=bootstrap_policy, timeout_s=timeout_s, dismiss_error=dismiss_error)
 
-    def approve(self, *, silent_bootstrap: bool | None = None, concurrent_bootstrap: bool | None = None) -> None:
+    def approve(
+        self,
+        *,
+        silent_bootstrap: bool | None = None,
+        concurrent_bootstrap: bool | None = None,
+        expected_programs: Mapping[str, Any] | NotGiven = NOT_GIVEN,
+    ) -> None:
         """Let a pipeline in AWAITINGAPPROVAL bootstrap its changes. Does nothing when it awaits no approval.
 
         The call returns when the pipeline has left that state; use :meth:`wait_for_status` to wait until it runs.
@@ -180,12 +187,15 @@ class PipelineLifecycle(PipelineBase):
         Args:
             silent_bootstrap: replaces what the start said; see :meth:`start`.
             concurrent_bootstrap: replaces what the start said; see :meth:`start`.
+            expected_programs: the ``programs`` of the :meth:`pending_change` that is approved; not given, whatever waits is.
 
         Raises:
-            PipelineAPIError: when the pipeline has no host.
+            ValueError: when ``expected_programs`` is empty or None.
+            PipelineAPIError: when the pipeline has no host; with code ``UnexpectedProgram`` when it has other programs than the
+                expected ones, in which case nothing is approved.
         """
         flags = {"silent_bootstrap": silent_bootstrap, "concurrent_bootstrap": concurrent_bootstrap}
-        self.client.post(self._path("approve"), params=flags)
+        self.client.post(self._path("approve"), params=flags, json=approval_body(expected_programs))
 
     def dismiss_error(self) -> None:
         """Forget the deployment error of a stopped pipeline.

@@ -59,9 +59,10 @@ class CheckpointContents:
     """Everything a pipeline needs to go on.
 
     ``program`` is the text and ``udf_python`` that of its Python module, ``fingerprints`` the program's JSON form, ``program_hash``
-    the u64 identity of it. ``snapshot`` is the snapshot's manifest and ``files`` the batch files it names. ``connectors`` maps
-    ``relation.connector`` to position, metrics, errors and paused flag. ``initial_start_time`` is in seconds since the epoch.
-    ``transaction`` is the transaction number, 0 outside of one.
+    the u64 identity of it, ``program_version`` its version (None: saved by a release that did not note it). ``snapshot`` is the
+    snapshot's manifest and ``files`` the batch files it names. ``connectors`` maps ``relation.connector`` to position, metrics,
+    errors and paused flag. ``initial_start_time`` is in seconds since the epoch. ``transaction`` is the transaction number, 0
+    outside of one.
     """
 
     program: str
@@ -75,6 +76,7 @@ class CheckpointContents:
     initial_start_time: float = 0.0
     transaction: int = 0
     udf_python: str = ""
+    program_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +238,7 @@ class CheckpointStore:
             initial_start_time=document["initial_start_time"],
             transaction=document["transaction"],
             udf_python=document.get("udf_python", ""),
+            program_version=document.get("program_version"),
         )
         return Checkpoint(UUID(document["uuid"]), listed, contents)
 

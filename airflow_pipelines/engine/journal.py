@@ -42,6 +42,7 @@ class JournalHeader:
     udf_python: str = ""
     layouts: dict[str, str] = field(default_factory=dict)
     canonical_form: int = CANONICAL_FORM
+    program_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,7 @@ def read_journal(folder: Path) -> JournalContents | None:
         layouts=head.get("layouts", {}),
         # Before there was one, no form was noted.
         canonical_form=head.get("canonical_form", 0),
+        program_version=head.get("program_version"),
     )
     records = tuple(_record(item) for item in tail)
     return JournalContents(header, records, length)

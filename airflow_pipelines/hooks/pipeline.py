@@ -11,6 +11,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
+from airflow_pipelines.approval import NOT_GIVEN, NotGiven, approval_body
 from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
 from airflow_pipelines.enums import BootstrapPolicy, PipelineStatus
 from airflow_pipelines.errors import (
@@ -27,6 +28,7 @@ from airflow_pipelines.pins import check_spark_packages
 from airflow_pipelines.wire import path_of
 
 if TYPE_CHECKING:
+    from airflow_pipelines.descriptors import PendingChange
     from airflow_pipelines.pipeline import Pipeline
     from airflow_pipelines.pipeline_builder import PipelineBuilder
 
@@ -309,25 +311,38 @@ class PipelineHook(BaseHook):
         """Ask a pipeline to stop at once without a checkpoint, without waiting."""
         self._post(name, "stop", {"force": True}, idempotent=True)
 
-    def approve(self, name: str) -> None:
-        """Approve the change that a pipeline in AWAITINGAPPROVAL shows."""
-        self._post(name, "approve")
+    def approve(self, name: str, expected_programs: Mapping[str, Any] | NotGiven = NOT_GIVEN) -> None:
+        """Approve the change that a pipeline in AWAITINGAPPROVAL shows.
+
+        Args:
+            name: the pipeline's name.
+            expected_programs: the ``programs`` of the :meth:`pending_change` that is approved; not given, whatever waits is.
+
+        Raises:
+            ValueError: ``expected_programs`` is empty or None.
+            PipelineAPIError: with code ``UnexpectedProgram`` when the programs are other ones; nothing is approved then.
+        """
+        self.get_conn().request("POST", path_of("pipelines", name, "approve"), json=approval_body(expected_programs))
 
     def delete(self, name: str) -> None:
         """Clear a stopped pipeline's storage and delete it."""
         self.pipeline(name).delete(clear_storage=True)
 
-    def approval_diff(self, name: str) -> dict[str, Any]:
+    def pending_change(self, name: str) -> PendingChange:
         """The change that waits for approval.
 
         Raises:
             PipelineAPIError: there is no such pipeline.
             PipelinesError: nothing waits for approval.
         """
-        diff = self.pipeline(name).deployment_runtime_status_details()
-        if not diff or "program_diff" not in diff:
+        change = self.pipeline(name).pending_change()
+        if change is None or not change.diff:
             raise PipelinesError(f"Pipeline {name!r} shows no change to approve; its status is {self.status(name).name}")
-        return diff
+        return change
+
+    def approval_diff(self, name: str) -> dict[str, Any]:
+        """The difference of the change that waits for approval; errors as of :meth:`pending_change`."""
+        return self.pending_change(name).diff
 
     def checkpoint(self, name: str, *, timeout_s: float | None = None) -> dict[str, Any]:
         """Take a checkpoint and wait for it.

@@ -26,7 +26,10 @@ class RuntimeStatus(StrEnum):
 
 
 class Deployment(BaseModel):
-    """One incarnation of a pipeline, as handed to a host. ``storage`` is the pipeline's own folder."""
+    """One incarnation of a pipeline, as handed to a host. ``storage`` is the pipeline's own folder.
+
+    ``program_version`` is None when a service of an earlier release asks.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -35,6 +38,7 @@ class Deployment(BaseModel):
     pipeline_name: str
     program_code: str
     udf_python: str = ""
+    program_version: int | None = None
     runtime_config: dict[str, Any]
     storage: str
     log_path: str

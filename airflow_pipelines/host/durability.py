@@ -45,12 +45,16 @@ JOURNAL_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class ProgramIdentity:
-    """A program as durable state names it. ``udf_python`` is the text of its Python module."""
+    """A program as durable state names it. ``udf_python`` is the text of its Python module.
+
+    ``version`` is the ``program_version`` that the service gave it, None for one saved by a release that did not note it.
+    """
 
     text: str
     fingerprints: dict[str, Any]
     hash: int
     udf_python: str = ""
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +132,16 @@ class Durability:
         form = CANONICAL_FORM if journal is None else journal.header.canonical_form
         if base is not None:
             contents = base.contents
-            program = ProgramIdentity(contents.program, contents.fingerprints, contents.program_hash, contents.udf_python)
+            program = ProgramIdentity(
+                contents.program, contents.fingerprints, contents.program_hash, contents.udf_python, contents.program_version
+            )
             return SavedState(base, records, program, contents.initial_start_time, layouts, form)
         if journal is None or not records:
             return None
         header = journal.header
-        program = ProgramIdentity(header.program, header.fingerprints, header.program_hash, header.udf_python)
+        program = ProgramIdentity(
+            header.program, header.fingerprints, header.program_hash, header.udf_python, header.program_version
+        )
         return SavedState(None, records, program, header.initial_start_time, layouts, form)
 
     @property
@@ -169,6 +177,7 @@ class Durability:
                 program.udf_python,
                 dict(snapshot.layouts),
                 snapshot.canonical_form,
+                program.version,
             )
             self._journal = Journal.create(self.folder, header)
         tables: dict[str, dict[str, Any]] = {}

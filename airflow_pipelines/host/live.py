@@ -192,6 +192,7 @@ class LivePipeline:
             fingerprints=self.identity.fingerprints,
             program_hash=self.identity.hash,
             udf_python=self.identity.udf_python,
+            program_version=self.identity.version,
             step=snapshot.step,
             snapshot=snapshot.to_manifest(),
             files=tuple(sorted(snapshot.files())),

@@ -29,6 +29,7 @@ from airflow_pipelines.host.live import LivePipeline, Taken
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.programs import ProgramChange, ProgramVersion, unexpected_program
 from airflow_pipelines.host.recorder import StatusRecorder
 from airflow_pipelines.host.registry import Registry
 from airflow_pipelines.host.statistics import PipelineFigures
@@ -68,6 +69,7 @@ class PipelineRunner:
         self._desired = RuntimeStatus.PAUSED if deployment.initial == "paused" else RuntimeStatus.RUNNING
         self._silent = deployment.silent_bootstrap
         self._approved = False
+        self._waiting: ProgramChange | None = None
         self._stopping = False
         self._ended = False
         self._live: LivePipeline | None = None
@@ -112,15 +114,34 @@ class PipelineRunner:
         """End the incarnation with a checkpoint."""
         self._want(RuntimeStatus.SUSPENDED)
 
-    def approve(self, *, silent: bool, timeout_s: float = 60.0) -> None:
-        """Let a pipeline that awaits approval go on; returns when it has left that state. Else does nothing."""
+    def approve(self, *, silent: bool, expected: ProgramChange | None = None, timeout_s: float = 60.0) -> None:
+        """Let a pipeline that awaits approval go on; returns when it has left that state. Else does nothing.
+
+        :param silent: whether outputs get nothing of the bootstrap
+        :param expected: the programs that the approval is for, None for whatever waits
+        :param timeout_s: seconds to wait at most
+        :raises Problem: 412 when the programs are other ones; nothing is approved then
+        """
         with self._condition:
+            if expected is not None:
+                self._expect(expected)
             if self.status is not RuntimeStatus.AWAITING_APPROVAL:
                 return
             self._silent = silent
             self._approved = True
             self._condition.notify_all()
             self._condition.wait_for(lambda: self.status is not RuntimeStatus.AWAITING_APPROVAL, timeout_s)
+
+    def _expect(self, expected: ProgramChange) -> None:
+        if not self._program.is_expected(expected.new):
+            raise unexpected_program("The program", self._program, expected.new)
+        if self._waiting is not None and not self._waiting.saved.is_expected(expected.saved):
+            raise unexpected_program("The program of the saved state", self._waiting.saved, expected.saved)
+
+    @property
+    def _program(self) -> ProgramVersion:
+        deployment = self.deployment
+        return ProgramVersion.of(deployment.program_code, deployment.udf_python, deployment.program_version)
 
     @property
     def status(self) -> RuntimeStatus | None:
@@ -331,7 +352,11 @@ class PipelineRunner:
         self._live = LivePipeline(
             compiled=compiled,
             identity=ProgramIdentity(
-                self.deployment.program_code, fingerprints.to_json(), program_hash(fingerprints), self.deployment.udf_python
+                self.deployment.program_code,
+                fingerprints.to_json(),
+                program_hash(fingerprints),
+                self.deployment.udf_python,
+                self.deployment.program_version,
             ),
             sessions=self._sessions,
             circuit=circuit,
@@ -350,7 +375,7 @@ class PipelineRunner:
             self.log.info("view %s is evaluated anew from the tables, which changes nothing for its readers: %s", view, reason)
         if not plan.is_empty:
             self.log.info("the program has changed: %s", describe(plan.diff))
-            self._decide(plan)
+            self._decide(plan, saved.program)
         self.figures.restore(saved.counters, saved.initial_start_time)
         live.endpoints.restore(saved.connectors, plan.kept_connectors)
         live.endpoints.open_outputs(plan.kept_connectors & saved.connectors.keys(), saved.base_step)
@@ -364,7 +389,7 @@ class PipelineRunner:
         if live.durability.journals and (saved.records or not plan.is_empty):
             live.save_recovery_point()
 
-    def _decide(self, plan: BootstrapPlan) -> None:
+    def _decide(self, plan: BootstrapPlan, saved: ProgramIdentity) -> None:
         policy = self.deployment.bootstrap_policy
         if policy == "reject":
             raise Problem(
@@ -376,9 +401,15 @@ class PipelineRunner:
             )
         if policy != "await_approval":
             return
+        self._waiting = ProgramChange(saved=ProgramVersion.of(saved.text, saved.udf_python, saved.version), new=self._program)
         self._record(
             RuntimeStatus.AWAITING_APPROVAL,
-            details={"approval_diff": plan.diff, "views_evaluated_anew": dict(plan.outdated), **self._connector_stats()},
+            details={
+                "approval_diff": plan.diff,
+                "programs": self._waiting.to_wire(),
+                "views_evaluated_anew": dict(plan.outdated),
+                **self._connector_stats(),
+            },
         )
         with self._condition:
             self._condition.wait_for(lambda: self._approved or self._stopping or self._desired is RuntimeStatus.SUSPENDED)

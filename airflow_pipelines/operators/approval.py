@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
+from airflow_pipelines.approval import NOT_GIVEN
+from airflow_pipelines.descriptors import PendingChange
 from airflow_pipelines.enums import PipelineStatus
-from airflow_pipelines.hooks.conditions import StartedCondition
+from airflow_pipelines.hooks.conditions import StartedCondition, StatusCondition
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.operators.base import WaitingPipelineOperator, airflow_errors
-from airflow_pipelines.operators.diff import diff_fingerprint, diff_markdown, diff_text
+from airflow_pipelines.operators.diff import change_fingerprint, change_markdown, change_text, change_xcom, diff_text
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -33,43 +35,72 @@ _ON_REJECT = ("stop", "leave")
 class ApprovePipelineOperator(WaitingPipelineOperator):
     """Approves the change that a pipeline waits with, and waits until the pipeline runs (or is paused, if it was started so).
 
-    The change is written to the log and to the XCom before it is approved. With ``expected_diff`` only that very change is
-    approved: give it what an earlier task, such as StartPipelineOperator, returned, and whatever a person decided about is what
-    runs, or nothing does. A pipeline that waits for nothing is left alone.
+    The change is written to the log and to the XCom before it is approved. With ``expected_programs`` only the change from that
+    saved program to that new one is approved, with ``expected_diff`` only that very difference: give them what an earlier task,
+    such as StartPipelineOperator, returned, and whatever a person decided about is what runs, or nothing does. Without them
+    whatever waits is approved. An expectation that is given and empty (a template that found nothing) fails the task when
+    something waits. A pipeline that waits for nothing is left alone.
 
-    XCom: ``{"pipeline", "approved", "status", "diff", "diff_text"}``.
+    XCom: ``{"pipeline", "approved", "status", "diff", "diff_text", "programs", "views_evaluated_anew"}``.
 
     Args:
-        expected_diff: the change to approve, None for whatever waits.
+        expected_diff: the difference to approve.
+        expected_programs: hash and version of the two programs to approve the change between.
     """
 
-    template_fields: Sequence[str] = (*WaitingPipelineOperator.template_fields, "expected_diff")
-    template_fields_renderers = {"expected_diff": "json"}
+    template_fields: Sequence[str] = (*WaitingPipelineOperator.template_fields, "expected_diff", "expected_programs")
+    template_fields_renderers = {"expected_diff": "json", "expected_programs": "json"}
 
-    def __init__(self, *, expected_diff: Any = None, **kwargs: Any) -> None:
+    def __init__(self, *, expected_diff: Any = NOT_GIVEN, expected_programs: Any = NOT_GIVEN, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.expected_diff = expected_diff
+        # Template fields must be values that Airflow can store, so whether they were given is kept apart.
+        self.expects_diff = expected_diff is not NOT_GIVEN
+        self.expects_programs = expected_programs is not NOT_GIVEN
+        self.expected_diff = expected_diff if self.expects_diff else None
+        self.expected_programs = expected_programs if self.expects_programs else None
 
     def act(self, context: Context) -> Any:
         """Show, compare, approve, wait."""
-        diff = waiting_diff(self.hook, self.pipeline_name, self.timeout)
-        if diff is not None:
-            self.log.info("Approving on pipeline %s:\n%s", self.pipeline_name, diff_text(diff))
-            # A template gives text, an XComArg the object.
-            expected = json.loads(self.expected_diff) if isinstance(self.expected_diff, str) else self.expected_diff
-            if expected and expected != diff:
-                raise AirflowFailException(
-                    f"The change that waits on pipeline {self.pipeline_name!r} is not the expected one. It is:\n{diff_text(diff)}\n"
-                    f"Expected was:\n{diff_text(expected)}"
-                )
-            self.hook.approve(self.pipeline_name)
+        change = waiting_change(self.hook, self.pipeline_name, self.timeout)
+        if change is not None:
+            self.log.info("Approving on pipeline %s:\n%s", self.pipeline_name, change_text(change))
+            self._approve(change)
         else:
             self.log.info("Nothing waits for approval on pipeline %s", self.pipeline_name)
-        return self.wait_and_finish(context, StartedCondition(_UP), diff=diff)
+        return self.wait_and_finish(context, StartedCondition(_UP), change=change_xcom(change))
+
+    def _approve(self, change: PendingChange) -> None:
+        if self.expects_diff:
+            expected = self._expectation("expected_diff", self.expected_diff)
+            if expected != change.diff:
+                raise AirflowFailException(
+                    f"The change that waits on pipeline {self.pipeline_name!r} is not the expected one. It is:\n"
+                    f"{diff_text(change.diff)}\nExpected was:\n{diff_text(expected)}"
+                )
+        if self.expects_programs:
+            self.hook.approve(self.pipeline_name, self._expectation("expected_programs", self.expected_programs))
+        elif change.programs:
+            # So that what was shown and compared here is what is approved, and not what may have come in between.
+            self.hook.approve(self.pipeline_name, change.programs)
+        else:
+            self.hook.approve(self.pipeline_name)
+
+    def _expectation(self, name: str, value: Any) -> dict[str, Any]:
+        """What a template (text) or an XComArg (an object) came to."""
+        try:
+            expected = json.loads(value) if isinstance(value, str) else value
+        except ValueError as error:
+            raise AirflowFailException(f"{name} is no JSON ({error}): it is {value!r}") from error
+        if not expected or not isinstance(expected, dict):
+            raise AirflowFailException(
+                f"{name} is {value!r}, but a change waits on pipeline {self.pipeline_name!r}; nothing was approved. Give it what "
+                "the task that started the pipeline returned, or leave it out to approve whatever waits"
+            )
+        return expected
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Report what was approved."""
-        return approval_xcom(self.pipeline_name, found["status"], carried["diff"])
+        return approval_xcom(self.pipeline_name, found["status"], carried["change"])
 
 
 class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unused-ignore]
@@ -83,7 +114,8 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
     Airflow keeps the text of a request as it was at the task instance's first try. When the task is cleared after the change has
     changed, the person would see the old text; this is noticed and refused: start a new DAG run for a new change.
 
-    XCom: ``{"pipeline", "approved", "status", "diff", "diff_text"}``, and ``decided_by`` when a person decided.
+    XCom: ``{"pipeline", "approved", "status", "diff", "diff_text", "programs", "views_evaluated_anew"}``, and ``decided_by`` when a
+    person decided.
 
     Args:
         pipeline_name: the pipeline.
@@ -124,14 +156,14 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
     def execute(self, context: Context) -> Any:
         """Ask, if there is something to ask."""
         with airflow_errors():
-            diff = waiting_diff(self.hook, self.pipeline_name, self.timeout)
-            if diff is None:
+            change = waiting_change(self.hook, self.pipeline_name, self.timeout)
+            if change is None:
                 self.log.info("Nothing waits for approval on pipeline %s", self.pipeline_name)
-                return approval_xcom(self.pipeline_name, self.hook.status(self.pipeline_name).name, None)
-        self.log.info("Asking for the approval of:\n%s", diff_text(diff))
+                return approval_xcom(self.pipeline_name, self.hook.status(self.pipeline_name).name, change_xcom(None))
+        self.log.info("Asking for the approval of:\n%s", change_text(change))
         self.subject = f"Pipeline {self.pipeline_name}: {self.subject}"
         note = f"{self.body}\n\n" if self.body else ""
-        self.body = f"{note}{diff_markdown(diff)}\n\nchange `{diff_fingerprint(diff)}`"
+        self.body = f"{note}{change_markdown(change)}\n\nchange `{change_fingerprint(change)}`"
         try:
             return super().execute(context)
         except TaskAwaitingInput as wait:
@@ -142,25 +174,27 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
                     "start a new DAG run, so that this change is shown"
                 ) from None
             # The task goes on in another process: what was shown travels with it.
-            wait.kwargs = {"shown": diff}
+            wait.kwargs = {"shown": change_xcom(change)}
             raise
 
     def execute_complete(self, context: Context, event: dict[str, Any], shown: dict[str, Any] | None = None) -> Any:
         """Do what was decided."""
         answer = cast("dict[str, Any]", self._decision(context, event))
         approved = answer["chosen_options"][0] == self.APPROVE
-        result = approval_xcom(self.pipeline_name, "", shown, approved=approved)
+        result = approval_xcom(self.pipeline_name, "", shown or change_xcom(None), approved=approved)
         result["decided_by"] = (answer.get("responded_by_user") or {}).get("name")
         with airflow_errors():
             if approved:
-                self._approve(shown)
+                self._approve(shown or {})
                 found = self.hook.wait(
                     self.pipeline_name, StartedCondition(_UP), timeout_s=self.timeout, poll_interval_s=self.poke_interval
                 )
                 return {**result, "status": found["status"]}
             if self.on_reject == "stop":
-                # Nothing is lost: the checkpoint that the pipeline started from stays.
-                self.hook.force_stop(self.pipeline_name)
+                # Nothing is lost: what the pipeline was started from stays, and one that runs after all takes a checkpoint.
+                self.hook.stop(self.pipeline_name)
+                stopped = StatusCondition((PipelineStatus.STOPPED.name,))
+                self.hook.wait(self.pipeline_name, stopped, timeout_s=self.timeout, poll_interval_s=self.poke_interval)
             result["status"] = self.hook.status(self.pipeline_name).name
         # The base class ends a rejected task in a way that drops its result, so it is pushed before.
         context["ti"].xcom_push(key="decision", value=result)
@@ -171,21 +205,24 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
         """The validated answer, without the skipping of the base class."""
         return super(ApprovalOperator, self).execute_complete(context, event)
 
-    def _approve(self, shown: Mapping[str, Any] | None) -> None:
-        diff = waiting_diff(self.hook, self.pipeline_name, self.timeout)
-        if diff is None:
+    def _approve(self, shown: dict[str, Any]) -> None:
+        change = waiting_change(self.hook, self.pipeline_name, self.timeout)
+        if change is None:
             # Somebody approved it elsewhere, or this is a second try after the approval went through.
             self.log.info("Nothing waits for approval on pipeline %s any more", self.pipeline_name)
-            return
-        if diff != shown:
+        elif (change.diff, change.programs) != (shown.get("diff"), shown.get("programs")):
             raise AirflowFailException(
                 f"What was approved no longer waits on pipeline {self.pipeline_name!r}; nothing was done. "
-                f"What waits now:\n{diff_text(diff)}"
+                f"What waits now:\n{change_text(change)}"
             )
-        self.hook.approve(self.pipeline_name)
+        if shown.get("programs"):
+            # Compared again where it is approved, and also when nothing waits: another program may run by now.
+            self.hook.approve(self.pipeline_name, shown["programs"])
+        elif change is not None:
+            self.hook.approve(self.pipeline_name)
 
 
-def waiting_diff(hook: PipelineHook, name: str, timeout_s: float) -> dict[str, Any] | None:
+def waiting_change(hook: PipelineHook, name: str, timeout_s: float) -> PendingChange | None:
     """The change that waits for approval on a pipeline, None when none does. A pipeline that is still starting is waited for.
 
     Args:
@@ -198,17 +235,18 @@ def waiting_diff(hook: PipelineHook, name: str, timeout_s: float) -> dict[str, A
         PipelineTimeoutError: it did not come up in time.
     """
     found = hook.wait(name, StartedCondition(_SETTLED), timeout_s=timeout_s, poll_interval_s=1.0)
-    return hook.approval_diff(name) if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name else None
+    return hook.pending_change(name) if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name else None
 
 
-def approval_xcom(name: str, status: str, diff: Mapping[str, Any] | None, *, approved: bool | None = None) -> dict[str, Any]:
-    """The result of both operators."""
+def approval_xcom(name: str, status: str, change: dict[str, Any], *, approved: bool | None = None) -> dict[str, Any]:
+    """The result of both operators; ``change`` is as ``change_xcom`` makes it."""
+    diff = change["diff"]
     return {
         "pipeline": name,
         "approved": diff is not None if approved is None else approved,
         "status": status,
-        "diff": None if diff is None else dict(diff),
         "diff_text": "" if diff is None else diff_text(diff),
+        **change,
     }
 
 

@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from airflow_pipelines.descriptors import PendingChange
+
 _MARKS = {"added": "+", "modified": "~", "removed": "-"}
 _EFFECTS = {
     ("added", "table"): "starts empty, its connectors start from the beginning",
@@ -62,6 +64,40 @@ def diff_markdown(diff: Mapping[str, Any]) -> str:
     return f"{table}\n\n```diff\n{block}\n```"
 
 
-def diff_fingerprint(diff: Mapping[str, Any]) -> str:
-    """A short text that is the same for the same changes only."""
-    return hashlib.sha256(json.dumps(diff, sort_keys=True).encode()).hexdigest()[:16]
+def change_text(change: PendingChange) -> str:
+    """A change as text: its diff, its programs, and the unchanged views that are evaluated anew."""
+    lines = [diff_text(change.diff), *(f"program {line}" for line in _programs(change))]
+    lines += [f"evaluated anew: view {view} ({reason})" for view, reason in sorted(change.views_evaluated_anew.items())]
+    return "\n".join(lines)
+
+
+def change_markdown(change: PendingChange) -> str:
+    """A change in Markdown: its diff, its programs, and the unchanged views that are evaluated anew."""
+    parts = [diff_markdown(change.diff)]
+    if change.views_evaluated_anew:
+        rows = [f"| `{view}` | {reason} |" for view, reason in sorted(change.views_evaluated_anew.items())]
+        head = "These views have not changed and are evaluated anew; no output and no reader gets anything of it:"
+        parts.append("\n".join([head, "", "| view | reason |", "| --- | --- |", *rows]))
+    if change.programs:
+        parts.append("\n".join(f"- program {line}" for line in _programs(change)))
+    return "\n\n".join(parts)
+
+
+def change_xcom(change: PendingChange | None) -> dict[str, Any]:
+    """What an XCom holds of a change; None for each part when nothing waits."""
+    if change is None:
+        return {"diff": None, "programs": None, "views_evaluated_anew": None}
+    return {"diff": change.diff, "programs": change.programs, "views_evaluated_anew": change.views_evaluated_anew}
+
+
+def change_fingerprint(change: PendingChange) -> str:
+    """A short text that is the same for the same change of the same programs only."""
+    return hashlib.sha256(json.dumps(change_xcom(change), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _programs(change: PendingChange) -> Iterator[str]:
+    for which in ("saved", "new"):
+        program = change.programs.get(which)
+        if program:
+            version = f"version {program['version']}, " if "version" in program else ""
+            yield f"{which}: {version}hash {program['hash']}"

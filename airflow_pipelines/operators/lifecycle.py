@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_pipelines.enums import BootstrapPolicy, PipelineStatus
 from airflow_pipelines.hooks.conditions import Observation, StartedCondition, StatusCondition, describe_deployment_error
 from airflow_pipelines.operators.base import PipelineOperator, WaitingPipelineOperator
-from airflow_pipelines.operators.diff import diff_text
+from airflow_pipelines.operators.diff import change_text, change_xcom
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -25,7 +25,9 @@ class StartPipelineOperator(WaitingPipelineOperator):
     A pipeline that is starting or running already, the same way, is attached to; so a retry never starts a second one. One that is
     PAUSED by somebody is not resumed behind their back: the task fails and says so.
 
-    XCom: ``{"pipeline", "status", "deployment_id", "attached", "diff"}``; ``diff`` is the change that waits for approval, or None.
+    XCom: ``{"pipeline", "status", "deployment_id", "attached", "diff", "programs", "views_evaluated_anew"}``; the last three are
+    the change that waits for approval, what names its programs, and the unchanged views that are evaluated anew; None when
+    nothing waits.
 
     Args:
         initial: ``running`` or ``paused``.
@@ -68,16 +70,16 @@ class StartPipelineOperator(WaitingPipelineOperator):
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Report the status and, where there is one, the change that waits for approval."""
         descriptor = self.hook.descriptor(self.pipeline_name) or {}
-        diff = None
+        change = None
         if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name:
-            diff = self.hook.approval_diff(self.pipeline_name)
-            self.log.info("Pipeline %s waits for the approval of:\n%s", self.pipeline_name, diff_text(diff))
+            change = self.hook.pending_change(self.pipeline_name)
+            self.log.info("Pipeline %s waits for the approval of:\n%s", self.pipeline_name, change_text(change))
         return {
             "pipeline": self.pipeline_name,
             "status": found["status"],
             "deployment_id": descriptor.get("deployment_id"),
             "attached": carried["attached"],
-            "diff": diff,
+            **change_xcom(change),
         }
 
 

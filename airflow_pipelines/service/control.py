@@ -14,6 +14,7 @@ from uuid6 import uuid7
 from airflow_pipelines.database import DatabaseError, open_database
 from airflow_pipelines.host.deployment import RuntimeStatus
 from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.programs import ProgramChange
 from airflow_pipelines.host.registry import HostRecord, Registry
 from airflow_pipelines.service import edits, errors, lifecycle
 from airflow_pipelines.service.compiling import Compiled, compile_text
@@ -199,14 +200,25 @@ class Control:
         self._ask(target, action.value)
         return self.pipeline(name)
 
-    def approve(self, name: str, flags: dict[str, bool]) -> PipelineRecord:
-        """Approve the change that a pipeline waits with, and wait until it goes on (up to a minute)."""
+    def approve(self, name: str, flags: dict[str, bool], expected: ProgramChange | None = None) -> PipelineRecord:
+        """Approve the change that a pipeline waits with, and wait until it goes on (up to a minute).
+
+        :param name: the pipeline's name
+        :param flags: the query parameters for the host
+        :param expected: the programs that the approval is for, None for whatever waits
+        :returns: the pipeline after that
+        :raises Problem: 412 when the programs are other ones; nothing is approved then
+        """
         record = self.pipeline(name)
         lifecycle.check_deployed(record)
+        if expected is not None:
+            # Also when nothing waits any more: what was approved elsewhere may have been another program.
+            lifecycle.check_program(record, expected)
         if record.deployment_runtime_status is not RuntimeStatus.AWAITING_APPROVAL:
             return record
         query = "&".join(f"{key}={str(value).lower()}" for key, value in flags.items())
-        self._ask(self.target(name), f"approve?{query}")
+        # The host compares once more, in the moment in which it approves: only it knows the program of the saved state.
+        self._ask(self.target(name), f"approve?{query}", None if expected is None else {"programs": expected.to_wire()})
         deadline = time.monotonic() + APPROVAL_WAIT_S
         while record.deployment_runtime_status is RuntimeStatus.AWAITING_APPROVAL and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -262,9 +274,9 @@ class Control:
                 return None
             raise
 
-    def _ask(self, target: Target, verb: str) -> None:
+    def _ask(self, target: Target, verb: str, body: Any = None) -> None:
         try:
-            response = self.hosts.call(target.host, "POST", f"{target.path}/{verb}", timeout_s=APPROVAL_WAIT_S + 5)
+            response = self.hosts.call(target.host, "POST", f"{target.path}/{verb}", json=body, timeout_s=APPROVAL_WAIT_S + 5)
         except HostUnreachable as error:
             raise self.lost(target.record.name, str(error)) from error
         if not response.is_success:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from airflow_pipelines.host.deployment import RuntimeStatus, RuntimeTransition
 from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.programs import ProgramChange, ProgramVersion, unexpected_program
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
 
@@ -252,6 +253,13 @@ def check_deployed(record: PipelineRecord) -> None:
         raise errors.not_deployed(record)
 
 
+def check_program(record: PipelineRecord, expected: ProgramChange) -> None:
+    """Refuse an approval that is for another program than the pipeline's."""
+    program = ProgramVersion.of(record.program_code, record.udf_python, record.program_version)
+    if not program.is_expected(expected.new):
+        raise unexpected_program("The program", program, expected.new)
+
+
 # --- compiling --------------------------------------------------------------------------------------------------------------------
 
 
@@ -475,8 +483,9 @@ def at_rest(record: PipelineRecord) -> bool:
         return False
     if record.deployment_resources_status is ResourcesStatus.STOPPED:
         return True
-    status = record.deployment_runtime_status
-    return status is RuntimeStatus.AWAITING_APPROVAL or status is record.deployment_runtime_desired_status
+    status, desired = record.deployment_runtime_status, record.deployment_runtime_desired_status
+    waits = status is RuntimeStatus.AWAITING_APPROVAL and desired is not RuntimeStatus.SUSPENDED
+    return waits or status is desired
 
 
 def _desire_stopped(record: PipelineRecord, now: datetime) -> PipelineRecord:

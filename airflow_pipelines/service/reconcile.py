@@ -334,6 +334,7 @@ class Reconciler:
             pipeline_name=record.name,
             program_code=record.program_code,
             udf_python=record.udf_python,
+            program_version=record.program_version,
             runtime_config=record.runtime_config,
             storage=str(self._files.storage(record)),
             log_path=str(self._files.log(record)),

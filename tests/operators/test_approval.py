@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
+from airflow_pipelines.descriptors import PendingChange
 from airflow_pipelines.operators import approval
 from airflow_pipelines.operators.approval import ApprovePipelineOperator, ReviewPipelineChangeOperator
-from airflow_pipelines.operators.diff import diff_fingerprint, diff_markdown, diff_text
+from airflow_pipelines.operators.diff import change_fingerprint, change_markdown, change_text, diff_markdown, diff_text
 from tests.fixtures.airflow import ScriptedService
 
 COMMON: dict[str, Any] = {"task_id": "x", "pipeline_name": "p", "poke_interval": 0.01, "timeout": 2}
@@ -23,10 +24,16 @@ def diff(**views: list[str]) -> dict[str, Any]:
 
 CHANGE = diff(added_views=["avg_grade_all_courses"], modified_views=["avg_grade", "avg_grade_enriched"])
 OTHER = diff(removed_views=["avg_grade"])
+SAVED = {"hash": "0" * 64, "version": 3}
+PROGRAMS = {"saved": SAVED, "new": {"hash": "a" * 64, "version": 4}}
+OTHER_PROGRAMS = {"saved": SAVED, "new": {"hash": "b" * 64, "version": 5}}
+ANEW = {"totals": "totals was saved in another layout"}
+SHOWN = {"diff": CHANGE, "programs": PROGRAMS, "views_evaluated_anew": ANEW}
 
 
-def waits_with(scripted: ScriptedService, change: dict[str, Any]) -> None:
-    scripted.up("AwaitingApproval", deployment_runtime_status_details={"approval_diff": change})
+def waits_with(scripted: ScriptedService, change: dict[str, Any], programs: dict[str, Any] = PROGRAMS) -> None:
+    details = {"approval_diff": change, "programs": programs, "views_evaluated_anew": ANEW}
+    scripted.up("AwaitingApproval", deployment_runtime_status_details=details)
     scripted.answers["POST", "approve"] = lambda: scripted.up("Running") and "ok"
     scripted.answers["POST", "stop"] = lambda: scripted.pipeline() and "ok"
 
@@ -42,9 +49,24 @@ def test_a_diff_as_people_read_it() -> None:
     assert "```diff\n+ view avg_grade_all_courses\n! view avg_grade\n" in markdown
 
 
+def test_a_change_shows_its_programs_and_the_views_that_are_evaluated_anew() -> None:
+    change = PendingChange(CHANGE, PROGRAMS, ANEW)
+    text = change_text(change)
+    assert text.startswith(diff_text(CHANGE) + "\n")
+    assert f"program new: version 4, hash {'a' * 64}" in text
+    assert "evaluated anew: view totals (totals was saved in another layout)" in text
+    markdown = change_markdown(change)
+    assert diff_markdown(CHANGE) in markdown
+    assert "| `totals` | totals was saved in another layout |" in markdown
+    assert f"program saved: version 3, hash {'0' * 64}" in markdown
+
+
 def test_fingerprints_tell_changes_apart() -> None:
-    assert diff_fingerprint(CHANGE) == diff_fingerprint(json.loads(json.dumps(CHANGE)))
-    assert diff_fingerprint(CHANGE) != diff_fingerprint(OTHER)
+    found = {
+        change_fingerprint(PendingChange(change, programs)) for change in (CHANGE, OTHER) for programs in (PROGRAMS, OTHER_PROGRAMS)
+    }
+    assert len(found) == 4
+    assert change_fingerprint(PendingChange(json.loads(json.dumps(CHANGE)), PROGRAMS)) in found
 
 
 def test_approve_reports_what_it_approved(scripted: ScriptedService) -> None:
@@ -53,9 +75,10 @@ def test_approve_reports_what_it_approved(scripted: ScriptedService) -> None:
         "pipeline": "p",
         "approved": True,
         "status": "RUNNING",
-        "diff": CHANGE,
         "diff_text": diff_text(CHANGE),
+        **SHOWN,
     }
+    assert [call[3] for call in scripted.calls if call[1] == "approve"] == [{"programs": PROGRAMS}]
 
 
 @pytest.mark.parametrize("as_text", [False, True])
@@ -66,6 +89,24 @@ def test_approve_only_what_is_expected(scripted: ScriptedService, as_text: bool)
     assert scripted.asked("POST") == []
     waits_with(scripted, CHANGE)
     assert ApprovePipelineOperator(**COMMON, expected_diff=CHANGE).execute({})["approved"] is True
+
+
+@pytest.mark.parametrize("name", ["expected_diff", "expected_programs"])
+@pytest.mark.parametrize("lost", [None, "null", "", "{}", {}])
+def test_an_expectation_that_got_lost_approves_nothing(scripted: ScriptedService, name: str, lost: Any) -> None:
+    waits_with(scripted, CHANGE)
+    with pytest.raises(AirflowFailException, match=rf"(?s){name} is .*nothing was approved|{name} is no JSON"):
+        ApprovePipelineOperator(**COMMON, **{name: lost}).execute({})
+    assert scripted.asked("POST") == []
+
+
+def test_expected_programs_are_the_precondition_that_the_service_checks(scripted: ScriptedService) -> None:
+    waits_with(scripted, CHANGE, OTHER_PROGRAMS)
+    refusal = {"error_code": "UnexpectedProgram", "message": "The program is not the expected one", "details": {}}
+    scripted.answers["POST", "approve"] = (412, refusal)
+    with pytest.raises(AirflowFailException, match="not the expected one"):
+        ApprovePipelineOperator(**COMMON, expected_programs=json.dumps(PROGRAMS)).execute({})
+    assert [call[3] for call in scripted.calls if call[1] == "approve"] == [{"programs": PROGRAMS}]
 
 
 @pytest.mark.parametrize("expected", [None, "null"])
@@ -129,7 +170,7 @@ def test_a_person_sees_the_change_and_approves_it(scripted: ScriptedService, per
     waits_with(scripted, CHANGE)
     carried = asked(ReviewPipelineChangeOperator(**COMMON), person)
     assert "Pipeline p" in person.shown[0]["subject"]
-    assert diff_markdown(CHANGE) in person.shown[0]["body"]
+    assert change_markdown(PendingChange(CHANGE, PROGRAMS, ANEW)) in person.shown[0]["body"]
     assert person.shown[0]["options"] == ["Approve", "Reject"]
     # The second half is another process.
     result = ReviewPipelineChangeOperator(**COMMON).execute_complete(person.context, person.answers("Approve"), **carried)
@@ -137,18 +178,19 @@ def test_a_person_sees_the_change_and_approves_it(scripted: ScriptedService, per
         "pipeline": "p",
         "approved": True,
         "status": "RUNNING",
-        "diff": CHANGE,
         "diff_text": diff_text(CHANGE),
         "decided_by": "Ada",
+        **SHOWN,
     }
-    assert scripted.asked("POST") == ["approve"]
+    assert [call[3] for call in scripted.calls if call[1] == "approve"] == [{"programs": PROGRAMS}]
 
 
-def test_what_changed_after_it_was_shown_is_not_approved(scripted: ScriptedService, person: Person) -> None:
+@pytest.mark.parametrize("now", [(OTHER, PROGRAMS), (CHANGE, OTHER_PROGRAMS)])
+def test_what_changed_after_it_was_shown_is_not_approved(scripted: ScriptedService, person: Person, now: Any) -> None:
     waits_with(scripted, CHANGE)
     carried = asked(ReviewPipelineChangeOperator(**COMMON), person)
-    waits_with(scripted, OTHER)
-    with pytest.raises(AirflowFailException, match=r"(?s)no longer waits.*nothing was done.*- view avg_grade"):
+    waits_with(scripted, *now)
+    with pytest.raises(AirflowFailException, match=r"(?s)no longer waits.*nothing was done.* view avg_grade"):
         ReviewPipelineChangeOperator(**COMMON).execute_complete(person.context, person.answers("Approve"), **carried)
     assert scripted.asked("POST") == []
 

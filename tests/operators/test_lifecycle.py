@@ -51,6 +51,8 @@ def test_start_starts_and_waits(scripted: ScriptedService) -> None:
         "deployment_id": "01900000-0000-7000-8000-00000000000d",
         "attached": False,
         "diff": None,
+        "programs": None,
+        "views_evaluated_anew": None,
     }
     ((_, _, params, _),) = [call for call in scripted.calls if call[0] == "POST"]
     assert params == {"initial": "running", "bootstrap_policy": "allow"}
@@ -96,13 +98,14 @@ def test_start_waits_for_a_stop_that_is_under_way(scripted: ScriptedService) -> 
 
 def test_start_stops_at_an_approval_and_shows_it(scripted: ScriptedService) -> None:
     scripted.pipeline()
-    details = {"approval_diff": DIFF}
+    programs = {"saved": {"hash": "0" * 64}, "new": {"hash": "1" * 64, "version": 2}}
+    details = {"approval_diff": DIFF, "programs": programs, "views_evaluated_anew": {"v": "why"}}
     scripted.answers["POST", "start"] = becomes(
         scripted, lambda: scripted.up("AwaitingApproval", deployment_runtime_status_details=details)
     )
     result = StartPipelineOperator(**WAITING).execute({})
     assert result["status"] == "AWAITINGAPPROVAL"
-    assert result["diff"] == DIFF
+    assert (result["diff"], result["programs"], result["views_evaluated_anew"]) == (DIFF, programs, {"v": "why"})
 
 
 def test_a_start_that_fails_tells_why(scripted: ScriptedService) -> None:

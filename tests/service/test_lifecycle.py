@@ -107,6 +107,12 @@ def test_refusals_name_the_state_and_what_to_do(state: State, action: Action, st
         assert refused.value.details["status"] == record.deployment_status
 
 
+def test_who_awaits_approval_rests_until_somebody_stops_it() -> None:
+    waiting = given.at(RuntimeStatus.AWAITING_APPROVAL)
+    assert lifecycle.at_rest(waiting)
+    assert not lifecycle.at_rest(lifecycle.stop(waiting, LATER, force=False))
+
+
 @pytest.mark.parametrize(("state", "action"), UNCHANGED)
 def test_repeated_calls_change_nothing(state: State, action: Action) -> None:
     record = state()

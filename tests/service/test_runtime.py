@@ -120,6 +120,60 @@ def test_rows_go_in_and_answers_come_out(rest: TestClient, name: str) -> None:
     assert (gone.status_code, gone.json()["error_code"]) == (503, "PipelineInteractionNotDeployed")
 
 
+def test_an_approval_is_for_the_programs_that_were_shown(rest: TestClient, name: str) -> None:
+    run(rest, name)
+    url = f"/v0/pipelines/{name}"
+    rest.post(f"{url}/ingress/t?format=json&update_format=raw", content=b'{"id": 1, "v": "a"}')
+    rest.post(f"{url}/stop")
+    until(lambda: status(rest, name)["deployment_status"] == "Stopped")
+    kept = status(rest, name)["storage_status_details"]
+    shown = []
+    # Two programs with the same names, so that their differences look the same.
+    for aggregate in ("max(id)", "min(id)"):
+        changed = rest.patch(url, json={"program_code": PROGRAM.replace("count(*)", aggregate)}).json()
+        rest.post(f"{url}/start")
+        until(lambda: status(rest, name)["deployment_status"] == "AwaitingApproval")
+        shown.append(status(rest, name)["deployment_runtime_status_details"])
+        assert shown[-1]["programs"]["new"]["version"] == changed["program_version"]
+        if aggregate == "max(id)":
+            asked_at = time.monotonic()
+            rest.post(f"{url}/stop")
+            until(lambda: status(rest, name)["deployment_status"] == "Stopped", 10)
+            assert time.monotonic() - asked_at < 3
+            assert status(rest, name)["deployment_error"] is None
+            assert status(rest, name)["storage_status_details"] == kept
+    assert shown[0]["approval_diff"] == shown[1]["approval_diff"]
+    programs = shown[1]["programs"]
+    assert programs["saved"] == shown[0]["programs"]["saved"]
+    assert programs["saved"]["version"] == 1
+    assert programs["new"]["hash"] != shown[0]["programs"]["new"]["hash"]
+
+    other_saved = {**programs, "saved": {**programs["saved"], "version": 9}}
+    for expected in (shown[0]["programs"], other_saved):
+        refused = rest.post(f"{url}/approve", json={"programs": expected})
+        assert (refused.status_code, refused.json()["error_code"]) == (412, "UnexpectedProgram")
+    no_version = {**programs, "new": {**programs["new"], "version": None}}
+    for body in (
+        {},
+        {"programs": None},
+        {"programs": {}},
+        {"programs": no_version},
+        {"programs": {"new": programs["new"]}},
+        [],
+        "",
+    ):
+        refused = rest.post(f"{url}/approve", json=body)
+        assert (refused.status_code, refused.json()["error_code"]) == (400, "InvalidParam"), body
+    assert status(rest, name)["deployment_status"] == "AwaitingApproval"
+
+    assert rest.post(f"{url}/approve", json={"programs": programs}).status_code == 200
+    until(lambda: status(rest, name)["deployment_status"] == "Running")
+    # Nothing waits any more: the programs are compared nevertheless, and a client that expects nothing is a no-op.
+    assert rest.post(f"{url}/approve", json={"programs": programs}).status_code == 200
+    assert rest.post(f"{url}/approve", json={"programs": shown[0]["programs"]}).status_code == 412
+    assert rest.post(f"{url}/approve", json=None).status_code == 200
+
+
 def test_a_program_that_does_not_compile_ends_an_early_start(rest: TestClient, name: str) -> None:
     rest.post("/v0/pipelines", json={"name": name, "program_code": "create view v as select * from blah;"})
     rest.post(f"/v0/pipelines/{name}/start")

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.metrics import exposition, measure
 from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.programs import expected_change
 from airflow_pipelines.host.routers.common import HostFleet, Runner
 
 router = APIRouter()
@@ -22,6 +23,12 @@ class CompileRequest(BaseModel):
 
     program_code: str
     udf_python: str = ""
+
+
+class ApprovalRequest(BaseModel):
+    """What an approval expects to approve: a ProgramChange in JSON form."""
+
+    programs: Any
 
 
 @router.get("/health")
@@ -74,9 +81,9 @@ def resume(runner: Runner) -> str:
 
 
 @router.post("/deployments/{deployment_id}/approve")
-def approve(runner: Runner, silent_bootstrap: bool = False) -> str:
+def approve(runner: Runner, body: ApprovalRequest | None = None, silent_bootstrap: bool = False) -> str:
     """Let a deployment that awaits approval go on; answers when it has left that state."""
-    runner.approve(silent=silent_bootstrap)
+    runner.approve(silent=silent_bootstrap, expected=None if body is None else expected_change(body.programs))
     return "Pipeline changes approved"
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.programs import ProgramChange, expected_change
+from airflow_pipelines.service import errors
 from airflow_pipelines.service.control import Control
 from airflow_pipelines.service.lifecycle import BootstrapPolicy, Initial, RuntimeAction, StartRequest
-from airflow_pipelines.service.parameters import choice, flag
+from airflow_pipelines.service.parameters import Body, choice, flag
 from airflow_pipelines.service.records import edit_answer
 
 
@@ -60,13 +64,13 @@ def _add_moves(router: APIRouter, control: Control) -> None:
         return JSONResponse("Pipeline is activating", 202)
 
     @router.post("/approve")
-    def approve(name: str, request: Request) -> JSONResponse:
+    def approve(name: str, request: Request, body: Body) -> JSONResponse:
         flags = {key: flag(request, key, False) for key in ("silent_bootstrap", "concurrent_bootstrap")}
         if all(flags.values()):
             raise Problem(
                 400, "InvalidBootstrapConfig", "silent_bootstrap and concurrent_bootstrap exclude each other: give one of them"
             )
-        control.approve(name, flags)
+        control.approve(name, flags, _expected(body))
         return JSONResponse("Pipeline change approved")
 
 
@@ -90,6 +94,17 @@ def _add_repairs(router: APIRouter, control: Control) -> None:
         # Spark decides where partitions are anew at every step, so there is nothing to balance.
         control.target(name)
         return JSONResponse("Nothing to rebalance")
+
+
+def _expected(body: Any) -> ProgramChange | None:
+    """What an approval expects; no body, or the JSON text null that clients send for none, expects nothing."""
+    if body is None:
+        return None
+    if not isinstance(body, dict) or body.keys() != {"programs"}:
+        raise errors.invalid_param(
+            'The body of an approval is {"programs": ...} with what the waiting pipeline shows under that name, or nothing at all'
+        )
+    return expected_change(body["programs"])
 
 
 def _initial(request: Request) -> Initial:

@@ -1,0 +1,39 @@
+"""What an approval expects, as the SDK and the hook send it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Final
+
+
+class NotGiven(Enum):
+    """The kind of :data:`NOT_GIVEN`."""
+
+    DEFAULT = "not given"
+
+
+NOT_GIVEN: Final = NotGiven.DEFAULT
+"""Default of an expectation. None is no default: a value that got lost on its way must not approve whatever waits."""
+
+
+def approval_body(expected_programs: Mapping[str, Any] | NotGiven) -> dict[str, Any] | None:
+    """The body of an approval.
+
+    Args:
+        expected_programs: the ``programs`` of the change that is approved, or NOT_GIVEN for whatever waits.
+
+    Returns:
+        The JSON value; None for no body.
+
+    Raises:
+        ValueError: when the expectation is empty or None.
+    """
+    if isinstance(expected_programs, NotGiven):
+        return None
+    if not expected_programs:
+        raise ValueError(
+            f"expected_programs is {expected_programs!r}: give the 'programs' of the change that waits, or leave the argument out "
+            "to approve whatever waits"
+        )
+    return {"programs": dict(expected_programs)}

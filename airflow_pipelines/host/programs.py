@@ -1,0 +1,109 @@
+"""Which program a change leads from and to, in a form that an approval can name: a hash of its text and its version."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from airflow_pipelines.host.problems import Problem
+
+
+def text_hash(program_code: str, udf_python: str) -> str:
+    """A SHA-256 in hexadecimal that is the same for the same program and Python module only, white space included.
+
+    :param program_code: the program's text
+    :param udf_python: the text of its Python module, empty for none
+    :returns: 64 hexadecimal digits
+    """
+    # The first length keeps the two texts apart.
+    code = program_code.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(b"%d\n%b%b" % (len(code), code, udf_python.encode("utf-8", "surrogatepass"))).hexdigest()
+
+
+class ProgramVersion(BaseModel):
+    """One program: the hash of its texts, and its ``program_version`` where that is known. None must not be given for it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    hash: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    version: Annotated[int, Field(ge=1)] | None = None
+
+    @field_validator("version", mode="before")
+    @classmethod
+    def _given(cls, value: Any) -> Any:
+        # The default is not validated: this sees only what somebody wrote.
+        if value is None:
+            raise ValueError("must not be null; leave it out when it is unknown")
+        return value
+
+    @classmethod
+    def of(cls, program_code: str, udf_python: str, version: int | None) -> ProgramVersion:
+        """The program with these texts."""
+        digest = text_hash(program_code, udf_python)
+        return cls(hash=digest) if version is None else cls(hash=digest, version=version)
+
+    def to_wire(self) -> dict[str, Any]:
+        """The JSON form; a version that is unknown is left out."""
+        return self.model_dump(exclude_none=True)
+
+    def is_expected(self, expected: ProgramVersion) -> bool:
+        """Whether this is the program that ``expected`` names. A version that one of the two does not know is not compared."""
+        unknown = self.version is None or expected.version is None
+        return self.hash == expected.hash and (unknown or self.version == expected.version)
+
+
+class ProgramChange(BaseModel):
+    """The program of the saved state and the one that is to go on from it: ``programs`` beside the difference to approve."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    saved: ProgramVersion
+    new: ProgramVersion
+
+    def to_wire(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {"saved": self.saved.to_wire(), "new": self.new.to_wire()}
+
+
+def expected_change(value: Any) -> ProgramChange:
+    """Read the programs that an approval expects.
+
+    :param value: the JSON value, as the details of the waiting pipeline have it under ``programs``
+    :returns: the change
+    :raises Problem: 400 when it is null, empty or of another form
+    """
+    try:
+        return ProgramChange.model_validate(value)
+    except ValidationError as error:
+        found = "; ".join(
+            f"{'.'.join(map(str, item['loc'])) or 'programs'}: {item['msg']}" for item in error.errors(include_url=False)
+        )
+        raise Problem(
+            400,
+            "InvalidParam",
+            "'programs' must be what the waiting pipeline shows in deployment_runtime_status_details.programs: 'saved' and 'new', "
+            f"each with 'hash' and 'version'. To approve whatever waits, send no body. Found: {found}",
+        ) from error
+
+
+def unexpected_program(which: str, found: ProgramVersion, expected: ProgramVersion) -> Problem:
+    """The answer to an approval that expects another program than there is.
+
+    :param which: which of the two programs it is about, as the start of a sentence
+    :param found: what there is
+    :param expected: what was expected
+    """
+    return Problem(
+        412,
+        "UnexpectedProgram",
+        f"{which} is not the expected one, so nothing was approved: it is {_named(found)}, expected was {_named(expected)}. "
+        "Look at the change that waits now, and approve that",
+        {"found": found.to_wire(), "expected": expected.to_wire()},
+    )
+
+
+def _named(program: ProgramVersion) -> str:
+    version = "" if program.version is None else f"version {program.version}, "
+    return f"{version}hash {program.hash[:12]}..."
