@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
+
+from airflow_pipelines.private_files import close_to_others
 
 BUSY_TIMEOUT_MS = 15_000
 """How long a SQLite writer waits for another process's write before it gives up."""
@@ -34,11 +38,7 @@ def open_database(database_url: str) -> Engine:
     if url.get_backend_name() != "sqlite":
         return create_engine(_with_driver(url), pool_size=10, max_overflow=20, pool_pre_ping=True, hide_parameters=True)
     if url.database and url.database != ":memory:":
-        folder = Path(url.database).absolute().parent
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DatabaseError(f"The store folder {folder} cannot be created: {error.strerror or error}") from error
+        _make_private(Path(url.database).absolute())
     engine = create_engine(
         url,
         pool_size=20,
@@ -48,6 +48,18 @@ def open_database(database_url: str) -> Engine:
     )
     event.listen(engine, "connect", _configure_sqlite)
     return engine
+
+
+def _make_private(path: Path) -> None:
+    """Make the folder, and the file for this user alone: it holds what opens hosts. SQLite gives its side files the same mode."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise DatabaseError(f"The store folder {path.parent} cannot be created: {error.strerror or error}") from error
+    with suppress(OSError):  # SQLite says better what is the matter with it when it opens the file
+        os.close(os.open(path, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o600))
+    for file in (path, *(path.with_name(path.name + side) for side in ("-wal", "-shm", "-journal"))):
+        close_to_others(file)
 
 
 def _with_driver(url: URL) -> URL:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk.exceptions import AirflowException
 
+from airflow_pipelines.private_files import PRIVATE_UMASK, make_private_folder, private_opener
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.deployers.base import DedicatedHosts, SubmitError, SubmitRequest, SubmittedProcess
 from airflow_pipelines.service.deployers.submit import spark_home, submit_environment
@@ -106,8 +107,8 @@ class SparkConnectionSubmitter:
             environment.pop("SPARK_HOME")
             if "SPARK_HOME" in os.environ:
                 environment["SPARK_HOME"] = os.environ["SPARK_HOME"]
-        request.log_path.parent.mkdir(parents=True, exist_ok=True)
-        with request.log_path.open("ab") as log:
+        make_private_folder(request.log_path.parent)
+        with open(request.log_path, "ab", opener=private_opener) as log:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -116,6 +117,7 @@ class SparkConnectionSubmitter:
                 env=environment,
                 cwd=request.log_path.parent,
                 start_new_session=True,
+                umask=PRIVATE_UMASK,
             )
         threading.Thread(target=process.wait, name=f"reaper-{process.pid}", daemon=True).start()
         return SubmittedProcess(pid=process.pid, machine=processes.this_machine())

@@ -25,6 +25,7 @@ from airflow_pipelines.host.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.host.server import DataPlane, PortInUseError
 from airflow_pipelines.pins import SetupError, check_spark_packages
+from airflow_pipelines.private_files import PRIVATE_UMASK
 from airflow_pipelines.settings import Settings
 
 HEARTBEAT_S = 1.0
@@ -36,6 +37,8 @@ log = logging.getLogger("airflow_pipelines.host")
 
 def main(arguments: Sequence[str]) -> int:
     """Run a host until it ends. Returns the exit code."""
+    # For a host that a cluster started. Where it was started here, its JVM has this umask as well.
+    os.umask(PRIVATE_UMASK)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     # Every failed analysis would be logged with its Java stack; callers get it as an error of theirs.
     logging.getLogger("py4j").setLevel(logging.WARNING)

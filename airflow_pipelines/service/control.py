@@ -16,6 +16,7 @@ from airflow_pipelines.host.deployment import RuntimeStatus
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.programs import ProgramChange
 from airflow_pipelines.host.registry import HostRecord, Registry
+from airflow_pipelines.private_files import make_private_folder, make_private_tree
 from airflow_pipelines.service import edits, errors, lifecycle
 from airflow_pipelines.service.compiling import Compiled, compile_text
 from airflow_pipelines.service.deployers.base import DedicatedHosts, Deployer, Deployers, SubmitError
@@ -58,8 +59,9 @@ class Control:
         self.settings = settings
         try:
             engine = open_database(settings.database_url)
-            settings.logs.mkdir(parents=True, exist_ok=True)
-            settings.storage.mkdir(parents=True, exist_ok=True)
+            make_private_folder(settings.home)
+            make_private_tree(settings.logs)
+            make_private_tree(settings.storage)
         except DatabaseError as error:
             raise Problem(503, "StoreUnavailable", str(error)) from error
         except OSError as error:

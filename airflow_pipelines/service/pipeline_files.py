@@ -6,6 +6,7 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
+from airflow_pipelines.private_files import make_private_folder, private_opener
 from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.settings import Settings
 
@@ -26,7 +27,7 @@ class PipelineFiles:
 
     def create(self, record: PipelineRecord) -> None:
         """Make the storage folder; an OSError names the path when it cannot be made."""
-        self.storage(record).mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.storage(record))
 
     def clear(self, record: PipelineRecord) -> None:
         """Remove the storage. Raises OSError when something of it stays."""
@@ -43,6 +44,6 @@ class PipelineFiles:
         """Append a line to the pipeline's log, in the form that hosts write."""
         moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
         path = self.log(record)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as file:
+        make_private_folder(path.parent)
+        with open(path, "a", encoding="utf-8", opener=private_opener) as file:
             file.write("".join(f"{moment}Z {level} [{record.name}] {line}\n" for line in message.splitlines()))

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,16 @@ def start(control: Control, name: str, deployer: str, **resources: Any) -> Pipel
     return until(control, name, lambda record: record.deployment_status == "Running" or record.deployment_error is not None)
 
 
+def open_to_others(home: Path) -> list[str]:
+    """What others may use of the home, though the host's JVM made it."""
+    found = []
+    for path in (home, *home.rglob("*")):
+        with suppress(FileNotFoundError):  # there for a moment only
+            if path.stat().st_mode & 0o077:
+                found.append(str(path))
+    return found
+
+
 def kill_and_see(control: Control, name: str) -> None:
     """Kill the host, and find the pipeline stopped with the host's last words at once."""
     record = control.pipeline(name)
@@ -80,6 +91,8 @@ def test_shared_host_from_cold_to_the_end(control: Control) -> None:
     record = until(control, "second", lambda record: record.deployment_status == "Stopped", 30)
     assert record.deployment_error is None
     assert len((record.storage_status_details or {})["checkpoints"]) == 1
+
+    assert open_to_others(control.settings.home) == []
 
     kill_and_see(control, "shared")
     assert control.registry.live_hosts("shared") == [] or control.compiler.host() is None

@@ -15,6 +15,7 @@ from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.formats.csv import CsvOptions
 from airflow_pipelines.connectors.formats.delta import csv_changes, json_changes, ordered_changes
 from airflow_pipelines.connectors.formats.json import JsonOptions
+from airflow_pipelines.private_files import make_output_file
 
 KEPT_STEPS = 10_000
 """For how many of the newest steps the side file knows where in the output they end."""
@@ -50,10 +51,10 @@ class FileOutput:
         :raises ConnectorFailure: when the file cannot be written
         """
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
             if not resumed:
                 self._path.unlink(missing_ok=True)
                 self._steps_path.unlink(missing_ok=True)
+            make_output_file(self._path)
             self._file = io.FileIO(self._path, "a+")
             size = os.fstat(self._file.fileno()).st_size
             self._ends = self._read_steps(size)

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 from airflow_pipelines.pins import SetupError, check_spark_packages, find_java
+from airflow_pipelines.private_files import OUTPUT_UMASK, PRIVATE_UMASK, current_umask, make_private_folder, private_opener
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess
 
@@ -29,8 +30,8 @@ class LocalSubmitter:
             raise SubmitError(str(error)) from error
         command = submit_command(request, spark_home())
         try:
-            request.log_path.parent.mkdir(parents=True, exist_ok=True)
-            with request.log_path.open("ab") as log:
+            make_private_folder(request.log_path.parent)
+            with open(request.log_path, "ab", opener=private_opener) as log:
                 process = subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
@@ -39,6 +40,7 @@ class LocalSubmitter:
                     env=submit_environment(request, spark_home()),
                     cwd=request.log_path.parent,
                     start_new_session=True,
+                    umask=PRIVATE_UMASK,
                 )
         except OSError as error:
             raise SubmitError(
@@ -70,7 +72,7 @@ def submit_command(request: SubmitRequest, home: Path) -> list[str]:
 
 def submit_environment(request: SubmitRequest, home: Path) -> dict[str, str]:
     """This process's environment, with the Python, the Spark and the package that run here."""
-    environment = {**os.environ, **request.environment}
+    environment = {**os.environ, **request.environment, OUTPUT_UMASK: f"{current_umask():o}"}
     # Spark's own scripts look for python3 on the path and would otherwise find another environment's.
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     environment["SPARK_HOME"] = str(home)

@@ -1,0 +1,107 @@
+"""Who may read what is on disk: home, store, logs and storage are for the user that runs the pipelines, and for nobody else.
+
+The store holds the tokens of hosts, and whoever has one can run programs; storage and logs hold rows. What a host writes is private
+by its umask, which holds for the JVM as well. The service may live in a process that is not its own (an Airflow worker), so that it
+says the mode of each file.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+logger = logging.getLogger(__name__)
+
+PRIVATE_UMASK: Final = 0o077
+OUTPUT_UMASK: Final = "AIRFLOW_PIPELINES_OUTPUT_UMASK"
+"""Environment variable that tells a host the umask of whoever started it, in octal, for the files that its programs write."""
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder, or close one that is there to others.
+
+    :raises OSError: when it cannot be made
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if _is_open(folder):
+        close_to_others(folder.resolve())
+
+
+def make_private_tree(folder: Path) -> None:
+    """:func:`make_private_folder` with all that the folder holds: an open one may hold what an earlier release left open.
+
+    :raises OSError: when it cannot be made
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if _is_open(folder):
+        for path in _inside(folder):
+            close_to_others(path)
+        # Last, so that a process that was ended before it came here does not hide what it left.
+        close_to_others(folder.resolve())
+
+
+def close_to_others(path: Path) -> None:
+    """Take the rights of others from a file or folder of this user's; what is gone, or somebody else's, is left alone."""
+    try:
+        found = path.lstat()
+        # The rights of a link are those of what it leads to, which may be anywhere.
+        if _belongs_to_us(found) and not stat.S_ISLNK(found.st_mode) and found.st_mode & PRIVATE_UMASK:
+            path.chmod(stat.S_IMODE(found.st_mode) & ~PRIVATE_UMASK)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        # Some file systems know no rights.
+        logger.warning("Other users may read %s, whose rights cannot be changed: %s", path, error.strerror or error)
+
+
+def private_opener(path: str, flags: int) -> int:
+    """An ``opener`` for :func:`open`: a file that is made is for this user alone."""
+    return os.open(path, flags, 0o600)
+
+
+def current_umask() -> int:
+    """This process's umask."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1], 8) for line in lines if line.startswith("Umask:"))
+    except (OSError, StopIteration):
+        # Elsewhere it can only be read by setting it, for a moment to the stricter value.
+        umask = os.umask(PRIVATE_UMASK)
+        os.umask(umask)
+        return umask
+
+
+def make_output_file(path: Path) -> None:
+    """Make an empty file that a program writes for users, and its folder, with the rights that they would have given them.
+
+    :raises OSError: when they cannot be made
+    """
+    folders = [folder for folder in path.parents if not folder.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = not path.exists()
+    path.touch()
+    given = os.environ.get(OUTPUT_UMASK)
+    if given is not None:
+        for folder in folders:
+            folder.chmod(0o777 & ~int(given, 8))
+        if new:
+            path.chmod(0o666 & ~int(given, 8))
+
+
+def _is_open(folder: Path) -> bool:
+    found = folder.stat()
+    # A folder such as /tmp is there for everybody, whatever somebody keeps in it.
+    return _belongs_to_us(found) and bool(found.st_mode & PRIVATE_UMASK) and not found.st_mode & stat.S_ISVTX
+
+
+def _belongs_to_us(found: os.stat_result) -> bool:
+    return found.st_uid == os.geteuid()
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    for parent, folders, files in os.walk(folder):
+        yield from (Path(parent, name) for name in (*folders, *files))
