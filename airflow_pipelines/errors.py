@@ -74,6 +74,25 @@ class ProgramCompilationError(PipelinesError, RuntimeError):
         return str(self.args[0])
 
 
+def refused_program(error: PipelineAPIError, name: str) -> PipelinesError:
+    """The error of a program that was refused because it does not compile and the pipeline has one that does.
+
+    Args:
+        error: what the service answered.
+        name: the pipeline's name.
+
+    Returns:
+        A ProgramCompilationError with the compiler's messages; any other error as it is.
+    """
+    if error.error_code != "InvalidNewProgramSql":
+        return error
+    program_error = dict(error.details or {})
+    text = describe_program_error(program_error)
+    return ProgramCompilationError(
+        f"The new program of pipeline {name!r} does not compile, so the one it has was kept:\n{text}", program_error
+    )
+
+
 def describe_program_error(program_error: Mapping[str, Any]) -> str:
     """A readable text of a pipeline's ``program_error``: every SQL message with its place and snippet, then other causes.
 

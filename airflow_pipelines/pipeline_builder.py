@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.enums import CompilationProfile, PipelineStatus
-from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError
+from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, refused_program
 from airflow_pipelines.pipeline import Pipeline
 from airflow_pipelines.runtime_config import RuntimeConfig
 
@@ -86,6 +86,9 @@ class PipelineBuilder:
     def create_or_replace(self, wait: bool = True, timeout_s: float | None = None) -> Pipeline:
         """Create the pipeline, or replace one of its name: that is stopped by force and loses everything it has stored.
 
+        Nothing happens to the existing pipeline when the new one's configuration makes no sense, its program is empty, or does
+        not compile while the existing one's does.
+
         Args:
             wait: whether to wait until its program is compiled.
             timeout_s: seconds to wait at most for each part; None waits without limit.
@@ -103,6 +106,7 @@ class PipelineBuilder:
             return self._made(self.client.post("/v0/pipelines", json=self._body()), wait, timeout_s)
         existing = self._existing()
         if existing is not None:
+            self._check_replaces(existing)
             existing.stop(force=True, timeout_s=timeout_s)
             existing.clear_storage(timeout_s=timeout_s)
             existing.dismiss_error()
@@ -110,6 +114,13 @@ class PipelineBuilder:
         probe._name = self.name
         descriptor = self.client.put(probe._path(), json=self._body())
         return self._made(descriptor, wait, timeout_s)
+
+    def _check_replaces(self, existing: Pipeline) -> None:
+        """Find out before anything is thrown away whether this may take the place of the existing pipeline."""
+        try:
+            self.client.post(existing._path("validate"), json=self._body(), idempotent=True)
+        except PipelineAPIError as error:
+            raise refused_program(error, self.name) from error
 
     def _is_possible(self) -> bool:
         return _POSSIBLE_NAME.fullmatch(self.name or "") is not None

@@ -334,11 +334,12 @@ def test_create_notices_that_somebody_else_changed_the_program(service: Scripted
 
 def test_create_or_replace_stops_and_clears_what_is_there(service: Scripted) -> None:
     service.on(GET, STOPPED)
-    for call in ("stop", "clear", "dismiss_error"):
+    for call in ("validate", "stop", "clear", "dismiss_error"):
         service.on(f"POST pipelines/p/{call}", (202, "ok"))
     service.on("PUT pipelines/p", STOPPED)
     PipelineBuilder(service.client, "p", "").create_or_replace()
     made = [call for call, _, _ in service.requests if not call.startswith("GET")]
+    assert made.pop(0) == "POST pipelines/p/validate"
     assert made == ["POST pipelines/p/stop", "POST pipelines/p/clear", "POST pipelines/p/dismiss_error", "PUT pipelines/p"]
     assert service.asked("POST pipelines/p/stop")[0][0] == {"force": "true"}
 
@@ -450,6 +451,21 @@ def test_a_wait_that_times_out_in_an_outage_says_so(service: Scripted) -> None:
     pipeline = pipeline_of(service, problem(503, "LockTookTooLong", "busy"))
     with pytest.raises(PipelineTimeoutError, match=r"last seen: nothing; the last attempt failed: busy \(LockTookTooLong"):
         pipeline.wait_for_status(PipelineStatus.RUNNING, timeout=0.1)
+
+
+def test_what_may_not_replace_is_refused_before_anything_is_lost(service: Scripted) -> None:
+    service.on(GET, STOPPED)
+    messages = [{"message": "Object 'x' not found", "start_line_number": 1, "start_column": 2, "snippet": "1|x"}]
+    problem_of = {"error_code": "InvalidNewProgramSql", "message": "m", "details": {"sql_compilation": {"messages": messages}}}
+    service.on("POST pipelines/p/validate", (400, problem_of)).on("PATCH pipelines/p", (400, problem_of))
+    with pytest.raises(ProgramCompilationError, match=r"(?s)kept.*1:2: Error: Object 'x' not found\n1\|x"):
+        PipelineBuilder(service.client, "p", "x").create_or_replace()
+    with pytest.raises(ProgramCompilationError, match="Object 'x' not found"):
+        Pipeline.get("p", service.client).modify(sql="x")
+    assert [call for call, _, _ in service.requests if not call.startswith("GET")] == [
+        "POST pipelines/p/validate",
+        "PATCH pipelines/p",
+    ]
 
 
 def test_a_graceful_stop_without_its_checkpoint_is_an_error(service: Scripted) -> None:

@@ -9,7 +9,7 @@ from airflow_pipelines._pipeline.base import PipelineBase, describe_status, is_d
 from airflow_pipelines._pipeline.waiting import wait_until
 from airflow_pipelines.approval import NOT_GIVEN, NotGiven, approval_body
 from airflow_pipelines.enums import BootstrapPolicy, PipelineFieldSelector, PipelineStatus, StorageStatus
-from airflow_pipelines.errors import PipelineFailedError
+from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, refused_program
 from airflow_pipelines.runtime_config import RuntimeConfig
 
 if TYPE_CHECKING:
@@ -255,10 +255,11 @@ class PipelineLifecycle(PipelineBase):
         *,
         tags: list[str] | None = None,
         udf_python: str | None = None,
+        allow_compile_errors: bool = False,
     ) -> None:
         """Change the pipeline; what is not given stays. State is kept: the next start bootstraps what changed.
 
-        Returns at once; a new program is compiled in the background, and a start waits for that.
+        A new program is compiled before it takes the place of one that compiles.
 
         Args:
             sql: the new program.
@@ -269,10 +270,14 @@ class PipelineLifecycle(PipelineBase):
             description: new description; may be changed in any state.
             tags: new tags; may be changed in any state.
             udf_python: the new Python module of the program's functions.
+            allow_compile_errors: whether a program that does not compile may take the place of one that does; such a change returns
+                at once.
 
         Raises:
-            PipelineAPIError: when the pipeline is not stopped (``UpdateRestrictedToStopped``), or a field cannot change while
-                storage is in use (``EditRestrictedToClearedStorage``).
+            ProgramCompilationError: when the new program does not compile and the old one does; nothing is changed then.
+            PipelineAPIError: when the new program is empty (``EmptyProgram``), when the pipeline is not stopped
+                (``UpdateRestrictedToStopped``), or a field cannot change while storage is in use
+                (``EditRestrictedToClearedStorage``).
         """
         if isinstance(runtime_config, RuntimeConfig):
             runtime_config = runtime_config.to_dict()
@@ -287,7 +292,11 @@ class PipelineLifecycle(PipelineBase):
             "tags": tags,
         }
         body = {name: value for name, value in fields.items() if value is not None}
-        self.client.patch(self._path(), json=body)
+        params = {"allow_compile_errors": True} if allow_compile_errors else None
+        try:
+            self.client.patch(self._path(), json=body, params=params)
+        except PipelineAPIError as error:
+            raise refused_program(error, self.name) from error
 
     def set_runtime_config(self, runtime_config: RuntimeConfig) -> None:
         """Change how the pipeline runs. It must be stopped, and for some values its storage cleared.

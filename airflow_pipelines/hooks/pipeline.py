@@ -20,6 +20,7 @@ from airflow_pipelines.errors import (
     PipelineTimeoutError,
     ProgramCompilationError,
     describe_program_error,
+    refused_program,
 )
 from airflow_pipelines.hooks.conditions import Condition, Observation, is_transient
 from airflow_pipelines.hooks.connection import ServiceAddress
@@ -278,10 +279,16 @@ class PipelineHook(BaseHook):
 
         Returns:
             The new descriptor.
+
+        Raises:
+            ProgramCompilationError: the new program does not compile and the old one does; nothing is changed.
+            PipelineAPIError: the new program is empty, or the pipeline is not stopped.
         """
-        descriptor: dict[str, Any] = self.get_conn().request(
-            "PATCH", path_of("pipelines", name), json=dict(changes), idempotent=True
-        )
+        path = path_of("pipelines", name)
+        try:
+            descriptor: dict[str, Any] = self.get_conn().request("PATCH", path, json=dict(changes), idempotent=True)
+        except PipelineAPIError as error:
+            raise refused_program(error, name) from error
         return descriptor
 
     def start(self, name: str, *, initial: str = "running", bootstrap_policy: BootstrapPolicy | None = None) -> None:

@@ -30,6 +30,7 @@ from airflow_pipelines.service.lifecycle import RuntimeAction, StartRequest
 from airflow_pipelines.service.pipeline_files import PipelineFiles
 from airflow_pipelines.service.reconcile import Reconciler
 from airflow_pipelines.service.records import PipelineRecord
+from airflow_pipelines.service.replacing import Replacement
 from airflow_pipelines.service.store import Conflict, Event, Store
 from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.service.worker import Worker
@@ -145,12 +146,12 @@ class Control:
         """Add a pipeline from a POST body."""
         return self._add(edits.parse_full(body, platform_version()))
 
-    def put(self, name: str, body: Any) -> tuple[PipelineRecord, bool]:
-        """Create or replace a pipeline; the second value says whether it was created."""
+    def put(self, name: str, body: Any, *, allow_compile_errors: bool = False) -> tuple[PipelineRecord, bool]:
+        """Create or replace a pipeline; the second value says whether it was created. Else as :meth:`patch`."""
         edit = edits.parse_full(body, platform_version(), default_name=name)
         record = self.store.find(name)
         if record is not None:
-            return self._edited(record, edit), False
+            return self._edited(record, edit, allow_compile_errors), False
         if edit.name != name:
             raise Problem(
                 400,
@@ -159,9 +160,22 @@ class Control:
             )
         return self._add(edit), True
 
-    def patch(self, name: str, body: Any) -> PipelineRecord:
-        """Change some fields of a pipeline."""
-        return self._edited(self.pipeline(name), edits.parse_edit(body, platform_version()))
+    def check_put(self, name: str, body: Any) -> None:
+        """Raise what :meth:`put` would raise, were the pipeline stopped and its storage cleared. Changes nothing."""
+        edit = edits.parse_full(body, platform_version(), default_name=name)
+        emptied = lifecycle.emptied(self.pipeline(name))
+        Replacement(self.compile).check(emptied, edits.apply_edit(emptied, edit, platform_version(), datetime.now(UTC)))
+
+    def patch(self, name: str, body: Any, *, allow_compile_errors: bool = False) -> PipelineRecord:
+        """Change some fields of a pipeline. A new program is compiled first, which takes its time.
+
+        :param name: the pipeline's name
+        :param body: the fields
+        :param allow_compile_errors: whether a program that does not compile may take the place of one that does
+        :returns: the pipeline after that
+        :raises Problem: when a field makes no sense or may not change now, or the program may not take the other's place
+        """
+        return self._edited(self.pipeline(name), edits.parse_edit(body, platform_version()), allow_compile_errors)
 
     def delete(self, name: str) -> None:
         """Delete a stopped and cleared pipeline with its log and events."""
@@ -250,12 +264,20 @@ class Control:
         self.worker.wake(record.id)
         return record
 
-    def _edited(self, record: PipelineRecord, edit: edits.Edit) -> PipelineRecord:
-        return self._after(
-            self.reconciler.change(
-                self._seen(record), lambda current: edits.apply_edit(current, edit, platform_version(), datetime.now(UTC))
-            )
-        )
+    def _edited(self, record: PipelineRecord, edit: edits.Edit, allow_compile_errors: bool) -> PipelineRecord:
+        replacement = Replacement(self.compile)
+
+        def steps(current: PipelineRecord) -> list[PipelineRecord]:
+            edited = edits.apply_edit(current, edit, platform_version(), datetime.now(UTC))
+            compiled = None if allow_compile_errors else replacement.check(current, edited)
+            if compiled is None or compiled.program_info is None:
+                return [edited]
+            # It is compiled already.
+            now = datetime.now(UTC)
+            claimed = lifecycle.claim_compilation(edited, now)
+            return [edited, claimed, *lifecycle.compilation(claimed, compiled.program_info, compiled.messages, now)]
+
+        return self._after(self.reconciler.change_in_steps(self._seen(record), steps))
 
     def _changed(self, name: str, action: Any) -> PipelineRecord:
         return self._after(self.reconciler.change(self.pipeline(name), action))

@@ -12,6 +12,7 @@ from uuid import UUID
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.service import configs, errors, lifecycle
 from airflow_pipelines.service.records import PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
+from airflow_pipelines.service.replacing import check_not_emptied
 
 NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_]*)?[A-Za-z0-9]")
 TAG = re.compile(r"[a-zA-Z0-9 ._/|\\:=-]+")
@@ -156,6 +157,7 @@ def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: d
             "Stop it first; description and tags can be changed any time",
         )
     _check_storage(record, core)
+    check_not_emptied(record, core.get("program_code", record.program_code))
     code_like = bool(core.keys() & {"program_code", "udf_rust", "udf_toml", "udf_python", "program_config"})
     code_like = code_like or record.platform_version != platform_version
     record = replace(

@@ -21,6 +21,12 @@ COMPILED: Final = {"exit_code": 0, "stdout": "", "stderr": ""}
 """How the second compile stage looks when it succeeded: Spark needs no second stage, the contract shows one."""
 
 
+RUST_REFUSED: Final = (
+    "Functions written in Rust are not supported: programs run on Spark. Remove udf_rust and udf_toml, and write the function's "
+    "expression in SQL, or the function in Python (udf_python)"
+)
+
+
 class BootstrapPolicy(StrEnum):
     """What to do at start when the program differs from the checkpoint's."""
 
@@ -253,6 +259,16 @@ def check_deployed(record: PipelineRecord) -> None:
         raise errors.not_deployed(record)
 
 
+def emptied(record: PipelineRecord) -> PipelineRecord:
+    """The pipeline as it would be, were it stopped and its storage cleared: to try what may be done then."""
+    return replace(
+        record,
+        deployment_resources_status=ResourcesStatus.STOPPED,
+        deployment_resources_desired_status=ResourcesStatus.STOPPED,
+        storage_status=StorageStatus.CLEARED,
+    )
+
+
 def check_program(record: PipelineRecord, expected: ProgramChange) -> None:
     """Refuse an approval that is for another program than the pipeline's."""
     program = ProgramVersion.of(record.program_code, record.udf_python, record.program_version)
@@ -295,12 +311,20 @@ def compiled(record: PipelineRecord, now: datetime) -> PipelineRecord:
     )
 
 
+def compilation(
+    record: PipelineRecord, program_info: dict[str, Any], messages: list[dict[str, Any]], now: datetime
+) -> list[PipelineRecord]:
+    """All steps from a claimed compilation that understood the SQL to its end; ``messages`` are warnings."""
+    first = sql_compiled(record, program_info, messages, now)
+    second = compiling_second_stage(first, now)
+    if record.udf_rust.strip() or record.udf_toml.strip():
+        return [first, second, rust_refused(second, now)]
+    return [first, second, compiled(second, now)]
+
+
 def rust_refused(record: PipelineRecord, now: datetime) -> PipelineRecord:
     """The program comes with Rust functions, which Spark cannot run; the text is repeated so that nothing of it is lost."""
-    message = (
-        "Functions written in Rust are not supported: programs run on Spark. Remove udf_rust and udf_toml, and write the "
-        f"function's expression in SQL, or the function in Python (udf_python). The text was:\n{record.udf_rust or record.udf_toml}"
-    )
+    message = f"{RUST_REFUSED}. The text was:\n{record.udf_rust or record.udf_toml}"
     failed = {"exit_code": 1, "stdout": "", "stderr": message}
     return replace(
         _program(record, ProgramStatus.RUST_ERROR, now),

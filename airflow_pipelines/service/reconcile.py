@@ -55,9 +55,13 @@ class Reconciler:
 
     def change(self, record: PipelineRecord, action: Callable[[PipelineRecord], PipelineRecord]) -> PipelineRecord:
         """Apply ``action`` to the newest state of the pipeline, again and again until nobody interferes."""
+        return self.change_in_steps(record, lambda current: [action(current)])
+
+    def change_in_steps(self, record: PipelineRecord, action: Callable[[PipelineRecord], list[PipelineRecord]]) -> PipelineRecord:
+        """The same for an ``action`` of several steps, each of which is an event."""
         for _ in range(100):
             try:
-                return self._store.commit(record, [action(record)])
+                return self._store.commit(record, action(record))
             except Conflict:
                 record = self._reload(record)
         raise Problem(503, "LockTookTooLong", f"Pipeline '{record.name}' changes too often to be changed. Try again")
@@ -192,15 +196,7 @@ class Reconciler:
         info = result.program_info
         if info is None:
             return self._finish(record, lambda r: [lifecycle.sql_failed(r, result.messages, _now())])
-
-        def ladder(current: PipelineRecord) -> list[PipelineRecord]:
-            first = lifecycle.sql_compiled(current, info, result.messages, _now())
-            second = lifecycle.compiling_second_stage(first, _now())
-            if record.udf_rust.strip() or record.udf_toml.strip():
-                return [first, second, lifecycle.rust_refused(second, _now())]
-            return [first, second, lifecycle.compiled(second, _now())]
-
-        return self._finish(record, ladder)
+        return self._finish(record, lambda current: lifecycle.compilation(current, info, result.messages, _now()))
 
     def _compiler_failed(self, record: PipelineRecord, message: str) -> PipelineRecord:
         return self._finish(record, lambda current: [lifecycle.compiler_failed(current, message, _now())])

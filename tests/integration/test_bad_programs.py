@@ -100,7 +100,14 @@ def test_a_wrong_program_can_be_corrected(embedded_client: PipelineClient, pipel
     pipeline.input_json("t", {"i": 7})
     # The view has been run, so a program that does not compile may not take what it holds away.
     pipeline.stop(force=True, timeout_s=60)
-    pipeline.modify(sql=T + "create materialized view v as select nope from t;")
+    wrong = T + "create materialized view v as select nope from t;"
+    with pytest.raises(ProgramCompilationError, match=r"(?s)the one it has was kept.*`nope` cannot be resolved"):
+        pipeline.modify(sql=wrong)
+    with pytest.raises(ProgramCompilationError, match="`nope` cannot be resolved"):
+        PipelineBuilder(embedded_client, pipeline_name, wrong).create_or_replace()
+    with pytest.raises(PipelineAPIError, match="is empty, so the one it has was kept"):
+        PipelineBuilder(embedded_client, pipeline_name, "").create_or_replace()
+    pipeline.modify(sql=wrong, allow_compile_errors=True)
     # Whether it is found before the start or on the way makes no difference.
     with pytest.raises((PipelineFailedError, PipelineAPIError), match=r"`nope` cannot be resolved"):
         pipeline.start(timeout_s=60)

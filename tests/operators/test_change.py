@@ -82,7 +82,7 @@ def test_replace_starts_afresh(scripted: ScriptedService) -> None:
     scripted.answers["POST", "clear"] = lambda: scripted.pipeline() and "ok"
     scripted.answers["PUT", ""] = lambda: scripted.pipeline(program_code=NEW)
     assert DeployPipelineOperator(**COMMON, sql=NEW, if_exists="replace").execute({})["action"] == "replaced"
-    assert scripted.asked("POST")[:2] == ["stop", "clear"]
+    assert scripted.asked("POST")[:3] == ["validate", "stop", "clear"]
 
 
 def test_a_running_pipeline_that_differs_is_not_touched(scripted: ScriptedService) -> None:

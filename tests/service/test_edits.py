@@ -109,6 +109,16 @@ def test_giving_the_program_again_retries_a_compiler_that_failed() -> None:
     assert (after.program_status, after.version) == (ProgramStatus.PENDING, record.version)
 
 
+@pytest.mark.parametrize("text", ["", " \n", ";", "-- nothing\n", "/* create table t(id int); */ ;"])
+def test_an_empty_program_never_takes_the_place_of_another(text: str) -> None:
+    for record in (given.stopped(), given.broken(), given.stopped_with_storage()):
+        with pytest.raises(Problem, match="is empty, so the one it has was kept") as refused:
+            edit(record, program_code=text)
+        assert (refused.value.status, refused.value.error_code) == (400, "EmptyProgram")
+    empty = given.pending(program_code="")
+    assert edit(empty, program_code=text).program_code == text
+
+
 def test_update_runtime_compiles_again_only_for_another_release() -> None:
     record = given.stopped()
     assert edits.update_runtime(record, VERSION, LATER) == record

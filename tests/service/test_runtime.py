@@ -174,6 +174,42 @@ def test_an_approval_is_for_the_programs_that_were_shown(rest: TestClient, name:
     assert rest.post(f"{url}/approve", json=None).status_code == 200
 
 
+def test_a_program_that_does_not_compile_does_not_replace_one_that_does(rest: TestClient, name: str) -> None:
+    url = f"/v0/pipelines/{name}"
+    body = {"name": name, "program_code": PROGRAM}
+    rest.post("/v0/pipelines", json=body)
+    until(lambda: status(rest, name)["program_status"] == "Success")
+    before = rest.get(url).json()
+    wrong = PROGRAM.replace("count(*)", "sum(nope)")
+    tries = [
+        rest.patch(url, json={"program_code": wrong}),
+        rest.put(url, json=body | {"program_code": wrong}),
+        rest.post(f"{url}/validate", json=body | {"program_code": wrong}),
+    ]
+    for refused in tries:
+        assert (refused.status_code, refused.json()["error_code"]) == (400, "InvalidNewProgramSql")
+        assert "line 2, column 45" in refused.json()["message"]
+        assert "nope" in refused.json()["details"]["sql_compilation"]["messages"][0]["message"]
+    for config, code in (({"workers": 0}, "InvalidRuntimeConfig"), ({}, None)):
+        answer = rest.post(f"{url}/validate", json=body | {"runtime_config": config})
+        assert (answer.status_code == 200) is (code is None), answer.text
+    assert rest.patch(url, json={"program_code": ""}).json()["error_code"] == "EmptyProgram"
+    assert rest.get(url).json() == before
+
+    # One that compiles is compiled once, and is there with the answer.
+    right = rest.patch(url, json={"program_code": PROGRAM.replace("count(*)", "max(id)")}).json()
+    assert (right["program_status"], right["program_version"], right["refresh_version"]) == (
+        "Success",
+        2,
+        before["refresh_version"] + 3,
+    )
+    events = [event["program_status"] for event in rest.get(f"{url}/events").json()]
+    assert events[:5] == ["Success", "CompilingRust", "SqlCompiled", "CompilingSql", "Pending"]
+    asked = rest.patch(f"{url}?allow_compile_errors=true", json={"program_code": wrong})
+    assert (asked.status_code, asked.json()["program_status"]) == (200, "Pending")
+    until(lambda: status(rest, name)["program_status"] == "SqlError")
+
+
 def test_a_program_that_does_not_compile_ends_an_early_start(rest: TestClient, name: str) -> None:
     rest.post("/v0/pipelines", json={"name": name, "program_code": "create view v as select * from blah;"})
     rest.post(f"/v0/pipelines/{name}/start")

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.service.control import Control
 from airflow_pipelines.service.follow import follow_log
-from airflow_pipelines.service.parameters import Body, choice
+from airflow_pipelines.service.parameters import Body, choice, flag
 from airflow_pipelines.service.records import Selector, descriptor, edit_answer, rfc3339
 from airflow_pipelines.service.store import Event
 
@@ -42,13 +42,19 @@ def _add_records(router: APIRouter, control: Control) -> None:
         return JSONResponse(descriptor(control.pipeline(name), selector))
 
     @router.put("/{name}")
-    def put(name: str, body: Body) -> JSONResponse:
-        record, created = control.put(name, body)
+    def put(name: str, body: Body, request: Request) -> JSONResponse:
+        record, created = control.put(name, body, allow_compile_errors=flag(request, "allow_compile_errors", False))
         return JSONResponse(edit_answer(record), 201 if created else 200)
 
+    @router.post("/{name}/validate")
+    def validate(name: str, body: Body) -> Response:
+        control.check_put(name, body)
+        return Response(status_code=200)
+
     @router.patch("/{name}")
-    def patch(name: str, body: Body) -> JSONResponse:
-        return JSONResponse(edit_answer(control.patch(name, body)))
+    def patch(name: str, body: Body, request: Request) -> JSONResponse:
+        allowed = flag(request, "allow_compile_errors", False)
+        return JSONResponse(edit_answer(control.patch(name, body, allow_compile_errors=allowed)))
 
     @router.delete("/{name}")
     def delete(name: str) -> Response:

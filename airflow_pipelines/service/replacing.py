@@ -1,0 +1,94 @@
+"""Whether a program may take the place of another: not when it is empty, and not when it does not compile while the other does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.service.compiling import Compiled
+from airflow_pipelines.service.lifecycle import RUST_REFUSED
+from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus
+
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def check_not_emptied(record: PipelineRecord, program_code: str) -> None:
+    """Refuse a program text without a statement in place of one that has some.
+
+    :param record: the pipeline as it is
+    :param program_code: its new program
+    :raises Problem: 400
+    """
+    if _has_statements(program_code) or not _has_statements(record.program_code):
+        return
+    raise Problem(
+        400,
+        "EmptyProgram",
+        f"The new program of pipeline '{record.name}' is empty, so the one it has was kept: its tables and their rows would go "
+        "with it. Give the program's text; a pipeline that is no longer needed can be deleted",
+    )
+
+
+class Replacement:
+    """Checks programs before they replace others. Each text is compiled once, however often the pipeline changes meanwhile."""
+
+    def __init__(self, compile_text: Callable[[str, str], Compiled]) -> None:
+        self._compile_text = compile_text
+        self._found: dict[tuple[str, str], Compiled] = {}
+
+    def check(self, before: PipelineRecord, after: PipelineRecord) -> Compiled | None:
+        """Compile the program of ``after`` if it is another one and could replace one that compiles.
+
+        :param before: the pipeline as it is
+        :param after: the pipeline as it is to be
+        :returns: what compiling gave; None when there was nothing to check
+        :raises Problem: 400 ``InvalidNewProgramSql`` when the new program does not compile and the old one does
+        """
+        if _texts(before) == _texts(after) or before.program_status in COMPILE_ERRORS:
+            return None
+        compiled = self._compile(after)
+        messages = _rust(after) or (compiled.messages if compiled.program_info is None else [])
+        if not messages:
+            return compiled
+        # One that nobody has compiled yet may not compile either.
+        if before.program_status is not ProgramStatus.SUCCESS and (_rust(before) or self._compile(before).program_info is None):
+            return None
+        raise Problem(
+            400,
+            "InvalidNewProgramSql",
+            f"The new program of pipeline '{before.name}' does not compile, so the one it has was kept: {_described(messages)}. "
+            "Correct it; with allow_compile_errors=true it takes the place of the other nevertheless",
+            {"sql_compilation": {"exit_code": 1, "messages": messages}},
+        )
+
+    def _compile(self, record: PipelineRecord) -> Compiled:
+        key = record.program_code, record.udf_python
+        if key not in self._found:
+            self._found[key] = self._compile_text(*key)
+        return self._found[key]
+
+
+def _texts(record: PipelineRecord) -> tuple[str, str, bool]:
+    return record.program_code, record.udf_python, bool(_rust(record))
+
+
+def _rust(record: PipelineRecord) -> list[dict[str, Any]]:
+    """The message that functions in Rust are refused with; empty when the program has none."""
+    has_rust = record.udf_rust.strip() or record.udf_toml.strip()
+    return [{"message": RUST_REFUSED, "error_type": "Unsupported", "warning": False}] if has_rust else []
+
+
+def _has_statements(program_code: str) -> bool:
+    return bool(_COMMENT.sub(" ", program_code).replace(";", " ").strip())
+
+
+def _described(messages: list[dict[str, Any]]) -> str:
+    wrong = [message for message in messages if not message.get("warning")]
+    return "; ".join(f"{_place(message)}{str(message.get('message', '')).rstrip('.')}" for message in wrong)
+
+
+def _place(message: dict[str, Any]) -> str:
+    line = message.get("start_line_number")
+    return f"line {line}, column {message.get('start_column')}: " if line else ""

@@ -1,0 +1,68 @@
+"""Programs that do not compile do not take the place of programs that do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.service.compiling import Compiled
+from airflow_pipelines.service.records import PipelineRecord
+from airflow_pipelines.service.replacing import Replacement
+from tests.service import records as given
+
+WRONG = {"message": "Object 'x' not found", "start_line_number": 3, "start_column": 7, "warning": False}
+WARNING = {"message": "No effect", "warning": True}
+
+
+class Compiler:
+    """Compiles what does not hold the word wrong, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def __call__(self, program_code: str, udf_python: str) -> Compiled:
+        self.asked.append((program_code, udf_python))
+        return Compiled(None, [WARNING, WRONG]) if "wrong" in program_code + udf_python else Compiled({}, [])
+
+
+def changed(record: PipelineRecord, **fields: Any) -> PipelineRecord:
+    return replace(record, **fields)
+
+
+@pytest.mark.parametrize("fields", [{"program_code": "wrong"}, {"udf_python": "wrong"}])
+def test_a_program_that_does_not_compile_is_refused_with_its_place(fields: dict[str, str]) -> None:
+    record = given.stopped()
+    with pytest.raises(Problem, match=r"so the one it has was kept: line 3, column 7: Object 'x' not found\. ") as refused:
+        Replacement(Compiler()).check(record, changed(record, **fields))
+    assert (refused.value.status, refused.value.error_code) == (400, "InvalidNewProgramSql")
+    assert refused.value.details == {"sql_compilation": {"exit_code": 1, "messages": [WARNING, WRONG]}}
+
+
+def test_functions_in_rust_do_not_compile() -> None:
+    record = given.stopped()
+    with pytest.raises(Problem, match="Rust are not supported"):
+        Replacement(Compiler()).check(record, changed(record, udf_rust="fn f() {}"))
+
+
+def test_what_replaces_nothing_that_compiles_is_let_through() -> None:
+    compiler = Compiler()
+    assert Replacement(compiler).check(given.broken(), changed(given.broken(), program_code="wrong")) is None
+    same = given.stopped()
+    assert Replacement(compiler).check(same, changed(same, program_config={"profile": "dev"})) is None
+    assert compiler.asked == []
+    assert Replacement(compiler).check(same, changed(same, program_code="right")) == Compiled({}, [])
+
+
+def test_a_program_that_nobody_has_compiled_yet_is_compiled_to_know() -> None:
+    compiler = Compiler()
+    replacement = Replacement(compiler)
+    pending = given.pending()
+    for _ in range(2):
+        with pytest.raises(Problem):
+            replacement.check(pending, changed(pending, program_code="wrong"))
+    assert compiler.asked == [("wrong", ""), (pending.program_code, "")]
+    wrong = given.pending(program_code="wrong as well")
+    assert replacement.check(wrong, changed(wrong, program_code="wrong")) is None
