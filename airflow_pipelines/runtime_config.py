@@ -103,7 +103,8 @@ class RuntimeConfig:
         fault_tolerance_model: what a crash may do to outputs; None for explicit checkpoints only.
         checkpoint_interval_secs: seconds between periodic checkpoints (with a fault tolerance model).
         dev_tweaks: experimental settings: ``now_http_driven`` and ``now_offset`` (the clock), ``prepared_queries`` (False plans
-            every query anew).
+            every query anew), ``verify_batches`` (how often the files of the state are compared with their hashes: ``once`` per
+            run, ``always`` or ``never``).
         env: environment variables of the pipeline's host.
         logging: log filter.
         clock_timezone_offset: offset of NOW() from UTC.

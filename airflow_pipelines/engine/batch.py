@@ -93,7 +93,7 @@ class Batch:
             return spark.createDataFrame(self.table.combine_chunks(), schema=relaxed(self.schema))
         if self.store is None or not self.files:
             return spark.createDataFrame([], schema=relaxed(self.schema))
-        return spark.read.schema(relaxed(self.schema)).parquet(*(str(self.store.path(name)) for name in self.files))
+        return spark.read.schema(relaxed(self.schema)).parquet(*(str(self.store.open(name)) for name in self.files))
 
     def to_manifest(self) -> dict[str, Any]:
         """The batch as JSON; its files are on disk then. Raises ValueError while its rows are only in memory."""
@@ -109,12 +109,10 @@ class Batch:
     ) -> Batch:
         """The batch that :meth:`to_manifest` described; small ones are read into memory.
 
-        Raises FileNotFoundError naming the file when one is missing.
+        Raises StorageError naming the file when one is missing or damaged.
         """
         files = tuple(manifest["files"])
-        for name in files:
-            if not store.path(name).exists():
-                raise FileNotFoundError(f"batch file {store.path(name)} is missing")
+        store.verify(files)
         batch = cls.in_files(schema, int(manifest["rows"]), files, store, bool(manifest["insert_only"]))
         if batch.rows <= limits.small_rows:
             batch = replace(batch, table=batch.to_arrow())

@@ -11,9 +11,11 @@ Layout of a pipeline's storage folder::
 
 from __future__ import annotations
 
-import json
+import logging
+import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,14 +23,15 @@ from uuid import UUID
 
 from uuid6 import uuid7
 
+from airflow_pipelines.engine import manifest
 from airflow_pipelines.engine.durable import TEMPORARY, remove, sync_folder, write_atomically
+from airflow_pipelines.engine.manifest import DamagedManifestError
+from airflow_pipelines.engine.storage_errors import StorageError
 
-FORMAT = 1
 KEEP = 2
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
-
-class DamagedCheckpointError(RuntimeError):
-    """A manifest cannot be read, or batch files that it names are gone."""
+log = logging.getLogger(__name__)
 
 
 class BatchFiles(Protocol):
@@ -36,6 +39,9 @@ class BatchFiles(Protocol):
 
     def path(self, name: str) -> Path | str:
         """Where a batch file is."""
+
+    def verify(self, names: Iterable[str]) -> None:
+        """Raise StorageError when a batch file is missing or damaged."""
 
     def garbage_collect(self, keep: set[str]) -> Any:
         """Remove all batch files but these."""
@@ -127,16 +133,15 @@ class CheckpointStore:
         place, the recovery point.
         """
         uuid = self._next_uuid()
-        manifest, info = self._manifest(uuid, contents)
-        write_atomically(self.manifest_path(uuid), manifest)
+        document = self._document(uuid, contents)
+        write_atomically(self.manifest_path(uuid), manifest.encode(document))
         self.drop_recovery_point()
-        return info
+        return _info(document)
 
     def save_recovery_point(self, contents: CheckpointContents) -> UUID:
         """Write the unlisted recovery point in place of the one before it. Returns its id."""
         uuid = self._next_uuid()
-        manifest, _ = self._manifest(uuid, contents)
-        write_atomically(self._recovery, manifest)
+        write_atomically(self._recovery, manifest.encode(self._document(uuid, contents)))
         return uuid
 
     def drop_recovery_point(self) -> None:
@@ -161,18 +166,24 @@ class CheckpointStore:
         """The unlisted recovery point, if there is one."""
         if not self._recovery.exists():
             return None
-        return self._read(self._recovery, listed=False)
+        return self._checkpoint(self._recovery, None)
 
     def load(self, uuid: UUID) -> Checkpoint:
-        """A listed checkpoint by its id. Raises KeyError when there is none, DamagedCheckpointError when it cannot be used."""
+        """A listed checkpoint by its id. Raises KeyError when there is none, StorageError when it or a file of it is damaged."""
         path = self.manifest_path(uuid)
         if not path.exists():
             raise KeyError(f"There is no checkpoint {uuid}.")
-        return self._read(path, listed=True)
+        return self._checkpoint(path, uuid)
 
     def listed(self) -> list[CheckpointInfo]:
-        """All listed checkpoints, newest first."""
-        return [_info(json.loads(self.manifest_path(uuid).read_bytes())) for uuid in reversed(self._ids())]
+        """All listed checkpoints with a manifest that can be read, newest first."""
+        infos = []
+        for uuid in reversed(self._ids()):
+            try:
+                infos.append(self._info(uuid))
+            except StorageError as error:
+                log.warning("a checkpoint cannot be used: %s", error)
+        return infos
 
     def manifest_path(self, uuid: UUID) -> Path:
         """Where a listed checkpoint's manifest is."""
@@ -191,56 +202,85 @@ class CheckpointStore:
             for left in self._manifests.glob(f"*{TEMPORARY}"):
                 left.unlink(missing_ok=True)
             sync_folder(self._manifests)
-        keep = set(in_use)
-        for uuid in ids[-KEEP:]:
-            keep.update(json.loads(self.manifest_path(uuid).read_bytes())["files"])
-        if self._recovery.exists():
-            keep.update(json.loads(self._recovery.read_bytes())["files"])
-        self._batches.garbage_collect(keep)
+        try:
+            kept = [*(self.manifest_path(uuid) for uuid in ids[-KEEP:]), *([self._recovery] if self._recovery.exists() else [])]
+            named = {name for path in kept for name in _files(path)}
+        except StorageError as error:
+            # Which files it needs is not known until it can be read again, or is old enough to go.
+            log.warning("no batch file is removed: %s", error)
+            return
+        self._batches.garbage_collect({*in_use, *named})
 
     def _ids(self) -> list[UUID]:
         if not self._manifests.is_dir():
             return []
-        return sorted(UUID(path.stem) for path in self._manifests.glob("*.json"))
+        return sorted(UUID(path.stem) for path in self._manifests.glob("*.json") if _ID.fullmatch(path.stem))
 
     def _next_uuid(self) -> UUID:
         ids = self._ids()
-        recovery = self.recovery_point()
-        newest = max((*ids[-1:], *([recovery.uuid] if recovery else [])), default=None)
+        newest = max((*ids[-1:], *self._recovery_uuid()), default=None)
         fresh = UUID(int=uuid7().int)
         # A clock that was set back must not make the newest checkpoint look like an old one.
         return fresh if newest is None or fresh > newest else UUID(int=newest.int + 1)
 
-    def _manifest(self, uuid: UUID, contents: CheckpointContents) -> tuple[bytes, CheckpointInfo]:
-        size = sum(Path(self._batches.path(name)).stat().st_size for name in contents.files)
-        document = {"format": FORMAT, "uuid": str(uuid), "created_at": time.time(), "size": size, **asdict(contents)}
-        return json.dumps(document, separators=(",", ":")).encode(), _info(document)
-
-    def _read(self, path: Path, *, listed: bool) -> Checkpoint:
+    def _recovery_uuid(self) -> tuple[UUID, ...]:
+        if not self._recovery.exists():
+            return ()
         try:
-            document = json.loads(path.read_bytes())
-        except ValueError as error:
-            raise DamagedCheckpointError(f"The checkpoint manifest {path} is not readable: {error}") from error
-        if document.get("format") != FORMAT:
-            raise DamagedCheckpointError(f"The checkpoint manifest {path} has format {document.get('format')}, expected {FORMAT}.")
-        missing = [name for name in document["files"] if not Path(self._batches.path(name)).exists()]
-        if missing:
-            raise DamagedCheckpointError(f"The checkpoint {path} needs batch files that are gone: {', '.join(missing[:5])}")
-        contents = CheckpointContents(
-            program=document["program"],
-            fingerprints=document["fingerprints"],
-            program_hash=document["program_hash"],
-            step=document["step"],
-            snapshot=document["snapshot"],
-            files=tuple(document["files"]),
-            connectors=document["connectors"],
-            counters=Counters(**document["counters"]),
-            initial_start_time=document["initial_start_time"],
-            transaction=document["transaction"],
-            udf_python=document.get("udf_python", ""),
-            program_version=document.get("program_version"),
-        )
-        return Checkpoint(UUID(document["uuid"]), listed, contents)
+            with _fields_of(self._recovery):
+                return (UUID(manifest.read(self._recovery, None)["uuid"]),)
+        except StorageError as error:
+            # What is about to be written replaces it.
+            log.warning("the recovery point cannot be used any more: %s", error)
+            return ()
+
+    def _document(self, uuid: UUID, contents: CheckpointContents) -> dict[str, Any]:
+        size = sum(Path(self._batches.path(name)).stat().st_size for name in contents.files)
+        return {"uuid": str(uuid), "created_at": time.time(), "size": size, **asdict(contents)}
+
+    def _info(self, uuid: UUID) -> CheckpointInfo:
+        path = self.manifest_path(uuid)
+        with _fields_of(path):
+            return _info(manifest.read(path, uuid))
+
+    def _checkpoint(self, path: Path, uuid: UUID | None) -> Checkpoint:
+        """The checkpoint of a manifest, with all its files; ``uuid`` is None for the recovery point."""
+        document = manifest.read(path, uuid)
+        with _fields_of(path):
+            found = Checkpoint(UUID(document["uuid"]), uuid is not None, _contents(document))
+            self._batches.verify(found.contents.files)
+        return found
+
+
+@contextmanager
+def _fields_of(path: Path) -> Iterator[None]:
+    """A manifest of the format without a checksum may have any fields."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedManifestError(path, f"a field cannot be read ({type(error).__name__}: {error})") from error
+
+
+def _files(path: Path) -> list[str]:
+    with _fields_of(path):
+        return list(manifest.read(path, None)["files"])
+
+
+def _contents(document: dict[str, Any]) -> CheckpointContents:
+    return CheckpointContents(
+        program=document["program"],
+        fingerprints=document["fingerprints"],
+        program_hash=document["program_hash"],
+        step=document["step"],
+        snapshot=document["snapshot"],
+        files=tuple(document["files"]),
+        connectors=document["connectors"],
+        counters=Counters(**document["counters"]),
+        initial_start_time=document["initial_start_time"],
+        transaction=document["transaction"],
+        udf_python=document.get("udf_python", ""),
+        program_version=document.get("program_version"),
+    )
 
 
 def _info(document: dict[str, Any]) -> CheckpointInfo:

@@ -40,6 +40,7 @@ from airflow_pipelines.engine.stages import (
     stages_of,
 )
 from airflow_pipelines.engine.storage import BatchStore
+from airflow_pipelines.engine.storage_errors import StorageError
 from airflow_pipelines.engine.timing import TimedStep, Timing
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.identifiers import SYSTEM_VIEW
@@ -129,6 +130,7 @@ class Circuit:
 
         :param clock: the time, in microseconds since the epoch, to which the clock moves with this step
         :raises StepError: when a view cannot be evaluated
+        :raises StorageError: when rows cannot be read or written
         :raises ValueError: when a change is not allowed for its table
         """
         started = time.monotonic()
@@ -141,7 +143,7 @@ class Circuit:
             try:
                 deltas[name], normaliser = self._normalised(name, parts, context)
             except Exception as error:
-                if isinstance(error, ValueError):
+                if isinstance(error, ValueError | StorageError):
                     raise
                 raise step_error(name, error) from error
             rejected += normaliser.rejected

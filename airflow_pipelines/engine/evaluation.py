@@ -26,6 +26,7 @@ from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.operators.top_k import evaluate_top_k
 from airflow_pipelines.engine.operators.touched import evaluate_touched
 from airflow_pipelines.engine.stages import empty_state
+from airflow_pipelines.engine.storage_errors import StorageError
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.nodes import Aggregate, Full, Keyed, Recursive, Stage, TopK
 
@@ -60,7 +61,7 @@ class Round:
         try:
             outcome = _evaluated(stage, self.context, state, stored)
             delta = outcome.delta if outcome.netted else without_cancelled(outcome.delta, self.context)
-        except StepError:
+        except (StepError, StorageError):
             raise
         except Exception as error:
             failed = step_error(view, error)

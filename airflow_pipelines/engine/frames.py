@@ -17,6 +17,7 @@ from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.planned import Result
 from airflow_pipelines.engine.prepared import PreparedQueries
 from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.storage import Verification
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.engine.type_text import type_text
 from airflow_pipelines.engine.value_bytes import VALUE_BYTES
@@ -66,6 +67,7 @@ class Frames:
         for number in dict.fromkeys(map(int, _NUMBERS.findall(text))):
             with self._lock:
                 if number in self._views:
+                    self._reopen(number)
                     continue
                 batch = self._batch(number)
                 session = self.sessions.small if batch.table is not None else self.sessions.large
@@ -93,6 +95,12 @@ class Frames:
         if not users:
             raise LookupError(f"batch {number} is gone, but a query names it")
         return next((batch for batch in users if batch.table is not None), users[0])
+
+    def _reopen(self, number: int) -> None:
+        """Open the files of a batch that has a view, where each opening is to be verified."""
+        for batch in list(self._users.get(number, ()))[:1]:
+            if batch.table is None and batch.store is not None and batch.store.verification is Verification.ALWAYS:
+                batch.store.verify(batch.files)
 
     def sweep(self, keep: int = 0) -> None:
         """Drop the views of batches that nothing refers to any more; up to ``keep`` of them may wait for a better moment."""

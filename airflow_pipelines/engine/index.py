@@ -4,14 +4,19 @@ A scan reads all of a large relation to find a few rows of it. Here a batch file
 kinds of companions in a cache folder: for a set of key columns the sorted hashes of all rows with the rows' places, and single
 columns as uncompressed Arrow files. Both are memory-mapped, so that they take the operating system's page cache and no memory of
 the process, and both can be made again from the batch file at any time. Hashes are verified against the values.
+
+A companion's name ends with the checksum of its content. One that does not agree with its name when it is first opened is made
+again: a wrong hash would hide rows.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
 import uuid
 import weakref
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,10 +27,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from airflow_pipelines.engine.storage import BatchStore
+from airflow_pipelines.engine.storage import BatchStore, Verification
+from airflow_pipelines.engine.storage_errors import storage_access
+
+log = logging.getLogger(__name__)
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _NULL = np.uint64(0x5851F42D4C957F2D)
+_CHUNK = 1 << 20
 _TEXT_ROWS = 250_000
 """Texts are hashed in pieces of this many rows, which bounds the memory that it takes."""
 
@@ -64,12 +73,15 @@ class FileIndex:
 
     def __init__(self, store: BatchStore) -> None:
         """Keep the companions of the store's files beside them."""
-        # The index lives as long as its store, which is the key under which it is found.
         self._files = store.folder
+        # Not the store itself: the index is found by it for as long as somebody else has it.
+        self._store = weakref.ref(store)
+        self._verifies = store.verification is not Verification.NEVER
         self._folder = store.folder / ".lookup"
         self._columns: dict[tuple[str, str], Any] = {}
         self._hashes: dict[tuple[str, tuple[str, ...]], tuple[Any, Any]] = {}
         self._lock = threading.Lock()
+        self._companions: dict[str, Path] | None = None
 
     def find(self, file: str, wanted: Any, columns: Sequence[str], most: int) -> Any | None:
         """The rows of a file that agree with a row of ``wanted`` in all its columns (NULL agrees with NULL, NaN with NaN).
@@ -97,12 +109,14 @@ class FileIndex:
         with self._lock:
             known = self._hashes.get((file, names))
         if known is None:
-            path = self._path(file, "hash", *names)
-            if not path.exists():
-                hashes = hash_rows(pq.read_table(self._files / file, columns=list(names), partitioning=None))
+
+            def make(aside: Path) -> None:
+                hashes = hash_rows(pq.read_table(self._open(file), columns=list(names), partitioning=None))
                 order = np.argsort(hashes, kind="stable")
-                _save(path, np.stack([hashes[order], order.astype(np.uint64)]))
-            both = np.load(path, mmap_mode="r")
+                with aside.open("wb") as target:
+                    np.save(target, np.stack([hashes[order], order.astype(np.uint64)]))
+
+            both = np.load(self._companion(_stem(file, "hash", *names), make), mmap_mode="r")
             known = (both[0], both[1])
             with self._lock:
                 self._hashes[file, names] = known
@@ -112,25 +126,70 @@ class FileIndex:
         with self._lock:
             known = self._columns.get((file, name))
         if known is None:
-            path = self._path(file, "column", name)
-            if not path.exists():
-                self._save_column(path, pq.read_table(self._files / file, columns=[name], partitioning=None))
+
+            def make(aside: Path) -> None:
+                table = pq.read_table(self._open(file), columns=[name], partitioning=None)
+                with pa.ipc.new_file(str(aside), table.schema) as writer:
+                    writer.write_table(table.combine_chunks())
+
             # Not closed: the column reads from the map for as long as it is there.
+            path = self._companion(_stem(file, "column", name), make)
             known = pa.ipc.open_file(pa.memory_map(str(path))).read_all().column(0)
             with self._lock:
                 self._columns[file, name] = known
         return known
 
-    def _save_column(self, path: Path, table: Any) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{uuid.uuid4().hex}")
-        with pa.ipc.new_file(str(aside), table.schema) as writer:
-            writer.write_table(table.combine_chunks())
-        aside.replace(path)
+    def _open(self, file: str) -> Path:
+        store = self._store()
+        if store is None:
+            raise LookupError(f"the store of {self._files / file} is no longer in use")
+        return store.open(file)
 
-    def _path(self, file: str, *what: str) -> Path:
-        digest = hashlib.blake2b("\0".join(what).encode(), digest_size=10).hexdigest()
-        return self._folder / f"{file.partition('.')[0]}.{digest}"
+    def _companion(self, stem: str, make: Callable[[Path], None]) -> Path:
+        """The companion of that name, made where there is none or where it is not what was written."""
+        found = self._known().get(stem)
+        if found is not None and found.exists():
+            if not self._verifies or found.name == f"{stem}.{_checksum(found)}":
+                return found
+            log.warning("%s is damaged and is made again from its batch file", found)
+            found.unlink(missing_ok=True)
+        with storage_access(self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            aside = self._folder / f".{uuid.uuid4().hex}"
+            make(aside)
+            path = self._folder / f"{stem}.{_checksum(aside)}"
+            aside.replace(path)
+        with self._lock:
+            if self._companions is not None:
+                self._companions[stem] = path
+        return path
+
+    def _known(self) -> dict[str, Path]:
+        """The companions that are there, by their names without the checksum; those of an earlier release have none and go."""
+        with self._lock:
+            if self._companions is None:
+                self._companions = {}
+                for path in self._folder.iterdir() if self._folder.exists() else ():
+                    stem, _, checksum = path.name.rpartition(".")
+                    if "." in stem:
+                        self._companions[stem] = path
+                    elif checksum:
+                        path.unlink(missing_ok=True)
+            return self._companions
+
+
+def _stem(file: str, *what: str) -> str:
+    digest = hashlib.blake2b("\0".join(what).encode(), digest_size=10).hexdigest()
+    return f"{file.partition('.')[0]}.{digest}"
+
+
+def _checksum(path: Path) -> str:
+    """A quick one: a companion is a cache, and what it is made from has a name that is a real hash."""
+    value = 0
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            value = zlib.crc32(chunk, value)
+    return f"{value:08x}"
 
 
 class MemoryIndex:
@@ -178,14 +237,6 @@ def _found(hashes: Any, places: Any, column: Callable[[str], Any], wanted: Any, 
         same &= _equal(stored, wanted[name].take(pa.array(asked)).cast(stored.type))
     rows = pa.array(np.sort(found[same]))
     return pa.table([column(name).take(rows) for name in columns], names=list(columns))
-
-
-def _save(path: Path, array: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{uuid.uuid4().hex}")
-    with aside.open("wb") as target:
-        np.save(target, array)
-    aside.replace(path)
 
 
 def _equal(one: Any, other: Any) -> Any:

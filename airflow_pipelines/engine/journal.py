@@ -1,16 +1,20 @@
 """The journal: one durable record per committed step since a base, which is a checkpoint, a recovery point or nothing.
 
-The file starts with a header record and is append-only. Each record is one line: the CRC-32 of the rest, a space, JSON. A record
-counts once its line is whole; a torn last line was never acknowledged to anybody and is cut off.
+The file starts with a header record and is append-only. Each record is one line: a checksum, a space, JSON. The checksum covers
+that of the line before, so that no line can be changed, swapped with another or taken out. A record counts once its line is whole.
+A last line without its end is a write that was cut off: it was never acknowledged to anybody and does not count. Any other line
+that does not agree with its checksum is damage. Journals of earlier releases have the CRC-32 of each line's JSON instead.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from io import FileIO
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -18,12 +22,22 @@ from uuid import UUID
 from airflow_pipelines.engine.checkpoint import Counters
 from airflow_pipelines.engine.durable import remove, write_atomically
 from airflow_pipelines.engine.layout import CANONICAL_FORM
+from airflow_pipelines.engine.sealed import digest
+from airflow_pipelines.engine.storage_errors import DamagedError, storage_access
 
 FILE = "journal.log"
+_UNCHAINED = re.compile(rb"[0-9a-f]{8} ")
 
 
-class DamagedJournalError(RuntimeError):
-    """A record before the last one is broken: the disk lost something that had been acknowledged."""
+class DamagedJournalError(DamagedError):
+    """A record that had been acknowledged cannot be read.
+
+    :param path: the journal
+    :param why: what is wrong with it
+    """
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(path, f"The journal {path} is damaged: {why}. It has steps that were acknowledged.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +79,10 @@ class JournalRecord:
 
 @dataclass(frozen=True, slots=True)
 class JournalContents:
-    """A journal as read back; ``length`` is the number of bytes up to the end of the last whole record."""
+    """A journal as read back: its whole records. Nothing is appended to it any more; what goes on from it begins another one."""
 
     header: JournalHeader
     records: tuple[JournalRecord, ...]
-    length: int
 
     def files(self) -> set[str]:
         """All batch files that the records name."""
@@ -77,52 +90,42 @@ class JournalContents:
 
 
 def read_journal(folder: Path) -> JournalContents | None:
-    """The journal of a storage folder, or None when there is none. Raises DamagedJournalError."""
+    """The journal of a storage folder, or None when there is none. Raises StorageError."""
     path = folder / FILE
-    if not path.exists():
-        return None
-    content = path.read_bytes()
-    lines = content.split(b"\n")
+    with storage_access(path):
+        if not path.exists():
+            return None
+        content = path.read_bytes()
     # What follows the last line feed is empty or torn.
+    lines = content.split(b"\n")[:-1]
+    if not lines:
+        raise DamagedJournalError(path, "it has no header")
+    decode = _decode_unchained if _UNCHAINED.match(lines[0]) else _decode
+    checksum = ""
     documents: list[dict[str, Any]] = []
-    length = 0
-    for number, line in enumerate(lines[:-1]):
-        document = _decode(line)
-        if document is None:
-            if number == len(lines) - 2 and documents:
-                break
-            raise DamagedJournalError(f"Record {number} of {path} is damaged, and it is not the last one.")
+    for number, line in enumerate(lines):
+        found = decode(line, checksum)
+        if found is None:
+            what = f"record {number} of {len(lines) - 1}" if number else "its header"
+            raise DamagedJournalError(path, f"{what} does not agree with its checksum")
+        document, checksum = found
         documents.append(document)
-        length += len(line) + 1
-    if not documents:
-        raise DamagedJournalError(f"{path} has no header.")
-    head, *tail = documents
-    header = JournalHeader(
-        base=None if head["base"] is None else UUID(head["base"]),
-        program=head["program"],
-        fingerprints=head["fingerprints"],
-        program_hash=head["program_hash"],
-        initial_start_time=head["initial_start_time"],
-        udf_python=head.get("udf_python", ""),
-        layouts=head.get("layouts", {}),
-        # Before there was one, no form was noted.
-        canonical_form=head.get("canonical_form", 0),
-        program_version=head.get("program_version"),
-    )
-    records = tuple(_record(item) for item in tail)
-    return JournalContents(header, records, length)
+    with _fields_of(path):
+        header, records = _header(documents[0]), tuple(_record(document) for document in documents[1:])
+    return JournalContents(header, records)
 
 
 class Journal:
     """The journal being written. One writer: the holder of the folder's lock."""
 
-    def __init__(self, folder: Path, header: JournalHeader, file: FileIO, contents: JournalContents | None) -> None:
+    def __init__(self, path: Path, header: JournalHeader, checksum: str) -> None:
         self.header = header
-        self.records = 0 if contents is None else len(contents.records)
-        self.size = file.tell()
-        self._folder = folder
-        self._file = file
-        self._files = set() if contents is None else contents.files()
+        self.records = 0
+        self._path = path
+        self._checksum = checksum
+        self._file = path.open("ab", buffering=0)
+        self.size = self._file.tell()
+        self._files: set[str] = set()
 
     @classmethod
     def create(cls, folder: Path, header: JournalHeader) -> Journal:
@@ -130,15 +133,10 @@ class Journal:
         document = asdict(header)
         document["base"] = None if header.base is None else str(header.base)
         path = folder / FILE
-        write_atomically(path, _encode(document))
-        return cls(folder, header, path.open("ab", buffering=0), None)
-
-    @classmethod
-    def reopen(cls, folder: Path, contents: JournalContents) -> Journal:
-        """Go on with a journal that was read: cut off a torn record, then append."""
-        path = folder / FILE
-        os.truncate(path, contents.length)
-        return cls(folder, contents.header, path.open("ab", buffering=0), contents)
+        line, checksum = _encode(document, "")
+        with storage_access(path):
+            write_atomically(path, line)
+            return cls(path, header, checksum)
 
     @staticmethod
     def discard(folder: Path) -> None:
@@ -148,17 +146,18 @@ class Journal:
 
     def append(self, record: JournalRecord) -> None:
         """Write one record and flush it to the disk. When this returns, the step is committed."""
-        line = _encode(asdict(record))
-        start = self.size
-        try:
-            rest = line
-            while rest:
-                rest = rest[self._file.write(rest) :]
-            os.fsync(self._file.fileno())
-        except OSError:
-            # A half-written record must not be followed by a whole one.
-            self._file.truncate(start)
-            raise
+        line, checksum = _encode(asdict(record), self._checksum)
+        with storage_access(self._path):
+            try:
+                rest = line
+                while rest:
+                    rest = rest[self._file.write(rest) :]
+                os.fsync(self._file.fileno())
+            except OSError:
+                # A half-written record must not be followed by a whole one.
+                self._file.truncate(self.size)
+                raise
+        self._checksum = checksum
         self.size += len(line)
         self.records += 1
         self._files.update(name for batch in record.tables.values() for name in batch["files"])
@@ -172,27 +171,56 @@ class Journal:
         self._file.close()
 
 
+@contextmanager
+def _fields_of(path: Path) -> Iterator[None]:
+    """A journal of a release that this one does not know may have any fields."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedJournalError(path, f"a field cannot be read ({type(error).__name__}: {error})") from error
+
+
+def _header(document: dict[str, Any]) -> JournalHeader:
+    return JournalHeader(
+        base=None if document["base"] is None else UUID(document["base"]),
+        program=document["program"],
+        fingerprints=document["fingerprints"],
+        program_hash=document["program_hash"],
+        initial_start_time=document["initial_start_time"],
+        udf_python=document.get("udf_python", ""),
+        layouts=document.get("layouts", {}),
+        # Before there was one, no form was noted.
+        canonical_form=document.get("canonical_form", 0),
+        program_version=document.get("program_version"),
+    )
+
+
 def _record(document: dict[str, Any]) -> JournalRecord:
-    counters = Counters(**document["counters"])
     return JournalRecord(
         document["step"],
         document["tables"],
         document["inline"],
         document["connectors"],
-        counters,
+        Counters(**document["counters"]),
         document.get("clock"),
         document.get("waterlines", {}),
     )
 
 
-def _encode(document: dict[str, Any]) -> bytes:
+def _encode(document: dict[str, Any], before: str) -> tuple[bytes, str]:
+    """A line and its checksum; ``before`` is that of the line before."""
     payload = json.dumps(document, separators=(",", ":")).encode()
-    return b"%08x %s\n" % (zlib.crc32(payload), payload)
+    checksum = digest(before.encode() + payload)
+    return b"%s %s\n" % (checksum.encode(), payload), checksum
 
 
-def _decode(line: bytes) -> dict[str, Any] | None:
+def _decode(line: bytes, before: str) -> tuple[dict[str, Any], str] | None:
     checksum, _, payload = line.partition(b" ")
-    if checksum != b"%08x" % zlib.crc32(payload):
-        return None
-    document: dict[str, Any] = json.loads(payload)
-    return document
+    found = digest(before.encode() + payload)
+    return (json.loads(payload), found) if checksum == found.encode() else None
+
+
+def _decode_unchained(line: bytes, _: str) -> tuple[dict[str, Any], str] | None:
+    checksum, _space, payload = line.partition(b" ")
+    found = f"{zlib.crc32(payload):08x}"
+    return (json.loads(payload), found) if checksum == found.encode() else None

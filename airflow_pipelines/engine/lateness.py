@@ -91,7 +91,7 @@ def _greatest(delta: Batch, column: str) -> Any | None:
     """The greatest value of a column in a delta, as an Arrow scalar."""
     parts = [delta.table[column]] if delta.table is not None else []
     if not parts and delta.store is not None:
-        parts = [pq.read_table(delta.store.path(name), columns=[column], partitioning=None)[column] for name in delta.files]
+        parts = [pq.read_table(delta.store.open(name), columns=[column], partitioning=None)[column] for name in delta.files]
     found = [greatest for part in parts if (greatest := pc.max(part)).is_valid]
     return max(found, key=order, default=None)
 

@@ -8,13 +8,11 @@ import socket
 from pathlib import Path
 from typing import IO
 
+from airflow_pipelines.engine.storage_errors import StorageError, StorageProblem, storage_access
 
-class StorageLockedError(RuntimeError):
+
+class StorageLockedError(StorageError):
     """Another process runs a pipeline over this storage folder."""
-
-
-class StorageUnusableError(RuntimeError):
-    """The storage folder cannot be made or written."""
 
 
 class StorageLock:
@@ -28,9 +26,8 @@ class StorageLock:
             self._file.seek(0)
             holder = self._file.read().strip() or "another process"
             self._file.close()
-            raise StorageLockedError(
-                f"The storage folder {folder} is in use by {holder}. A pipeline runs in one host at a time: stop that one first."
-            ) from error
+            what = f"The storage folder {folder} is in use by {holder}."
+            raise StorageLockedError(StorageProblem.LOCKED, folder, what) from error
         self._file.seek(0)
         self._file.truncate()
         self._file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
@@ -42,11 +39,6 @@ class StorageLock:
 
 
 def _open(folder: Path) -> IO[str]:
-    try:
+    with storage_access(folder):
         folder.mkdir(parents=True, exist_ok=True)
         return (folder / "lock").open("a+")
-    except OSError as error:
-        raise StorageUnusableError(
-            f"The storage folder {folder} cannot be used: {error.strerror}. "
-            "Give the user that runs the host write permission, or choose another folder (AIRFLOW_PIPELINES_STORAGE)."
-        ) from error

@@ -80,7 +80,7 @@ class Snapshot:
     def from_manifest(cls, manifest: Mapping[str, Any], store: BatchStore, limits: Limits = DEFAULT_LIMITS) -> Snapshot:
         """The snapshot that :meth:`to_manifest` described; small batches are read into memory.
 
-        :raises FileNotFoundError: when a file is missing
+        :raises StorageError: when a file is missing or damaged
         """
         return cls(
             int(manifest["step"]),

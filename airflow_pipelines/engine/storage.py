@@ -11,11 +11,15 @@ import uuid
 import weakref
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from airflow_pipelines.engine.sealed import DIGEST_BYTES
+from airflow_pipelines.engine.storage_errors import DamagedError, MissingError, storage_access
 
 _NAME = re.compile(r"[0-9a-f]{40}\.parquet")
 _STAGING = ".staging"
@@ -26,6 +30,17 @@ twice before they are merged."""
 _THREADS = max(2, os.cpu_count() or 1)
 ROW_GROUP = 100_000
 """Rows per row group: Spark's tasks share a file by row groups, so that a single one would keep all cores but one idle."""
+
+
+class Verification(StrEnum):
+    """How often a batch file is compared with its name, which is the hash of its content."""
+
+    ONCE = "once"
+    """When a process opens the file for the first time."""
+    ALWAYS = "always"
+    """Each time it is opened."""
+    NEVER = "never"
+    """For file systems that do this themselves: only whether the file is there."""
 
 
 class _HasFiles(Protocol):
@@ -44,17 +59,19 @@ class BatchStore:
     is ``<40 hex digits>.parquet``, so no name read from a manifest can leave the folder.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], verification: Verification = Verification.ONCE) -> None:
         """Use ``folder``, creating it where needed."""
         self.folder = Path(folder).absolute()
+        self.verification = verification
         self.folder.mkdir(parents=True, exist_ok=True)
         self.lock = threading.RLock()
         self._staged: set[str] = set()
         self._unsynced: set[str] = set()
+        self._verified: set[str] = set()
         self._batches: weakref.WeakSet[_HasFiles] = weakref.WeakSet()
 
     def write(self, table: Any) -> tuple[str, ...]:
-        """Store a pyarrow Table; return the file names (none for an empty table)."""
+        """Store a pyarrow Table; return the file names (none for an empty table). Raises StorageError."""
         if table.num_rows == 0:
             return ()
         staging = self.staging()
@@ -66,7 +83,7 @@ class BatchStore:
 
         parts = max(1, min(_THREADS, table.num_rows // ROW_GROUP))
         size = -(-table.num_rows // parts)
-        with ThreadPoolExecutor(parts) as threads:
+        with storage_access(self.folder), ThreadPoolExecutor(parts) as threads:
             list(threads.map(write, range(parts)))
         return self.adopt(staging)
 
@@ -74,7 +91,8 @@ class BatchStore:
         """A new empty folder inside the store, into which Spark may write Parquet for :meth:`adopt`."""
         staging = self.folder / _STAGING / uuid.uuid4().hex
         self._staged.add(staging.name)
-        staging.mkdir(parents=True)
+        with storage_access(staging):
+            staging.mkdir(parents=True)
         return staging
 
     def discard(self, staging: Path) -> None:
@@ -94,7 +112,7 @@ class BatchStore:
         """
         folder = Path(staging)
         paths = [path for path in sorted(folder.rglob("*.parquet")) if pq.read_metadata(path).num_rows]
-        with ThreadPoolExecutor(_THREADS) as threads:
+        with storage_access(self.folder), ThreadPoolExecutor(_THREADS) as threads:
             names = list(threads.map(self._adopt, paths))
         self.discard(folder)
         with self.lock:
@@ -109,11 +127,12 @@ class BatchStore:
             # because the machine lost power before it was on disk.
             _sync(path)
         path.replace(target)
+        self._verified.add(name)
         return name
 
     def persist(self, names: Iterable[str]) -> None:
         """See to it that files are on disk. To be called before anything that outlives the process names them."""
-        with self.lock:
+        with self.lock, storage_access(self.folder):
             waiting = self._unsynced & set(names)
             for name in waiting:
                 _sync(self.path(name))
@@ -127,9 +146,39 @@ class BatchStore:
             raise ValueError(f"{name!r} is not the name of a batch file")
         return self.folder / name
 
+    def open(self, name: str) -> Path:
+        """The file of that name, to be read: it is there and, as far as :attr:`verification` asks for it, has its content.
+
+        Raises StorageError when it is missing or damaged.
+        """
+        path = self.path(name)
+        with storage_access(path):
+            if not path.exists():
+                raise MissingError(path, f"The batch file {path} is missing.")
+            if self._is_due(name):
+                if f"{_digest(path)}.parquet" != name:
+                    raise DamagedError(path, f"The batch file {path} is damaged: its content is not what its name says.")
+                self._verified.add(name)
+        return path
+
+    def verify(self, names: Iterable[str]) -> None:
+        """Open files, several at a time. Raises the StorageError of the first one that is missing or damaged."""
+        with ThreadPoolExecutor(_THREADS) as threads:
+            list(threads.map(self.open, names))
+
+    def _is_due(self, name: str) -> bool:
+        match self.verification:
+            case Verification.ALWAYS:
+                return True
+            case Verification.ONCE:
+                return name not in self._verified
+            case Verification.NEVER:
+                return False
+
     def read(self, names: Iterable[str]) -> Any:
-        """The rows of the files as one pyarrow Table."""
-        return pa.concat_tables([pq.read_table(self.path(name), partitioning=None) for name in names])
+        """The rows of the files as one pyarrow Table. Raises StorageError when one is missing or damaged."""
+        with storage_access(self.folder):
+            return pa.concat_tables([pq.read_table(self.open(name), partitioning=None) for name in names])
 
     def files(self) -> set[str]:
         """Names of all batch files in the store."""
@@ -146,6 +195,7 @@ class BatchStore:
             for name in dead:
                 (self.folder / name).unlink(missing_ok=True)
             self._unsynced -= dead
+            self._verified -= dead
             staging = self.folder / _STAGING
             for entry in list(staging.iterdir()) if staging.exists() else []:
                 if entry.name not in self._staged:
@@ -154,7 +204,7 @@ class BatchStore:
 
 
 def _digest(path: Path) -> str:
-    digest = hashlib.blake2b(digest_size=20)
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)

@@ -16,6 +16,7 @@ from uuid import UUID
 
 import fsspec
 
+from airflow_pipelines.engine import manifest
 from airflow_pipelines.engine.checkpoint import BatchFiles, CheckpointStore
 from airflow_pipelines.engine.durable import TEMPORARY, sync_folder, write_atomically
 
@@ -116,21 +117,22 @@ class RemoteCheckpoints:
 
     def push(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID) -> int:
         """Copy a local checkpoint; what is there already is not sent again. Returns the number of batch files sent."""
-        manifest = store.manifest_path(uuid).read_bytes()
+        path = store.manifest_path(uuid)
+        content = path.read_bytes()
         if uuid in self.list():
             return 0
         sent = 0
-        for name in json.loads(manifest)["files"]:
+        for name in manifest.decode(content, path, uuid)["files"]:
             if self._put_file(f"batches/{name}", Path(batches.path(name))):
                 sent += 1
-        self._put_bytes(f"checkpoints/{uuid}.json", manifest)
+        self._put_bytes(f"checkpoints/{uuid}.json", content)
         return sent
 
     def pull(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID) -> None:
         """Copy a checkpoint into the local store; its manifest is put in place last."""
         try:
-            manifest = self._system.cat_file(f"{self._root}/checkpoints/{uuid}.json")
-            for name in json.loads(manifest)["files"]:
+            content = self._system.cat_file(f"{self._root}/checkpoints/{uuid}.json")
+            for name in manifest.decode(content, Path(f"{self._root}/checkpoints/{uuid}.json"), uuid)["files"]:
                 target = Path(batches.path(name))
                 if not target.exists():
                     target.parent.mkdir(parents=True, exist_ok=True)
@@ -142,7 +144,7 @@ class RemoteCheckpoints:
                     sync_folder(target.parent)
         except (OSError, ValueError) as error:
             raise SyncError(f"The checkpoint {uuid} cannot be read from {self.url}: {_cause(error)}") from error
-        write_atomically(store.manifest_path(uuid), manifest)
+        write_atomically(store.manifest_path(uuid), content)
 
     def _put_file(self, name: str, source: Path) -> bool:
         path = f"{self._root}/{name}"

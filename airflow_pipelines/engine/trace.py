@@ -100,7 +100,7 @@ class Trace:
 
     @classmethod
     def from_manifest(cls, manifest: dict[str, Any], store: BatchStore, limits: Limits = DEFAULT_LIMITS) -> Trace:
-        """The trace that :meth:`to_manifest` described. Raises FileNotFoundError when a file is missing."""
+        """The trace that :meth:`to_manifest` described. Raises StorageError when a file is missing or damaged."""
         schema = StructType.fromJson(manifest["schema"])
         batches = tuple(Batch.from_manifest(part, schema, store, limits) for part in manifest["batches"])
         return cls(schema, batches, tuple(manifest["sums"]))

@@ -107,26 +107,28 @@ class Durability:
         self._temporary = None if options.storage else Path(tempfile.mkdtemp(prefix="airflow-pipelines-"))
         self.folder = folder if self._temporary is None else self._temporary
         self._lock = StorageLock(self.folder)
-        self.batches = BatchStore(self.folder / "batches")
+        self.batches = BatchStore(self.folder / "batches", options.verification)
         self.checkpoints = CheckpointStore(self.folder, self.batches)
         self._journal: Journal | None = None
+        self._replayed: JournalContents | None = None
         self._base: UUID | None = None
         self._has_checkpoint = False
 
     def saved_state(self) -> SavedState | None:
         """What to start from: the newest local state, else what ``sync`` says, else None for a fresh start.
 
-        Raises DamagedCheckpointError, DamagedJournalError or SyncError when there is something that cannot be used.
+        Raises StorageError or SyncError when there is something that cannot be used.
         """
         if not self.options.storage:
             return None
         base = self._base_checkpoint()
         self._has_checkpoint = self.checkpoints.latest_listed() is not None
         journal = self._applicable_journal(base)
+        if journal is not None:
+            self.batches.verify(journal.files())
         self._base = None if base is None else base.uuid
-        # One without records may have been begun by another release: the next commit begins its own.
-        if journal is not None and journal.records:
-            self._journal = Journal.reopen(self.folder, journal)
+        # The next commit begins a journal of its own, and one with records waits until a base has taken them up.
+        self._replayed = journal if journal is not None and journal.records else None
         records = () if journal is None else journal.records
         layouts = {} if journal is None else journal.header.layouts
         form = CANONICAL_FORM if journal is None else journal.header.canonical_form
@@ -167,6 +169,8 @@ class Durability:
         """
         if not self.journals:
             return
+        if self._replayed is not None:
+            raise RuntimeError("the steps of the journal that was replayed must be saved before another one is committed")
         if self._journal is None:
             header = JournalHeader(
                 self._base,
@@ -224,7 +228,8 @@ class Durability:
 
     def collect_garbage(self) -> None:
         """Remove checkpoints beyond the newest two and batch files that nothing names."""
-        self.checkpoints.garbage_collect(set() if self._journal is None else self._journal.files())
+        journals = (journal for journal in (self._journal, self._replayed) if journal is not None)
+        self.checkpoints.garbage_collect({name for journal in journals for name in journal.files()})
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -259,6 +264,7 @@ class Durability:
         if self._journal is not None:
             self._journal.close()
             self._journal = None
+        self._replayed = None
         # The next commit starts a new journal on this base; the old one names another base and is not read any more.
         Journal.discard(self.folder)
 

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
-from airflow_pipelines.engine.checkpoint import DamagedCheckpointError
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.failures import failure_text
-from airflow_pipelines.engine.journal import DamagedJournalError
-from airflow_pipelines.engine.lock import StorageLockedError, StorageUnusableError
+from airflow_pipelines.engine.storage_errors import StorageError, StorageProblem
 from airflow_pipelines.engine.sync import SyncError
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.sql.errors import ProgramErrors
 
-_CODES: dict[type[Exception], str] = {
-    SyncError: "CheckpointFetchError",
-    DamagedCheckpointError: "RuntimeError.StorageError",
-    DamagedJournalError: "RuntimeError.StorageError",
-    StorageLockedError: "RuntimeError.StorageError",
-    StorageUnusableError: "RuntimeError.StorageError",
+_CODES: Final = {
+    StorageProblem.FULL: "RuntimeError.StorageFull",
+    StorageProblem.READ_ONLY: "RuntimeError.StorageReadOnly",
+    StorageProblem.DAMAGED: "RuntimeError.StorageDamaged",
+    StorageProblem.MISSING: "RuntimeError.StorageMissing",
+    StorageProblem.LOCKED: "RuntimeError.StorageLocked",
+    StorageProblem.UNUSABLE: "RuntimeError.StorageError",
 }
 
 
@@ -28,8 +27,8 @@ def deployment_error(failure: Exception) -> dict[str, Any]:
     return as_problem(failure).body()
 
 
-def as_problem(failure: Exception) -> Problem:
-    """The same as an answer for whoever waited on the incarnation."""
+def as_problem(failure: Exception, pipeline: str | None = None) -> Problem:
+    """The same as an answer for whoever waited on the incarnation; ``pipeline`` is its name, where a message needs it."""
     if isinstance(failure, Problem):
         return failure
     if isinstance(failure, StepError):
@@ -46,7 +45,10 @@ def as_problem(failure: Exception) -> Problem:
     if isinstance(failure, ProgramErrors):
         messages = [message.to_wire() for message in failure.messages]
         return Problem(400, "StartFailedDueToFailedCompilation", str(failure), {"messages": messages})
-    for kind, code in _CODES.items():
-        if isinstance(failure, kind):
-            return Problem(500, code, str(failure))
+    if isinstance(failure, StorageError):
+        where = "" if pipeline is None else f"The storage of pipeline {pipeline} cannot be used. "
+        details = {"path": str(failure.path), "problem": failure.problem.value, "advice": failure.advice}
+        return Problem(500, _CODES[failure.problem], f"{where}{failure}", details)
+    if isinstance(failure, SyncError):
+        return Problem(500, "CheckpointFetchError", str(failure))
     return Problem(500, "RuntimeError.WorkerPanic", f"The pipeline's worker failed: {failure_text(failure)}")

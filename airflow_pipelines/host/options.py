@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
+from airflow_pipelines.engine.storage import Verification
 from airflow_pipelines.engine.sync import SyncConfig
 from airflow_pipelines.host.clock import ClockOptions
 
@@ -27,6 +28,7 @@ class RuntimeOptions:
     ``storage``: whether anything is kept. ``checkpoint_interval_s``: seconds between periodic checkpoints, None for none.
     ``sync``: where checkpoints are copied to, None when not configured. ``workers``: scales the default batch size.
     ``clock``: how NOW() moves. ``limits``: the sizes by which the engine chooses between its ways of working.
+    ``verification``: how often batch files are compared with their hashes.
     """
 
     storage: bool = True
@@ -38,6 +40,7 @@ class RuntimeOptions:
     max_queued_records: int = 1_000_000
     clock: ClockOptions = field(default_factory=ClockOptions)
     limits: Limits = DEFAULT_LIMITS
+    verification: Verification = Verification.ONCE
 
     @classmethod
     def from_wire(cls, config: Mapping[str, Any]) -> RuntimeOptions:
@@ -58,6 +61,7 @@ class RuntimeOptions:
             workers=int(config.get("workers") or 8),
             clock=ClockOptions.from_wire(dict(config)),
             limits=_limits(config.get("dev_tweaks") or {}),
+            verification=_verification(config.get("dev_tweaks") or {}),
         )
 
 
@@ -66,6 +70,14 @@ def _limits(tweaks: Mapping[str, Any]) -> Limits:
     if prepared not in (True, False):
         raise ValueError(f"'dev_tweaks.prepared_queries' is true or false, not {prepared!r}")
     return DEFAULT_LIMITS if prepared else replace(DEFAULT_LIMITS, prepared_queries=0)
+
+
+def _verification(tweaks: Mapping[str, Any]) -> Verification:
+    asked = tweaks.get("verify_batches", Verification.ONCE)
+    try:
+        return Verification(asked)
+    except ValueError as error:
+        raise ValueError(f"'dev_tweaks.verify_batches' is once, always or never, not {asked!r}") from error
 
 
 def _fault_tolerance(wire: Any) -> tuple[FaultTolerance, float | None]:

@@ -306,7 +306,7 @@ class PipelineRunner:
             self.log.info("stopped without a checkpoint")
         except Exception as failure:  # noqa: BLE001  whatever ends an incarnation becomes its deployment error
             if not self._stopping:
-                problem = as_problem(failure)
+                problem = as_problem(failure, self.deployment.pipeline_name)
                 final = RuntimeStatus.STOPPED
                 unexpected = problem is not failure and problem.error_code == "RuntimeError.WorkerPanic"
                 # What a step fails on is in the message; its stack would only push that out of a log's last lines.

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 import shutil
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from airflow_pipelines.engine.checkpoint import CheckpointContents, CheckpointStore, Counters, DamagedCheckpointError
+from airflow_pipelines.engine.checkpoint import CheckpointContents, CheckpointStore, Counters
+from airflow_pipelines.engine.storage_errors import MissingError, StorageError, StorageProblem
 from tests.engine.crash import at_every_boundary
 
 
@@ -23,6 +26,11 @@ class Files:
 
     def path(self, name: str) -> Path:
         return self.folder / name
+
+    def verify(self, names: Iterable[str]) -> None:
+        for name in names:
+            if not self.path(name).exists():
+                raise MissingError(self.path(name), f"The batch file {self.path(name)} is missing.")
 
     def add(self, name: str, content: bytes = b"rows") -> str:
         self.path(name).write_bytes(content)
@@ -132,15 +140,65 @@ def test_the_recovery_point_is_unlisted_and_newest_wins(store: CheckpointStore, 
 def test_a_missing_batch_file_is_named(store: CheckpointStore, files: Files) -> None:
     store.save(contents(1, files.add("gone")))
     files.path("gone").unlink()
-    with pytest.raises(DamagedCheckpointError, match="gone"):
+    with pytest.raises(MissingError, match="gone"):
         store.latest()
 
 
-def test_an_unreadable_manifest_is_named(store: CheckpointStore) -> None:
-    info = store.save(contents(1))
-    store.manifest_path(info.uuid).write_bytes(b"{")
-    with pytest.raises(DamagedCheckpointError, match=str(info.uuid)):
-        store.load(info.uuid)
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"{",
+        lambda content: b"",
+        lambda content: content.replace(b'"offset":1', b'"offset":3'),
+        lambda content: content.replace(b'"format":2', b'"format":1'),
+        lambda content: content.replace(b'"checksum"', b'"chdcksum"'),
+        lambda content: content[:-1],
+        lambda content: json.dumps(json.loads(content)["content"]).encode(),
+    ],
+    ids=["text", "empty", "position", "format", "key", "end", "without its seal"],
+)
+def test_a_damaged_manifest_is_named(store: CheckpointStore, damage: Callable[[bytes], bytes]) -> None:
+    older, info = store.save(contents(0)), store.save(contents(1))
+    path = store.manifest_path(info.uuid)
+    assert damage(path.read_bytes()) != path.read_bytes()
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(StorageError, match=f"{info.uuid}.json is damaged") as raised:
+        store.latest()
+    assert (raised.value.problem, raised.value.path) == (StorageProblem.DAMAGED, path)
+    assert store.listed() == [older]
+
+
+def test_a_manifest_in_the_place_of_another_is_damage(store: CheckpointStore) -> None:
+    older, info = store.save(contents(1)), store.save(contents(2))
+    shutil.copy(store.manifest_path(older.uuid), store.manifest_path(info.uuid))
+    with pytest.raises(StorageError, match=f"it is that of checkpoint {older.uuid}"):
+        store.latest()
+
+
+def test_a_manifest_of_an_earlier_release_opens(store: CheckpointStore, files: Files) -> None:
+    saved = contents(4, files.add("a"))
+    info = store.save(saved)
+    path = store.manifest_path(info.uuid)
+    document = json.loads(path.read_bytes())["content"] | {"format": 1}
+    del document["udf_python"]
+    path.write_text(json.dumps(document))
+    assert store.load(info.uuid).contents == saved
+    assert store.listed() == [info]
+    del document["counters"]
+    path.write_text(json.dumps(document))
+    with pytest.raises(StorageError, match=r"a field cannot be read .KeyError: 'counters'"):
+        store.latest()
+
+
+def test_no_file_goes_while_it_is_not_known_who_needs_it(store: CheckpointStore, files: Files) -> None:
+    damaged = store.save(contents(1, files.add("f1"))).uuid
+    store.manifest_path(damaged).write_bytes(b"{")
+    store.save(contents(2, files.add("f2")))
+    store.garbage_collect(())
+    assert files.names() == {"f1", "f2"}
+    store.save(contents(3, files.add("f3")))
+    store.garbage_collect(())
+    assert files.names() == {"f2", "f3"}
 
 
 def test_a_kill_anywhere_in_a_checkpoint_leaves_the_one_before_or_the_new_one(tmp_path: Path) -> None:

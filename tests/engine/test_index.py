@@ -79,6 +79,32 @@ def test_companions_go_with_their_files(store: BatchStore) -> None:
     assert list(companions.iterdir()) == []
 
 
+def test_a_damaged_companion_is_made_again(store: BatchStore, caplog: pytest.LogCaptureFixture) -> None:
+    (file,) = store.write(ROWS)
+    asked = pa.table({"i": pa.array([5, 2], pa.int32())})
+    expected = FileIndex(store).find(file, asked, ["s", "i"], 10)
+    for number, path in enumerate(sorted((store.folder / ".lookup").iterdir()), 1):
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 4
+        path.write_bytes(content)
+        assert FileIndex(store).find(file, asked, ["s", "i"], 10) == expected
+        assert len(caplog.records) == number
+        assert f"{path} is damaged and is made again" in caplog.text
+    assert FileIndex(store).find(file, asked, ["s", "i"], 10) == expected
+    assert len(caplog.records) == 3
+
+
+def test_companions_of_an_earlier_release_are_made_again(store: BatchStore) -> None:
+    (file,) = store.write(ROWS)
+    asked = pa.table({"i": pa.array([5], pa.int32())})
+    FileIndex(store).find(file, asked, ["s"], 10)
+    folder = store.folder / ".lookup"
+    for path in list(folder.iterdir()):
+        path.rename(path.with_suffix(""))
+    assert FileIndex(store).find(file, asked, ["s"], 10)["s"].to_pylist() == ["a"]
+    assert all(path.name.count(".") == 2 for path in folder.iterdir())
+
+
 def test_hashes_depend_on_values_and_their_order_not_on_pieces() -> None:
     texts = pa.chunked_array([["ab", None], ["", "ba"], ["ab"]])
     hashes = hash_rows(pa.table({"s": texts}))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -15,6 +19,15 @@ from airflow_pipelines.engine.journal import FILE, DamagedJournalError, Journal,
 from tests.engine.crash import at_every_boundary
 
 HEADER = JournalHeader(None, "CREATE TABLE t (x int)", {"tables": {"t": "f"}}, 2**64 - 1, 1700000000.5, layouts={"t": "l"})
+
+
+def written(folder: Path, *steps: int, program: str = HEADER.program) -> list[bytes]:
+    """The lines of a journal."""
+    journal = Journal.create(folder, replace(HEADER, program=program))
+    for step in steps:
+        journal.append(record(step))
+    journal.close()
+    return (folder / FILE).read_bytes().splitlines(keepends=True)
 
 
 def record(step: int) -> JournalRecord:
@@ -53,7 +66,7 @@ def test_the_base_survives(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 2, 20])
-def test_a_torn_last_record_is_ignored_and_written_over(tmp_path: Path, cut: int) -> None:
+def test_a_torn_last_record_is_ignored(tmp_path: Path, cut: int) -> None:
     journal = Journal.create(tmp_path, HEADER)
     journal.append(record(1))
     journal.append(record(2))
@@ -63,35 +76,57 @@ def test_a_torn_last_record_is_ignored_and_written_over(tmp_path: Path, cut: int
     contents = read_journal(tmp_path)
     assert contents is not None
     assert contents.records == (record(1),)
-    again = Journal.reopen(tmp_path, contents)
-    again.append(record(3))
-    again.close()
+
+
+@pytest.mark.parametrize(
+    ("number", "damage"),
+    [
+        (1, lambda lines: lines[1].replace(b"file1", b"file9")),
+        (2, lambda lines: lines[2].replace(b"file2", b"file9")),
+        (0, lambda lines: lines[0].replace(b"CREATE", b"create")),
+    ],
+    ids=["middle", "last", "header"],
+)
+def test_a_damaged_record_is_an_error_and_not_a_loss(tmp_path: Path, number: int, damage: Callable[[list[bytes]], bytes]) -> None:
+    lines = written(tmp_path, 1, 2)
+    lines[number] = damage(lines)
+    (tmp_path / FILE).write_bytes(b"".join(lines))
+    what = f"record {number} of 2" if number else "its header"
+    with pytest.raises(DamagedJournalError, match=rf"journal\.log is damaged: {what} does not agree") as raised:
+        read_journal(tmp_path)
+    assert raised.value.path == tmp_path / FILE
+    assert "start from an older checkpoint" in raised.value.advice
+
+
+@pytest.mark.parametrize("order", [(0, 2, 1, 3), (0, 1, 3), (0, 2, 3), (0, 1, 1, 2, 3)], ids=str)
+def test_records_cannot_be_swapped_taken_out_or_repeated(tmp_path: Path, order: tuple[int, ...]) -> None:
+    lines = written(tmp_path, 1, 2, 3)
+    (tmp_path / FILE).write_bytes(b"".join(lines[number] for number in order))
+    with pytest.raises(DamagedJournalError, match="does not agree with its checksum"):
+        read_journal(tmp_path)
+
+
+def test_a_record_of_another_journal_is_not_taken(tmp_path: Path) -> None:
+    lines = written(tmp_path, 1, 2)
+    (tmp_path / "other").mkdir()
+    other = written(tmp_path / "other", 1, 2, program="CREATE TABLE u (x int)")
+    (tmp_path / FILE).write_bytes(b"".join([*lines[:2], other[2]]))
+    with pytest.raises(DamagedJournalError, match="record 2"):
+        read_journal(tmp_path)
+
+
+def test_a_journal_of_an_earlier_release_opens(tmp_path: Path) -> None:
+    documents = [json.loads(line.partition(b" ")[2]) for line in written(tmp_path, 1, 2)]
+    for document in documents[1:]:
+        del document["clock"], document["waterlines"]
+    payloads = [json.dumps(document, separators=(",", ":")).encode() for document in documents]
+    lines = [b"%08x %s\n" % (zlib.crc32(payload), payload) for payload in payloads]
+    (tmp_path / FILE).write_bytes(b"".join(lines) + lines[2][:30])
     contents = read_journal(tmp_path)
     assert contents is not None
-    assert contents.records == (record(1), record(3))
-
-
-def test_a_garbled_last_record_is_ignored(tmp_path: Path) -> None:
-    journal = Journal.create(tmp_path, HEADER)
-    journal.append(record(1))
-    journal.close()
-    with (tmp_path / FILE).open("ab") as file:
-        file.write(b"00000000 {half a rec\n")
-    contents = read_journal(tmp_path)
-    assert contents is not None
-    assert contents.records == (record(1),)
-
-
-def test_damage_in_the_middle_is_an_error_and_not_a_loss(tmp_path: Path) -> None:
-    journal = Journal.create(tmp_path, HEADER)
-    journal.append(record(1))
-    journal.append(record(2))
-    journal.close()
-    path = tmp_path / FILE
-    content = bytearray(path.read_bytes())
-    content[content.index(b"file1")] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(DamagedJournalError, match="Record 1"):
+    assert (contents.header, contents.records) == (HEADER, (record(1), record(2)))
+    (tmp_path / FILE).write_bytes(b"".join([*lines[:2], lines[2].replace(b"file2", b"file9")]))
+    with pytest.raises(DamagedJournalError, match="record 2 of 2"):
         read_journal(tmp_path)
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_pipelines.engine.lock import StorageLock, StorageLockedError, StorageUnusableError
+from airflow_pipelines.engine.lock import StorageLock, StorageLockedError
+from airflow_pipelines.engine.storage_errors import StorageError, StorageProblem
 
 
 def test_a_folder_has_one_holder(tmp_path: Path) -> None:
@@ -33,12 +34,13 @@ def test_a_holder_that_died_leaves_the_folder_free(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    with pytest.raises(StorageUnusableError, match=r"file/storage cannot be used.*write permission, or choose another folder"):
+    with pytest.raises(StorageError, match=r"file/storage cannot be used.*write permission, or choose another folder"):
         StorageLock(blocked / "storage")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_without_permission_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    with pytest.raises(StorageUnusableError, match="Permission denied"):
+    with pytest.raises(StorageError, match="Permission denied") as raised:
         StorageLock(tmp_path / "storage")
+    assert raised.value.problem is StorageProblem.READ_ONLY

@@ -9,10 +9,12 @@ from pyspark.sql.types import DecimalType, LongType, StringType, StructField, St
 
 from airflow_pipelines.engine import storage
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.frames import Frames
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
-from airflow_pipelines.engine.storage import BatchStore
+from airflow_pipelines.engine.storage import BatchStore, Verification
+from airflow_pipelines.engine.storage_errors import DamagedError, StorageError, StorageProblem
 from airflow_pipelines.engine.trace import Trace
 
 SCHEMA = weighted(
@@ -49,8 +51,56 @@ def test_equal_content_is_stored_once_and_a_missing_file_is_named(tmp_path: Path
     assert first.files == second.files
     manifest = Snapshot(1, {"t": Trace(SCHEMA, (first,))}).to_manifest()
     store.path(first.files[0]).unlink()
-    with pytest.raises(FileNotFoundError, match=first.files[0]):
-        Snapshot.from_manifest(manifest, store)
+    for opened in (store, BatchStore(tmp_path)):
+        with pytest.raises(StorageError, match=first.files[0]) as raised:
+            Snapshot.from_manifest(manifest, opened)
+        assert raised.value.problem is StorageProblem.MISSING
+
+
+def _flipped(path: Path, bit: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(content)
+
+
+def test_a_flipped_bit_or_the_rows_of_another_batch_are_noticed_by_whoever_opens_the_file_next(tmp_path: Path) -> None:
+    store = BatchStore(tmp_path)
+    (name,), (other,) = _batch((1, "a", None, 1)).flush(store).files, _batch((2, "b", None, 1)).flush(store).files
+    path, content = store.path(name), store.path(name).read_bytes()
+    for bit in (0, 8 * len(content) // 2, 8 * len(content) - 1):
+        _flipped(path, bit)
+        with pytest.raises(DamagedError, match=rf"batch file .*{name} is damaged") as raised:
+            BatchStore(tmp_path).read([name])
+        assert raised.value.path == path
+        path.write_bytes(content)
+    path.write_bytes(store.path(other).read_bytes())
+    for opened in (BatchStore(tmp_path), BatchStore(tmp_path, Verification.ALWAYS)):
+        with pytest.raises(DamagedError):
+            opened.verify([other, name])
+    assert BatchStore(tmp_path, Verification.NEVER).read([name])["id"].to_pylist() == [2]
+
+
+def test_a_file_is_verified_once_or_each_time(tmp_path: Path) -> None:
+    (name,) = _batch((1, "a", None, 1)).flush(BatchStore(tmp_path)).files
+    once, always = BatchStore(tmp_path), BatchStore(tmp_path, Verification.ALWAYS)
+    once.open(name)
+    always.open(name)
+    _flipped(once.path(name), 100)
+    assert once.open(name) == once.path(name)
+    with pytest.raises(DamagedError):
+        always.open(name)
+
+
+def test_a_query_over_a_batch_reads_its_files_only_when_they_are_whole(tmp_path: Path, sessions: SparkSessions) -> None:
+    (name,) = _batch((1, "a", None, 1)).flush(BatchStore(tmp_path)).files
+    store = BatchStore(tmp_path, Verification.ALWAYS)
+    batch = Batch.in_files(SCHEMA, 1, (name,), store, insert_only=True)
+    frames = Frames(sessions)
+    query = f"SELECT id FROM {frames.table(batch)}"
+    assert [row.id for row in frames.query(sessions.large, query).collect()] == [1]
+    _flipped(store.path(name), 100)
+    with pytest.raises(DamagedError):
+        frames.query(sessions.large, query)
 
 
 def test_files_are_on_disk_once_a_manifest_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

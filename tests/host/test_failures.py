@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
+import pytest
 from py4j.protocol import Py4JJavaError
 
-from airflow_pipelines.host.failures import deployment_error
+from airflow_pipelines.engine.storage_errors import StorageError, storage_access
+from airflow_pipelines.host.failures import as_problem, deployment_error
 from airflow_pipelines.host.pipeline_log import PipelineLog
 
 TEXT = """An error occurred while calling o94.parquet.
@@ -26,6 +30,32 @@ class OfJava(Py4JJavaError):
 
     def __str__(self) -> str:
         return TEXT
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "advice"),
+    [
+        (errno.ENOSPC, "RuntimeError.StorageFull", "Make room"),
+        (errno.EDQUOT, "RuntimeError.StorageFull", "larger quota"),
+        (errno.EROFS, "RuntimeError.StorageReadOnly", "Mount its file system for writing"),
+        (errno.EACCES, "RuntimeError.StorageReadOnly", "write permission"),
+        (errno.ENOENT, "RuntimeError.StorageMissing", "Put it back from a backup"),
+        (errno.EIO, "RuntimeError.StorageDamaged", "Restore it from a backup"),
+        (errno.ENOTDIR, "RuntimeError.StorageError", "choose another folder"),
+    ],
+)
+def test_a_problem_of_the_storage_has_its_code_path_and_advice(number: int, code: str, advice: str, tmp_path: Path) -> None:
+    journal = tmp_path / "journal.log"
+    with pytest.raises(StorageError) as raised, storage_access(journal):
+        raise OSError(number, os.strerror(number))
+    problem = as_problem(raised.value, "orders")
+    assert (problem.status, problem.error_code) == (500, code)
+    assert problem.message.startswith(
+        f"The storage of pipeline orders cannot be used. {journal} cannot be used: {os.strerror(number)}. "
+    )
+    assert advice in problem.message
+    assert problem.details["path"] == str(journal)
+    assert advice in problem.details["advice"]
 
 
 def test_a_java_error_is_told_by_its_innermost_cause() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
+from airflow_pipelines.engine.storage import Verification
 from airflow_pipelines.engine.sync import SyncError
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
 
@@ -40,6 +41,13 @@ def test_prepared_queries_can_be_switched_off() -> None:
         assert RuntimeOptions.from_wire(config).limits == DEFAULT_LIMITS
     with pytest.raises(ValueError, match=r"'dev_tweaks.prepared_queries' is true or false, not 'off'"):
         RuntimeOptions.from_wire({"dev_tweaks": {"prepared_queries": "off"}})
+
+
+def test_how_often_batches_are_verified_can_be_set() -> None:
+    assert RuntimeOptions.from_wire({}).verification is Verification.ONCE
+    assert RuntimeOptions.from_wire({"dev_tweaks": {"verify_batches": "always"}}).verification is Verification.ALWAYS
+    with pytest.raises(ValueError, match=r"'dev_tweaks.verify_batches' is once, always or never, not True"):
+        RuntimeOptions.from_wire({"dev_tweaks": {"verify_batches": True}})
 
 
 def test_sync_is_found_in_the_backend() -> None:

@@ -58,7 +58,7 @@ def _may_hold(batch: Batch, column: str, low: Any, high: Any) -> bool:
         return bool(pc.any(pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))).as_py())
     if batch.store is None:
         return False
-    return any(_group_may_hold(group, low, high) for name in batch.files for group in _ranges(batch.store.path(name), column))
+    return any(_group_may_hold(group, low, high) for name in batch.files for group in _ranges(batch.store.open(name), column))
 
 
 def _group_may_hold(group: tuple[Any, Any] | None, low: Any, high: Any) -> bool:

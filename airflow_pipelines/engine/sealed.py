@@ -1,0 +1,51 @@
+"""JSON documents that carry a checksum over their own bytes, so that a flipped bit is an error and not another value."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+DIGEST_BYTES = 20
+_SEALED = re.compile(rb'\{"checksum":"([0-9a-f]{40})","content":(.*)\}\n', re.DOTALL)
+
+
+class BrokenSealError(ValueError):
+    """The bytes are not those that were sealed."""
+
+
+def digest(content: bytes) -> str:
+    """The hash by which files are named and documents are sealed.
+
+    :param content: any bytes
+    :returns: 40 hexadecimal digits
+    """
+    return hashlib.blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
+
+
+def seal(document: Mapping[str, Any]) -> bytes:
+    """A document with its checksum, as one line of JSON.
+
+    :param document: what JSON can hold
+    :returns: the bytes for :func:`unseal`
+    """
+    content = json.dumps(document, separators=(",", ":")).encode()
+    return b'{"checksum":"%s","content":%s}\n' % (digest(content).encode(), content)
+
+
+def unseal(sealed: bytes) -> dict[str, Any]:
+    """The document that was sealed.
+
+    :param sealed: what :func:`seal` gave
+    :returns: the document
+    :raises BrokenSealError: when a byte of it is another one
+    """
+    found = _SEALED.fullmatch(sealed)
+    if found is None:
+        raise BrokenSealError("it has no checksum")
+    if digest(found[2]).encode() != found[1]:
+        raise BrokenSealError("its checksum is not that of its content")
+    document: dict[str, Any] = json.loads(found[2])
+    return document

@@ -1,0 +1,116 @@
+"""What can be wrong with a pipeline's storage: which problem it is, with which file, and what to do."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+
+class StorageProblem(StrEnum):
+    """The kinds of problems that have an advice of their own."""
+
+    FULL = "full"
+    READ_ONLY = "read_only"
+    DAMAGED = "damaged"
+    MISSING = "missing"
+    LOCKED = "locked"
+    UNUSABLE = "unusable"
+
+
+ADVICE: Final = {
+    StorageProblem.FULL: "Make room on its file system, or give the user that runs the host a larger quota; then start again.",
+    StorageProblem.READ_ONLY: (
+        "Mount its file system for writing and give the user that runs the host write permission, or choose another folder "
+        "(AIRFLOW_PIPELINES_STORAGE)."
+    ),
+    StorageProblem.DAMAGED: (
+        "Restore it from a backup or start from an older checkpoint; 'airflow-pipelines fsck' shows all that is damaged. "
+        "To begin anew, clear the pipeline's storage."
+    ),
+    StorageProblem.MISSING: (
+        "Put it back from a backup or start from an older checkpoint; 'airflow-pipelines fsck' shows all that is missing. "
+        "To begin anew, clear the pipeline's storage."
+    ),
+    StorageProblem.LOCKED: "A pipeline runs in one host at a time: stop that one first.",
+    StorageProblem.UNUSABLE: (
+        "Give the user that runs the host write permission, or choose another folder (AIRFLOW_PIPELINES_STORAGE)."
+    ),
+}
+
+_PROBLEMS: Final = {
+    errno.ENOSPC: StorageProblem.FULL,
+    errno.EDQUOT: StorageProblem.FULL,
+    errno.EROFS: StorageProblem.READ_ONLY,
+    errno.EACCES: StorageProblem.READ_ONLY,
+    errno.EPERM: StorageProblem.READ_ONLY,
+    errno.ENOENT: StorageProblem.MISSING,
+    errno.EIO: StorageProblem.DAMAGED,
+}
+
+
+class StorageError(RuntimeError):
+    """A pipeline's storage cannot be used as it is.
+
+    :param problem: which of the known problems it is
+    :param path: the file or folder that has it
+    :param what: one sentence that names the path and what is wrong
+    :param advice: what to do; by default that of the problem
+    """
+
+    def __init__(self, problem: StorageProblem, path: Path, what: str, advice: str | None = None) -> None:
+        self.problem = problem
+        self.path = path
+        self.what = what
+        self.advice = ADVICE[problem] if advice is None else advice
+        super().__init__(f"{what} {self.advice}")
+
+
+class DamagedError(StorageError):
+    """A file is not what was written.
+
+    :param path: the file
+    :param what: see :class:`StorageError`
+    """
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(StorageProblem.DAMAGED, path, what)
+
+
+class MissingError(StorageError):
+    """A file that is needed is not there.
+
+    :param path: the file
+    :param what: see :class:`StorageError`
+    """
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(StorageProblem.MISSING, path, what)
+
+
+@contextmanager
+def storage_access(path: Path) -> Iterator[None]:
+    """Turn what the operating system says about a file or folder of the storage into a :class:`StorageError`.
+
+    :param path: what is being read or written
+    :raises StorageError: for every OSError
+    """
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(path, error) from error
+
+
+def storage_error(path: Path, error: OSError) -> StorageError:
+    """The error of a storage for one of the operating system's.
+
+    :param path: what was being read or written
+    :param error: what came of it
+    :returns: the error to raise
+    """
+    problem = _PROBLEMS.get(error.errno or 0, StorageProblem.UNUSABLE)
+    where = Path(error.filename) if isinstance(error.filename, str) and Path(error.filename).is_absolute() else path
+    return StorageError(problem, where, f"{where} cannot be used: {error.strerror or error}.")
