@@ -37,8 +37,16 @@ SELECT id, input_file_name() AS f FROM orders;
 -- ## Doors out of the engine
 -- Java by name: `java_method`, `reflect`, `try_reflect`
 SELECT reflect('java.lang.System', 'getenv', product) AS e FROM orders;
+-- formats whose options name files: `from_avro`, `to_avro`, `schema_of_avro`, `from_protobuf`, `to_protobuf`, `from_xml`, `schema_of_xml`
+SELECT from_xml(product, 'a INT') AS e FROM orders;
+-- what functions of other pipelines wrote: `python_worker_logs`
+SELECT message FROM python_worker_logs();
 -- programs of the operating system: `TRANSFORM`
 SELECT TRANSFORM(id) USING 'cat' AS (id BIGINT) FROM orders;
+-- any of these in DEFAULT, LATENESS and bodies of functions
+CREATE TABLE t (a VARCHAR DEFAULT java_method('java.lang.System', 'getenv', 'HOME'));
+-- queries in DEFAULT and LATENESS
+CREATE TABLE t (a BIGINT DEFAULT (SELECT max(id) FROM orders));
 -- names made at run time: `IDENTIFIER`
 SELECT id FROM IDENTIFIER('orders');
 -- instead

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from airflow_pipelines.engine.function_registry import remove_other_functions
 from airflow_pipelines.engine.value_bytes import register_value_bytes
 
 RECURSION_LEVELS = "spark.sql.cteRecursionLevelLimit"
@@ -112,7 +113,7 @@ def _shuffle_partitions(spark: SparkSession) -> str:
 
 
 def sibling(spark: SparkSession, conf: Mapping[str, str]) -> SparkSession:
-    """A new session of the same application with settings and temporary views of its own.
+    """A new session of the same application with settings and temporary views of its own, and allowed functions only.
 
     :param spark: any session of the application
     :param conf: settings of the new session; what is not named has the application's value
@@ -123,6 +124,7 @@ def sibling(spark: SparkSession, conf: Mapping[str, str]) -> SparkSession:
     started_with = spark.sparkContext.getConf().get(RECURSION_LEVELS)
     if started_with is not None:
         session.conf.set(RECURSION_LEVELS, started_with)
+    remove_other_functions(session)
     return session
 
 

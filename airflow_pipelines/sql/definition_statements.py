@@ -10,7 +10,7 @@ from sqlglot.tokenizer_core import Token
 
 from airflow_pipelines.sql.cursor import Cursor, Name, StatementError
 from airflow_pipelines.sql.definitions import JSON_PREFIX, Definitions, FunctionBody, FunctionDefinition, FunctionKind, Parameter
-from airflow_pipelines.sql.dialect import SyntaxFailure, parse_tokens
+from airflow_pipelines.sql.dialect import SyntaxFailure, parse_tokens, tokenise
 from airflow_pipelines.sql.edits import Edit, Edited
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, SYNTAX_ERROR, ProgramMessage
 from airflow_pipelines.sql.identifiers import RESERVED_PREFIX, display, fold
@@ -20,6 +20,7 @@ from airflow_pipelines.sql.provided import with_provided
 from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.scan import NOT_CALLED, Scan
 from airflow_pipelines.sql.rewrite.translate import inlined
+from airflow_pipelines.sql.safety import unsafe_part
 from airflow_pipelines.sql.source import twice
 from airflow_pipelines.sql.storage_clauses import take_comment, take_head
 from airflow_pipelines.sql.tokens import FoldedText
@@ -193,6 +194,9 @@ def _read_body(cursor: Cursor, found: DefinitionStatements, function: str, param
     if isinstance(tree, (exp.DDL, exp.Command)) or tree.find(exp.Query, exp.Subquery) is not None:
         message = "A function's body is one expression and cannot read relations: pass what it needs as arguments"
         raise cursor.failure_at(body, message, COMPILATION_ERROR)
+    unsafe = unsafe_part(parse_tokens(tokenise(text), text), text)
+    if unsafe is not None:
+        raise cursor.failure_at(cursor.span(start + unsafe.start, start + unsafe.end), unsafe.message, COMPILATION_ERROR)
     if any(is_aggregate(node) or isinstance(node, exp.Window) for node in tree.walk()):
         message = "A function's body cannot have aggregates or windows: pass their values as arguments"
         raise cursor.failure_at(body, message, COMPILATION_ERROR)

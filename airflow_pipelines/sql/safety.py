@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from airflow_pipelines.sql.allowed_functions import NOT_ALLOWED
 from airflow_pipelines.sql.dialect import tokenise
 
-_DOORS = frozenset({"java_method", "reflect", "try_reflect"})
 _SESSION = frozenset({"current_catalog", "current_database", "current_schema", "current_user", "session_user", "user"})
 _RANDOM = frozenset(
     {"monotonically_increasing_id", "rand", "randn", "random", "randstr", "shuffle", "spark_partition_id", "uniform", "uuid"}
 )
 _FILES = frozenset({"input_file_block_length", "input_file_block_start", "input_file_name"})
-REFUSED_FUNCTIONS = _DOORS | _SESSION | _RANDOM | _FILES
+REFUSED_FUNCTIONS = NOT_ALLOWED.keys() | _SESSION | _RANDOM | _FILES
 """The functions that no view may call, however they are written."""
 _UNORDERED = frozenset({"group_concat", "listagg", "string_agg"})
 _ORDER_BLIND = frozenset(
@@ -50,9 +50,9 @@ class RefusedPart:
 
 
 def unsafe_part(tree: exp.Expr, text: str) -> RefusedPart | None:
-    """The first piece of a query that would run something outside of SQL, or None.
+    """The first piece of a query or expression that would run something outside of SQL, or None.
 
-    :param tree: the query's tree
+    :param tree: its tree
     :param text: the text that was parsed
     """
     tokens = tokenise(text)
@@ -64,8 +64,8 @@ def unsafe_part(tree: exp.Expr, text: str) -> RefusedPart | None:
         if isinstance(node, exp.QueryTransform):
             return _refused(text, node, "transform", "SELECT TRANSFORM runs a program of the operating system and is not allowed")
         name = _function_name(node)
-        if name in _DOORS:
-            return _refused(text, node, name, f"{name}() calls Java by name and is not allowed")
+        if name is not None and name in NOT_ALLOWED:
+            return _refused(text, node, name, f"{name}() {NOT_ALLOWED[name]} and is not allowed")
     return None
 
 

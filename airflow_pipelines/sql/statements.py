@@ -19,6 +19,7 @@ from airflow_pipelines.sql.program import Column, Connector, ConnectorDirection,
 from airflow_pipelines.sql.refusals import REFUSALS
 from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.translate import translate
+from airflow_pipelines.sql.safety import unsafe_part
 from airflow_pipelines.sql.source import twice
 from airflow_pipelines.sql.storage_clauses import take_clause, take_collation, take_comment, take_head, take_key_hints
 from airflow_pipelines.sql.tokens import FoldedText
@@ -310,8 +311,15 @@ class _StatementReader:
             raise cursor.failure(f"Expected an expression after {what}")
         edits = self._translated(tokens[0].start, tokens[-1].end + 1)
         tree = self._parse(edits, tokens[0].start)
-        if isinstance(tree, (exp.Query, exp.DDL, exp.Command)):
+        if tree.find(exp.Query) is not None:
+            span = cursor.span(tokens[0].start, tokens[-1].end + 1)
+            raise cursor.failure_at(span, f"{what} is one expression of constants and cannot have a query", COMPILATION_ERROR)
+        if isinstance(tree, (exp.DDL, exp.Command)):
             raise cursor.failure(f"Expected an expression after {what}")
+        unsafe = unsafe_part(tree, edits.text)
+        if unsafe is not None:
+            first, last = (tokens[0].start + place for place in edits.origin(unsafe.start, unsafe.end))
+            raise cursor.failure_at(cursor.span(first, last), unsafe.message, COMPILATION_ERROR)
         cursor.index = end
         return edits.text
 
