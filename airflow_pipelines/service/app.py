@@ -11,10 +11,10 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
 
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.service import errors
+from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control import Control
 from airflow_pipelines.service.cross_site import AllowedHosts, CrossSiteGuard
 from airflow_pipelines.service.deployers.base import DedicatedHosts
@@ -86,29 +86,29 @@ def _key_check(keys: tuple[str, ...]) -> Callable[[Request], Awaitable[None]]:
 
 def _answer_errors(app: FastAPI, control: Control) -> None:
     @app.exception_handler(Problem)
-    async def problem(_request: Request, error: Problem) -> JSONResponse:
+    async def problem(_request: Request, error: Problem) -> JsonAnswer:
         headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None
-        return JSONResponse(error.body(), error.status, headers)
+        return JsonAnswer(error.body(), error.status, headers)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
+    async def invalid(_request: Request, error: RequestValidationError) -> JsonAnswer:
         texts = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()]
-        return JSONResponse(errors.invalid_param("Invalid request: " + "; ".join(texts)).body(), 400)
+        return JsonAnswer(errors.invalid_param("Invalid request: " + "; ".join(texts)).body(), 400)
 
     @app.exception_handler(HTTPException)
-    async def http(request: Request, error: HTTPException) -> JSONResponse:
+    async def http(request: Request, error: HTTPException) -> JsonAnswer:
         code = {404: "UnknownEndpoint", 405: "MethodNotAllowed"}.get(error.status_code, "HttpError")
         text = f"{error.detail}: {request.method} {request.url.path}"
-        return JSONResponse(Problem(error.status_code, code, text).body(), error.status_code, error.headers)
+        return JsonAnswer(Problem(error.status_code, code, text).body(), error.status_code, error.headers)
 
     @app.exception_handler(SQLAlchemyError)
-    async def database(_request: Request, error: SQLAlchemyError) -> JSONResponse:
+    async def database(_request: Request, error: SQLAlchemyError) -> JsonAnswer:
         logger.error("The store failed", exc_info=error)
         found = errors.store_unusable(error, control.store.engine.url)
-        return JSONResponse(found.body(), found.status)
+        return JsonAnswer(found.body(), found.status)
 
     @app.exception_handler(Exception)
-    async def unexpected(request: Request, error: Exception) -> JSONResponse:
+    async def unexpected(request: Request, error: Exception) -> JsonAnswer:
         logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
         found = Problem(500, "InternalError", f"The service failed ({type(error).__name__}: {error}); its log has the details")
-        return JSONResponse(found.body(), 500)
+        return JsonAnswer(found.body(), 500)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,6 +36,8 @@ from airflow_pipelines.service.store import Conflict, Event, Store
 from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.service.worker import Worker
 from airflow_pipelines.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 APPROVAL_WAIT_S = 60.0
 HOST_START_WAIT_S = 120.0
@@ -297,6 +300,10 @@ class Control:
             if problem.error_code == "UnknownPipelineName":
                 return None
             raise
+        except (ValueError, TypeError, KeyError, AttributeError):
+            # What its host recorded makes no sense; the other pipelines are still worth a list.
+            logger.exception("Pipeline %s cannot be brought up to date and is listed as the store has it", record.name)
+            return record
 
     def _ask(self, target: Target, verb: str, body: Any = None) -> None:
         try:

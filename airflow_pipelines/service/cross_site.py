@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.settings import PREFIX, Settings
 
 ADVICE = f"add it with --allow-host or {PREFIX}ALLOWED_HOSTS when it is to be used"
@@ -74,7 +74,7 @@ class CrossSiteGuard:
         if problem is None:
             await self._app(scope, receive, send)
         else:
-            await JSONResponse(problem.body(), problem.status)(scope, receive, send)
+            await JsonAnswer(problem.body(), problem.status)(scope, receive, send)
 
 
 def is_loopback(name: str) -> bool:

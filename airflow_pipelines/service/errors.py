@@ -65,6 +65,16 @@ def unreachable(record: PipelineRecord, why: str, last_lines: Iterable[str]) -> 
     )
 
 
+def damaged_record(error: Exception) -> Problem:
+    """A pipeline's row in the store makes no sense; what it holds stays out of the message."""
+    return Problem(
+        500,
+        "PipelineRecordDamaged",
+        f"The store's record of this pipeline cannot be read ({type(error).__name__}: {error}): it is damaged, or newer. "
+        "Restore the store from a backup, or use the release that wrote it",
+    )
+
+
 def not_supported(what: str) -> Problem:
     """An endpoint of the contract that this release does not have."""
     return Problem(501, "NotSupported", f"{what} is not supported by this release", {"operation": what})

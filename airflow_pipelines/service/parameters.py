@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar
 
@@ -10,6 +9,7 @@ from fastapi import Depends, Request
 
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.service import errors
+from airflow_pipelines.strict_json import StrictJsonError, parse_json
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -22,27 +22,16 @@ async def json_body(request: Request) -> Any:
     raw = await request.body()
     if not raw.strip():
         return None
-    check_json_type(request)
-    try:
-        return json.loads(raw)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise errors.invalid_param(f"The body is not JSON: {error}") from error
-
-
-def check_json_type(request: Request) -> None:
-    """Refuse a body of which the content type is not JSON."""
     given = request.headers.get("content-type", "")
     kind = given.partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         raise Problem(
             415, "UnsupportedMediaType", f"The body is JSON, not '{given}': send it with 'Content-Type: application/json'"
         )
-
-
-def check_forwarded_json(request: Request) -> None:
-    """:func:`check_json_type` for a body that is only passed on, if there is one."""
-    if request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers:
-        check_json_type(request)
+    try:
+        return parse_json(raw)
+    except StrictJsonError as error:
+        raise errors.invalid_param(f"The body is not the JSON that is wanted: {error}") from error
 
 
 Body = Annotated[Any, Depends(json_body)]

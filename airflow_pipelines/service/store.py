@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import tenacity
@@ -16,6 +17,7 @@ from sqlalchemy import (
     Dialect,
     Engine,
     Integer,
+    Select,
     String,
     Text,
     TypeDecorator,
@@ -29,7 +31,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError, SQLAlchemyError
-from sqlalchemy.orm import Mapped, Session, mapped_column
+from sqlalchemy.orm import InstrumentedAttribute, Mapped, Session, mapped_column
 from sqlalchemy.schema import CreateColumn
 from uuid6 import uuid7
 
@@ -37,6 +39,8 @@ from airflow_pipelines.host.deployment import RuntimeStatus
 from airflow_pipelines.host.registry import Base
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
+
+logger = logging.getLogger(__name__)
 
 EVENTS_KEPT = 720
 """How many events of one pipeline are kept."""
@@ -144,7 +148,15 @@ class Event:
 
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(PipelineRecord))
+_OBJECTS = (
+    "runtime_config", "program_config", "program_error", "program_info", "deployment_error", "storage_status_details",
+    "deployment_resources_status_details", "deployment_runtime_status_details", "deployment_config",
+)  # fmt: skip
+"""The fields that hold a JSON object or nothing."""
 _EVENT_FIELDS = tuple(field.name for field in dataclasses.fields(Event))
+
+
+T = TypeVar("T")
 
 
 class Conflict(Exception):
@@ -207,9 +219,9 @@ class Store:
 
     def all(self) -> list[PipelineRecord]:
         """Every pipeline, oldest first."""
-        with self._engine.connect() as connection:
-            rows = connection.execute(select(PipelineRow.__table__).order_by(PipelineRow.created_at, PipelineRow.id)).mappings()
-            return [_record(row) for row in rows]
+        return self._readable(
+            select(PipelineRow.__table__).order_by(PipelineRow.created_at, PipelineRow.id), PipelineRow.name, _record
+        )
 
     def moving(self) -> list[UUID]:
         """The ids of the pipelines that have an incarnation or are on their way to something."""
@@ -261,9 +273,7 @@ class Store:
     def events(self, pipeline_id: UUID) -> list[Event]:
         """A pipeline's events, newest first."""
         statement = select(EventRow.__table__).where(EventRow.pipeline_id == pipeline_id).order_by(EventRow.sequence.desc())
-        with self._engine.connect() as connection:
-            rows = connection.execute(statement.limit(EVENTS_KEPT)).mappings()
-            return [Event(**{field: row[field] for field in _EVENT_FIELDS}) for row in rows]
+        return self._readable(statement.limit(EVENTS_KEPT), EventRow.sequence, _event)
 
     def _trim_events(self, session: Session, pipeline_id: UUID) -> None:
         newest = select(EventRow.sequence).where(EventRow.pipeline_id == pipeline_id).order_by(EventRow.sequence.desc())
@@ -271,9 +281,35 @@ class Store:
         session.execute(delete(EventRow).where(EventRow.pipeline_id == pipeline_id, EventRow.sequence < oldest_kept))
 
     def _one(self, statement: Any) -> PipelineRecord | None:
-        with self._engine.connect() as connection:
-            row = connection.execute(statement).mappings().first()
-            return None if row is None else _record(row)
+        try:
+            with self._engine.connect() as connection:
+                row = connection.execute(statement).mappings().first()
+                return None if row is None else _record(row)
+        except _MAY_BE_DAMAGE as error:
+            if not _is_damage(error):
+                raise
+            raise errors.damaged_record(error) from error
+
+    def _readable(self, statement: Select[Any], key: InstrumentedAttribute[Any], read: Callable[[Any], T]) -> list[T]:
+        """What a statement finds, without rows that cannot be read: one such row must not hide all others."""
+        try:
+            with self._engine.connect() as connection:
+                return [read(row) for row in connection.execute(statement).mappings()]
+        except _MAY_BE_DAMAGE as error:
+            if not _is_damage(error):
+                raise
+            with self._engine.connect() as connection:
+                keys = connection.execute(statement.with_only_columns(key)).scalars().all()
+        found = []
+        for value in keys:
+            try:
+                with self._engine.connect() as connection:
+                    found += [read(row) for row in connection.execute(statement.where(key == value)).mappings()]
+            except _MAY_BE_DAMAGE as error:
+                if not _is_damage(error):
+                    raise
+                logger.exception("Row %s of %s cannot be read and is left out", value, key.class_.__tablename__)
+        return found
 
 
 def _add_columns(engine: Engine) -> None:
@@ -300,6 +336,9 @@ def _add_indexes(engine: Engine) -> None:
 
 def _record(row: Any) -> PipelineRecord:
     values = {field: row[field] for field in _FIELDS}
+    for field in _OBJECTS:
+        if not isinstance(values[field], dict | None):
+            raise TypeError(f"{field} holds a {type(values[field]).__name__}")
     values["tags"] = tuple(values["tags"])
     values["program_status"] = ProgramStatus(values["program_status"])
     values["storage_status"] = StorageStatus(values["storage_status"])
@@ -308,6 +347,18 @@ def _record(row: Any) -> PipelineRecord:
     for field in ("deployment_runtime_status", "deployment_runtime_desired_status"):
         values[field] = None if values[field] is None else RuntimeStatus(values[field])
     return PipelineRecord(**values)
+
+
+_MAY_BE_DAMAGE = (ValueError, TypeError, OperationalError)
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether reading a row failed because of what it holds, and not because the database does not answer."""
+    return not isinstance(error, OperationalError) or "Could not decode" in str(error.orig)
+
+
+def _event(row: Any) -> Event:
+    return Event(**{field: row[field] for field in _EVENT_FIELDS})
 
 
 def _row_values(record: PipelineRecord) -> dict[str, Any]:

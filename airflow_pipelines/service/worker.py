@@ -131,9 +131,17 @@ class Worker:
     def _sweep(self) -> None:
         while not self._closed.wait(SWEEP_S):
             try:
-                for pipeline_id in self._store.moving():
-                    record = self._look(pipeline_id)
-                    if record is not None and not at_rest(record):
-                        self.wake(pipeline_id)
+                moving = self._store.moving()
             except Exception:
                 logger.exception("Looking after the pipelines failed; it is tried again")
+                continue
+            for pipeline_id in moving:
+                self._look_after(pipeline_id)
+
+    def _look_after(self, pipeline_id: UUID) -> None:
+        try:
+            record = self._look(pipeline_id)
+            if record is not None and not at_rest(record):
+                self.wake(pipeline_id)
+        except Exception:
+            logger.exception("Looking after pipeline %s failed; it is tried again", pipeline_id)

@@ -213,3 +213,60 @@ def test_database_errors_do_not_show_what_was_written(app: FastAPI, api: TestCli
     answer = api.post("/v0/pipelines", json={"name": "p", "program_code": "select 's3cret'"})
     assert (answer.status_code, answer.json()["error_code"]) == (503, "StoreUnavailable")
     assert "s3cret" not in answer.text
+
+
+def test_json_that_cannot_be_answered_is_never_stored(api: TestClient) -> None:
+    create(api)
+    for fields, place in (
+        (b'"runtime_config": {"env": {"A": "\\udfff"}}', "runtime_config.env.A"),
+        (b'"runtime_config": {"dev_tweaks": {"x": [NaN]}}', "runtime_config.dev_tweaks.x[0]"),
+        (b'"udf_python": "\\ud800"', "udf_python"),
+        (b'"tags": ' + b"[" * 100_000, "levels deep"),
+    ):
+        body = b'{"name": "q", "program_code": "", ' + fields + b"}"
+        for method, path in (("POST", "/v0/pipelines"), ("PUT", "/v0/pipelines/q"), ("PATCH", "/v0/pipelines/p")):
+            answer = api.request(method, path, content=body, headers={"Content-Type": "application/json"})
+            assert (answer.status_code, answer.json()["error_code"]) == (400, "InvalidParam")
+            assert place in answer.json()["message"]
+    assert [pipeline["name"] for pipeline in api.get("/v0/pipelines").json()] == ["p"]
+
+
+def test_a_bad_record_does_not_hide_the_others(app: FastAPI, api: TestClient, caplog: pytest.LogCaptureFixture) -> None:
+    # What earlier releases kept can be shown; what makes no sense is left out.
+    shown = {
+        "half": ("runtime_config", """'{"env": {"A": "\\udfff"}}'"""),
+        "nan": ("program_info", """'{"x": NaN, "y": Infinity}'"""),
+    }
+    left_out = {
+        "json": ("runtime_config", "'{broken'"),
+        "list": ("runtime_config", "'[1]'"),
+        "tags": ("tags", "'7'"),
+        "status": ("program_status", "'Confused'"),
+        "time": ("created_at", "'yesterday'"),
+        "text": ("description", "CAST(X'FFFE' AS TEXT)"),
+    }
+    for name in ("good", *shown, *left_out):
+        create(api, name)
+    with app.state.control.store.engine.begin() as connection:
+        for name, (column, value) in (shown | left_out).items():
+            connection.exec_driver_sql(f"UPDATE pipelines SET {column} = {value} WHERE name = '{name}'")
+    for selector in ("all", "status", "status_with_connectors"):
+        answer = api.get(f"/v0/pipelines?selector={selector}")
+        assert answer.status_code == 200
+        assert {pipeline["name"] for pipeline in answer.json()} == {"good", *shown}
+    assert "pipelines_total" in api.get("/v0/metrics").text
+    for name in shown:
+        assert api.get(f"/v0/pipelines/{name}").status_code == 200
+        assert api.patch(f"/v0/pipelines/{name}", json={"runtime_config": {}}).status_code == 200
+    for name in left_out:
+        answer = api.get(f"/v0/pipelines/{name}")
+        assert (answer.status_code, answer.json()["error_code"]) == (500, "PipelineRecordDamaged")
+        assert f"Row {name} of pipelines cannot be read and is left out" in caplog.text
+
+
+def test_a_bad_event_does_not_hide_the_others(app: FastAPI, api: TestClient) -> None:
+    create(api)
+    api.post("/v0/pipelines/p/start")
+    with app.state.control.store.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE pipeline_events SET deployment_error = '{' WHERE sequence = 1")
+    assert len(api.get("/v0/pipelines/p/events").json()) == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -10,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.routers.common import Runner
+from airflow_pipelines.strict_json import StrictJsonError, parse_json
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
 
@@ -23,8 +23,8 @@ async def advance(request: Request, runner: Runner) -> dict[str, Any]:
 
 def _delta_ms(body: bytes) -> int | None:
     try:
-        wanted = json.loads(body) if body.strip() else None
-    except ValueError as error:
+        wanted = parse_json(body) if body.strip() else None
+    except StrictJsonError as error:
         raise Problem(400, "InvalidParam", f"The body is not JSON: {error}") from error
     delta = wanted.get("delta_ms") if isinstance(wanted, dict) else wanted
     if delta is None:

@@ -23,6 +23,7 @@ from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.sql.identifiers import canonical
 from airflow_pipelines.sql.program import Column
 from airflow_pipelines.sql.types import ColumnType
+from airflow_pipelines.strict_json import StrictJsonError, parse_json
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
 CLOCK_TABLE = RelationSchema("now", (Column("now", ColumnType("TIMESTAMP", nullable=False)),))
@@ -96,7 +97,7 @@ async def egress(
     relation = listenable(live, view)
     config = await _config(request)
     if config is not None:
-        format = config.get("format", {}).get("name", format)
+        format = _format_of(config, format)
     if format not in {"json", "csv"}:
         raise Problem(400, "InvalidParam", f"Format {format!r} cannot be sent; known formats: csv, json.")
     if live.endpoints.listeners.count >= Listeners.MAX:
@@ -114,12 +115,20 @@ async def egress(
     return StreamingResponse(body(), media_type="application/json")
 
 
+def _format_of(config: dict[str, Any], default: str) -> str:
+    wanted = config.get("format", {})
+    name = wanted.get("name", default) if isinstance(wanted, dict) else None
+    if not isinstance(name, str):
+        raise Problem(400, "InvalidParam", 'The body is like a connector: {"format": {"name": "json"}}')
+    return name
+
+
 async def _config(request: Request) -> dict[str, Any] | None:
     content = await request.body()
     if not content:
         return None
     try:
-        config = json.loads(content)
-    except ValueError as error:
+        config = parse_json(content)
+    except StrictJsonError as error:
         raise Problem(400, "InvalidParam", f"The body is not JSON: {error}") from error
     return config if isinstance(config, dict) else None

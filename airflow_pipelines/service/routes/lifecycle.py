@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.programs import ProgramChange, expected_change
 from airflow_pipelines.service import errors
+from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control import Control
 from airflow_pipelines.service.lifecycle import BootstrapPolicy, Initial, RuntimeAction, StartRequest
 from airflow_pipelines.service.parameters import Body, choice, flag
@@ -26,7 +27,7 @@ def router(control: Control) -> APIRouter:
 
 def _add_moves(router: APIRouter, control: Control) -> None:
     @router.post("/start")
-    def start(name: str, request: Request) -> JSONResponse:
+    def start(name: str, request: Request) -> JsonAnswer:
         control.start(
             name,
             StartRequest(
@@ -38,47 +39,47 @@ def _add_moves(router: APIRouter, control: Control) -> None:
                 deployer=control.deployers.default,
             ),
         )
-        return JSONResponse("Pipeline is starting", 202)
+        return JsonAnswer("Pipeline is starting", 202)
 
     @router.post("/stop")
-    def stop(name: str, request: Request) -> JSONResponse:
+    def stop(name: str, request: Request) -> JsonAnswer:
         control.stop(name, force=flag(request, "force", False))
-        return JSONResponse("Pipeline is stopping", 202)
+        return JsonAnswer("Pipeline is stopping", 202)
 
     @router.post("/pause")
-    def pause(name: str) -> JSONResponse:
+    def pause(name: str) -> JsonAnswer:
         control.move(name, RuntimeAction.PAUSE)
-        return JSONResponse("Pipeline is pausing", 202)
+        return JsonAnswer("Pipeline is pausing", 202)
 
     @router.post("/resume")
-    def resume(name: str) -> JSONResponse:
+    def resume(name: str) -> JsonAnswer:
         control.move(name, RuntimeAction.RESUME)
-        return JSONResponse("Pipeline is resuming", 202)
+        return JsonAnswer("Pipeline is resuming", 202)
 
     @router.post("/activate")
-    def activate(name: str, request: Request) -> JSONResponse:
+    def activate(name: str, request: Request) -> JsonAnswer:
         initial = request.query_params.get("initial", "Running")
         if initial.lower() not in {"running", "paused"}:
             raise Problem(400, "InvalidActivateStatus", f"A pipeline is activated to Running or Paused, not '{initial}'")
         control.move(name, RuntimeAction.ACTIVATE)
-        return JSONResponse("Pipeline is activating", 202)
+        return JsonAnswer("Pipeline is activating", 202)
 
     @router.post("/approve")
-    def approve(name: str, request: Request, body: Body) -> JSONResponse:
+    def approve(name: str, request: Request, body: Body) -> JsonAnswer:
         flags = {key: flag(request, key, False) for key in ("silent_bootstrap", "concurrent_bootstrap")}
         if all(flags.values()):
             raise Problem(
                 400, "InvalidBootstrapConfig", "silent_bootstrap and concurrent_bootstrap exclude each other: give one of them"
             )
         control.approve(name, flags, _expected(body))
-        return JSONResponse("Pipeline change approved")
+        return JsonAnswer("Pipeline change approved")
 
 
 def _add_repairs(router: APIRouter, control: Control) -> None:
     @router.post("/clear")
-    def clear(name: str) -> JSONResponse:
+    def clear(name: str) -> JsonAnswer:
         control.clear(name)
-        return JSONResponse("Pipeline storage is being cleared", 202)
+        return JsonAnswer("Pipeline storage is being cleared", 202)
 
     @router.post("/dismiss_error")
     def dismiss_error(name: str) -> Response:
@@ -86,14 +87,14 @@ def _add_repairs(router: APIRouter, control: Control) -> None:
         return Response(status_code=200)
 
     @router.post("/update_runtime")
-    def update_runtime(name: str) -> JSONResponse:
-        return JSONResponse(edit_answer(control.update_runtime(name)))
+    def update_runtime(name: str) -> JsonAnswer:
+        return JsonAnswer(edit_answer(control.update_runtime(name)))
 
     @router.post("/rebalance")
-    def rebalance(name: str) -> JSONResponse:
+    def rebalance(name: str) -> JsonAnswer:
         # Spark decides where partitions are anew at every step, so there is nothing to balance.
         control.target(name)
-        return JSONResponse("Nothing to rebalance")
+        return JsonAnswer("Nothing to rebalance")
 
 
 def _expected(body: Any) -> ProgramChange | None:

@@ -7,9 +7,10 @@ from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control import Control
 from airflow_pipelines.service.follow import follow_log
 from airflow_pipelines.service.parameters import Body, choice, flag
@@ -28,23 +29,23 @@ def router(control: Control) -> APIRouter:
 
 def _add_records(router: APIRouter, control: Control) -> None:
     @router.get("")
-    def list_pipelines(request: Request) -> JSONResponse:
+    def list_pipelines(request: Request) -> JsonAnswer:
         selector = choice(request, "selector", Selector, Selector.ALL)
-        return JSONResponse([descriptor(record, selector) for record in control.pipelines()])
+        return JsonAnswer([descriptor(record, selector) for record in control.pipelines()])
 
     @router.post("")
-    def create(body: Body) -> JSONResponse:
-        return JSONResponse(edit_answer(control.create(body)), 201)
+    def create(body: Body) -> JsonAnswer:
+        return JsonAnswer(edit_answer(control.create(body)), 201)
 
     @router.get("/{name}")
-    def get(name: str, request: Request) -> JSONResponse:
+    def get(name: str, request: Request) -> JsonAnswer:
         selector = choice(request, "selector", Selector, Selector.ALL)
-        return JSONResponse(descriptor(control.pipeline(name), selector))
+        return JsonAnswer(descriptor(control.pipeline(name), selector))
 
     @router.put("/{name}")
-    def put(name: str, body: Body, request: Request) -> JSONResponse:
+    def put(name: str, body: Body, request: Request) -> JsonAnswer:
         record, created = control.put(name, body, allow_compile_errors=flag(request, "allow_compile_errors", False))
-        return JSONResponse(edit_answer(record), 201 if created else 200)
+        return JsonAnswer(edit_answer(record), 201 if created else 200)
 
     @router.post("/{name}/validate")
     def validate(name: str, body: Body) -> Response:
@@ -52,9 +53,9 @@ def _add_records(router: APIRouter, control: Control) -> None:
         return Response(status_code=200)
 
     @router.patch("/{name}")
-    def patch(name: str, body: Body, request: Request) -> JSONResponse:
+    def patch(name: str, body: Body, request: Request) -> JsonAnswer:
         allowed = flag(request, "allow_compile_errors", False)
-        return JSONResponse(edit_answer(control.patch(name, body, allow_compile_errors=allowed)))
+        return JsonAnswer(edit_answer(control.patch(name, body, allow_compile_errors=allowed)))
 
     @router.delete("/{name}")
     def delete(name: str) -> Response:
@@ -64,14 +65,14 @@ def _add_records(router: APIRouter, control: Control) -> None:
 
 def _add_module(router: APIRouter, control: Control) -> None:
     @router.get("/{name}/udf_python")
-    def module(name: str) -> JSONResponse:
+    def module(name: str) -> JsonAnswer:
         # The descriptor's keys are the contract's, so that this field of ours has an endpoint of its own.
-        return JSONResponse({"udf_python": control.pipeline(name).udf_python})
+        return JsonAnswer({"udf_python": control.pipeline(name).udf_python})
 
 
 def _add_history(router: APIRouter, control: Control) -> None:
     @router.get("/{name}/deployment")
-    def deployment(name: str) -> JSONResponse:
+    def deployment(name: str) -> JsonAnswer:
         record = control.pipeline(name)
         host = None if record.host_id is None else control.registry.get(record.host_id)
         location = None
@@ -83,7 +84,7 @@ def _add_history(router: APIRouter, control: Control) -> None:
                 "pid": host.pid,
                 "log": host.log_path,
             }
-        return JSONResponse({"deployment_config": record.deployment_config, "deployment_location": location})
+        return JsonAnswer({"deployment_config": record.deployment_config, "deployment_location": location})
 
     @router.get("/{name}/logs")
     def logs(name: str) -> StreamingResponse:
@@ -91,21 +92,21 @@ def _add_history(router: APIRouter, control: Control) -> None:
         return StreamingResponse(follow_log(control, record.id, control.files.log(record)), media_type="text/plain; charset=utf-8")
 
     @router.get("/{name}/events")
-    def events(name: str, request: Request) -> JSONResponse:
+    def events(name: str, request: Request) -> JsonAnswer:
         selector = choice(request, "selector", Selector, Selector.STATUS)
-        return JSONResponse([_event(event, selector) for event in control.events(name)])
+        return JsonAnswer([_event(event, selector) for event in control.events(name)])
 
     @router.get("/{name}/events/{event_id}")
-    def event(name: str, event_id: str, request: Request) -> JSONResponse:
+    def event(name: str, event_id: str, request: Request) -> JsonAnswer:
         selector = choice(request, "selector", Selector, Selector.STATUS)
         found = control.events(name)
         if event_id == "latest":
             if not found:
                 raise Problem(404, "NoPipelineMonitorEventsAvailable", f"Pipeline '{name}' has no events")
-            return JSONResponse(_event(found[0], selector))
+            return JsonAnswer(_event(found[0], selector))
         for each in found:
             if each.event_id == _uuid(event_id):
-                return JSONResponse(_event(each, selector))
+                return JsonAnswer(_event(each, selector))
         raise Problem(404, "UnknownPipelineMonitorEvent", f"Pipeline '{name}' has no event {event_id}; only the newest are kept")
 
 

@@ -6,14 +6,14 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from airflow_pipelines.host.problems import Problem
-from airflow_pipelines.service.parameters import check_forwarded_json
+from airflow_pipelines.service.parameters import json_body
 from airflow_pipelines.service.proxy import Proxy
 
 _READS = (
     "stats", "metrics", "completion_status", "checkpoint_status", "checkpoints", "checkpoint/sync_status", "steps",
 )  # fmt: skip
 _WRITES = ("checkpoint", "checkpoint/sync")
-_JSON = Depends(check_forwarded_json)
+_JSON = Depends(json_body)
 """A body is JSON, if there is one. The rows of ingress are in formats of their own, whatever their content type."""
 
 

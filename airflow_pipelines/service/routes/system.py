@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import PlainTextResponse
 
 from airflow_pipelines.host.registry import SHARED
+from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control import Control
 from airflow_pipelines.service.hosts import HostState
 from airflow_pipelines.service.parameters import Body
@@ -57,7 +58,7 @@ def router(control: Control) -> APIRouter:
         }
 
     @router.get("/cluster_healthz")
-    def cluster_healthz() -> JSONResponse:
+    def cluster_healthz() -> JsonAnswer:
         parts = {
             "api": (True, "The service answers"),
             "compiler": _shared_host(control),
@@ -69,7 +70,7 @@ def router(control: Control) -> APIRouter:
             for part, (healthy, message) in parts.items()
         }
         body["all_healthy"] = all(healthy for healthy, _ in parts.values())
-        return JSONResponse(body, 200 if body["all_healthy"] else 503)
+        return JsonAnswer(body, 200 if body["all_healthy"] else 503)
 
     @router.get("/metrics")
     def metrics() -> PlainTextResponse:
