@@ -8,7 +8,6 @@ import time
 from contextlib import suppress
 from uuid import UUID
 
-from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from airflow_pipelines.engine.compiler import CompiledProgram
@@ -19,6 +18,7 @@ from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import Registry
 from airflow_pipelines.host.runner import PipelineRunner
+from airflow_pipelines.host.spark_health import spark_problem
 from airflow_pipelines.sql.errors import ProgramErrors
 
 logger = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class Fleet:
             known = self._runners.get(deployment.deployment_id)
             if known is not None:
                 return known
-            runner = PipelineRunner(deployment, SparkSessions.of(self._spark), self._registry)
+            runner = PipelineRunner(deployment, self._sessions(), self._registry)
             self._runners[deployment.deployment_id] = runner
         runner.start()
         return runner
@@ -102,16 +102,16 @@ class Fleet:
             self._check_open()
             self._compilations += 1
         try:
-            sessions = SparkSessions.of(self._spark)
+            sessions = self._sessions()
             with self._compiling:
                 return compile_checked(program_code, sessions, udf_python)
         except ProgramErrors as errors:
             messages = [message.to_wire() for message in errors.messages]
             raise Problem(400, "SqlError", str(errors), {"messages": messages}) from errors
+        except Problem:
+            raise
         except Exception as failure:
-            if isinstance(failure, Py4JError) and not isinstance(failure, Py4JJavaError):
-                # The JVM does not answer: another host may compile the program.
-                raise
+            self._check_spark(failure)
             logger.error("Compiling failed:\n%s", full_trace(failure))  # noqa: TRY400  with Java's stacks, without secrets
             raise Problem(
                 422,
@@ -134,6 +134,19 @@ class Fleet:
 
     def _is_idle(self) -> bool:
         return all(runner.ended for runner in self._runners.values())
+
+    def _sessions(self) -> SparkSessions:
+        try:
+            return SparkSessions.of(self._spark)
+        except Exception as failure:
+            self._check_spark(failure)
+            raise
+
+    def _check_spark(self, failure: Exception) -> None:
+        """Raise Problem 410 when what failed is Spark as a whole: another host may do what was asked."""
+        problem = spark_problem(self._spark)
+        if problem is not None:
+            raise Problem(410, "Terminating", f"The host cannot go on: {problem}.") from failure
 
     def _check_open(self) -> None:
         if self._closed:

@@ -20,6 +20,7 @@ from airflow_pipelines.host.app import create_app
 from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.registry import Base, HostRecord, Registry
 from airflow_pipelines.host.server import DataPlane
+from airflow_pipelines.host.spark_health import SparkHealth
 
 HEARTBEAT_S = 1.0
 
@@ -36,6 +37,7 @@ class InProcessHost:
         self.token = secrets.token_urlsafe(32)
         self.registry = Registry(engine)
         self.fleet = Fleet(spark, self.registry)
+        self._health = SparkHealth(spark)
         self._stopped = threading.Event()
         self._plane = DataPlane(create_app(self.fleet, self.token, self.stop, lambda: self.fleet.idle))
         self.url = self._plane.url
@@ -60,6 +62,7 @@ class InProcessHost:
                 ended_at=None,
             )
         )
+        self._health.start()
         self._beat.start()
         return self
 
@@ -68,6 +71,7 @@ class InProcessHost:
         if self._stopped.is_set():
             return
         self._stopped.set()
+        self._health.close()
         self.fleet.close()
         self.registry.end(self.host_id)
         self._plane.stop()
@@ -80,4 +84,8 @@ class InProcessHost:
 
     def _heartbeat(self) -> None:
         while not self._stopped.wait(HEARTBEAT_S):
+            problem = self._health.problem
+            if problem is not None:
+                self.registry.end(self.host_id, problem)
+                return
             self.registry.update(self.host_id, heartbeat=time.time())

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from typing import NoReturn
 from uuid import UUID
 
 from pyspark.sql import SparkSession
@@ -24,6 +25,7 @@ from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.host.server import DataPlane, PortInUseError
+from airflow_pipelines.host.spark_health import SparkHealth
 from airflow_pipelines.pins import SetupError, check_spark_packages
 from airflow_pipelines.private_files import PRIVATE_UMASK
 from airflow_pipelines.settings import Settings
@@ -80,19 +82,21 @@ class Host:
         spark = build_spark(None if submitted else self._settings.master, f"airflow-pipelines {self._record.kind}", conf)
         fleet = Fleet(spark, self._registry)
         app = create_app(fleet, self._record.token, self._ended.set, lambda: self._record.kind == "dedicated" or fleet.idle)
+        health = SparkHealth(spark).start()
         plane = DataPlane(app, self._settings.host_address)
         plane.start()
         if not self._register(plane.url):
             log.error("the host was ended before it came up")
             return 3
         log.info("serving at %s", plane.url)
-        threading.Thread(target=self._watch, args=(submitted, fleet), name="watchdog", daemon=True).start()
+        threading.Thread(target=self._watch, args=(submitted, fleet, health), name="watchdog", daemon=True).start()
         runner = self._own_deployment(fleet)
         if runner is None:
             self._ended.wait()
         else:
             while not self._ended.wait(0.1) and not runner.ended:
                 pass
+        health.close()
         self._end(fleet, plane, spark)
         return 0
 
@@ -106,16 +110,17 @@ class Host:
             self._record.host_id, url=url, pid=os.getpid(), machine=socket.gethostname(), heartbeat=time.time()
         )
 
-    def _watch(self, submitted: bool, fleet: Fleet) -> None:
+    def _watch(self, submitted: bool, fleet: Fleet, health: SparkHealth) -> None:
         """Send heartbeats; end the process when nobody should use it any more."""
         while not self._ended.wait(HEARTBEAT_S):
-            if submitted and os.getppid() != self._parent:
-                # Without its JVM no pipeline here can take another step, and nothing can be closed in order either.
-                log.error("the Spark driver's JVM is gone; exiting")
-                os._exit(4)
+            gone = submitted and os.getppid() != self._parent
+            problem = "its JVM is gone" if gone else health.problem
+            if problem is not None:
+                self._exit_without_spark(problem, self._parent if submitted and not gone else None)
             idle_s = self._settings.host_idle_s
             if self._record.kind == SHARED and idle_s and fleet.retire(idle_s):
                 log.info("nobody used the host for %g s; exiting", idle_s)
+                self._registry.end(self._record.host_id, f"nobody used it for {idle_s:g} s")
                 self._ended.set()
                 return
             try:
@@ -133,6 +138,18 @@ class Host:
                 last_resort.daemon = True
                 last_resort.start()
                 return
+
+    def _exit_without_spark(self, problem: str, jvm: int | None) -> NoReturn:
+        """Leave at once: without Spark no pipeline here can take another step, and nothing can be closed in order either."""
+        log.error("the host cannot go on: %s; exiting", problem)
+        try:
+            self._registry.end(self._record.host_id, problem)
+        except SQLAlchemyError as error:
+            log.warning("the store cannot be reached to say so: %s", error)
+        if jvm is not None:
+            # It would wait for this process and then, being in trouble, perhaps not end.
+            os.kill(jvm, signal.SIGKILL)
+        os._exit(4)
 
     def _end(self, fleet: Fleet, plane: DataPlane, spark: SparkSession) -> None:
         self._ended.set()

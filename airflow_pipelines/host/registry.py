@@ -47,6 +47,8 @@ class HostRow(Base):
     heartbeat: Mapped[float | None] = mapped_column(Float, nullable=True)
     """Seconds since the epoch, by the host's clock; None until the host has registered."""
     ended_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True), nullable=True)
+    end_reason: Mapped[str | None] = mapped_column(String(1024), nullable=True)
+    """Why a host ended that could say so itself."""
     slot: Mapped[str | None] = mapped_column(String(16), nullable=True)
     """``shared`` for the store's shared host until it is ended; None for all others, of which there may be any number."""
 
@@ -82,6 +84,7 @@ class HostRecord:
     submitted_at: datetime
     heartbeat: float | None
     ended_at: datetime | None
+    end_reason: str | None = None
 
 
 class Registry:
@@ -119,9 +122,9 @@ class Registry:
             statement = update(HostRow).where(HostRow.host_id == host_id, HostRow.ended_at.is_(None)).values(**values)
             return bool(session.connection().execute(statement).rowcount)
 
-    def end(self, host_id: UUID) -> None:
-        """Declare a host ended: it must not run anything from now on."""
-        self.update(host_id, ended_at=datetime.now(UTC), slot=None)
+    def end(self, host_id: UUID, reason: str | None = None) -> None:
+        """Declare a host ended: it must not run anything from now on. ``reason``: why, when that is worth telling its pipelines."""
+        self.update(host_id, ended_at=datetime.now(UTC), end_reason=reason, slot=None)
 
     def live_hosts(self, kind: str | None = None, deployment_id: UUID | None = None) -> list[HostRecord]:
         """Hosts not declared ended, newest first."""
@@ -190,4 +193,5 @@ def _record(row: HostRow) -> HostRecord:
         submitted_at=row.submitted_at,
         heartbeat=row.heartbeat,
         ended_at=row.ended_at,
+        end_reason=row.end_reason,
     )

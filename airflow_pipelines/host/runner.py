@@ -32,6 +32,7 @@ from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.programs import ProgramChange, ProgramVersion, unexpected_program
 from airflow_pipelines.host.recorder import StatusRecorder
 from airflow_pipelines.host.registry import Registry
+from airflow_pipelines.host.spark_health import spark_problem
 from airflow_pipelines.host.statistics import PipelineFigures
 from airflow_pipelines.host.tokens import CompletionToken
 from airflow_pipelines.sql.compare import program_hash
@@ -98,9 +99,14 @@ class PipelineRunner:
             if self._endpoints is not None:
                 # A listener that does not read must not hold the pipeline up.
                 self._endpoints.listeners.close()
-            self._sessions.small.sparkContext.cancelJobGroup(self._job_group)
+            self._cancel_step()
             self._thread.join(0.5)
         return not self._thread.is_alive()
+
+    def _cancel_step(self) -> None:
+        """Cancel the Spark jobs of the step in progress, and those that it would start next."""
+        context: Any = self._sessions.small.sparkContext
+        context._jsc.sc().cancelJobGroupAndFutureJobs(self._job_group)
 
     def pause(self) -> None:
         """Stop taking inputs after the step in progress."""
@@ -295,7 +301,10 @@ class PipelineRunner:
         problem: Problem | None = None
         try:
             # So that a step in progress can be cancelled when the pipeline is taken down.
-            self._sessions.small.sparkContext.setJobGroup(self._job_group, f"pipeline {self.deployment.pipeline_name}")
+            # Tasks are interrupted, too: some wait for a Python function or a file instead of looking whether they should go on.
+            self._sessions.small.sparkContext.setJobGroup(
+                self._job_group, f"pipeline {self.deployment.pipeline_name}", interruptOnCancel=True
+            )
             self.log.info("starting incarnation %s", self.deployment.deployment_id)
             self._record(RuntimeStatus.INITIALIZING)
             self._serve(self._open())
@@ -305,7 +314,10 @@ class PipelineRunner:
         except TakenDown:
             self.log.info("stopped without a checkpoint")
         except Exception as failure:  # noqa: BLE001  whatever ends an incarnation becomes its deployment error
-            if not self._stopping:
+            if (lost := spark_problem(self._sessions.small)) is not None:
+                # Not this incarnation failed: its host ends, which the service notices and says.
+                self.log.failure("the host cannot go on: %s", lost)
+            elif not self._stopping:
                 problem = as_problem(failure, self.deployment.pipeline_name)
                 final = RuntimeStatus.STOPPED
                 unexpected = problem is not failure and problem.error_code == "RuntimeError.WorkerPanic"

@@ -58,7 +58,7 @@ class Hosts:
     def health(self, host: HostRecord) -> Health:
         """Whether a host starts, is up or is lost. Quick unless its heartbeat is late: then it is asked itself."""
         if host.ended_at is not None:
-            return Health(HostState.LOST, "it was ended")
+            return Health(HostState.LOST, host.end_reason or "it was ended")
         here = host.machine == processes.this_machine()
         if here and host.pid is not None and not processes.is_alive(host.pid):
             return Health(HostState.LOST, f"its process {host.pid} on {host.machine} is gone")

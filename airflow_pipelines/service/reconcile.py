@@ -18,7 +18,7 @@ from uuid6 import uuid7
 
 from airflow_pipelines.host.deployment import Deployment, RuntimeStatus
 from airflow_pipelines.host.problems import Problem
-from airflow_pipelines.host.registry import HostRecord, Registry
+from airflow_pipelines.host.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.service import errors, lifecycle
 from airflow_pipelines.service.compiling import COMPILE_TIMEOUT_S, compile_on
 from airflow_pipelines.service.deployers.base import Deployers, SubmitError
@@ -32,7 +32,7 @@ DEFAULT_PROVISIONING_TIMEOUT_S = 600.0
 CLAIM_LIMIT_S = COMPILE_TIMEOUT_S + 10.0
 """A compilation claimed longer ago than this was abandoned by a process that died."""
 TAKE_DOWN_LIMIT_S = 30.0
-"""A host that does not let go of an incarnation for this long is ended as a whole."""
+"""A host of its own that does not let go of an incarnation for this long is ended. A shared one never is: others run there."""
 
 HOST_LOST = "RuntimeError.HostLost"
 _LOSSES = frozenset({HOST_LOST, "AutomatonProvisioningTimeout"})
@@ -281,7 +281,7 @@ class Reconciler:
                 if not self._gone(record, host, deployment_id):
                     return record
             except Problem as error:
-                # Saying no does not stop the stopping: the host is asked again, and ended when it goes on like that.
+                # Saying no does not stop the stopping: the host is asked again.
                 logger.warning("The host of pipeline %s did not take it down: %s", record.name, error)
                 return record
             record = self.observe(record)
@@ -294,11 +294,26 @@ class Reconciler:
         suspended = bool(last) and last[-1].status is RuntimeStatus.SUSPENDED
         age = (_now() - record.deployment_resources_status_since).total_seconds()
         if age > TAKE_DOWN_LIMIT_S and host.ended_at is None:
-            logger.warning("Host %s does not let go of pipeline %s and is ended", host.host_id, record.name)
-            self._hosts.end(host)
+            self._insist(record, host, deployment_id)
         if suspended and age <= TAKE_DOWN_LIMIT_S:
             return deployer.release(host, deployment_id)
         return deployer.take_down(host, deployment_id)
+
+    def _insist(self, record: PipelineRecord, host: HostRecord, deployment_id: UUID) -> None:
+        """End a host that has nothing else to do; what runs on a shared one is waited for, which the pipeline's log says once."""
+        if host.kind != SHARED:
+            logger.warning("Host %s does not let go of pipeline %s and is ended", host.host_id, record.name)
+            self._hosts.end(host)
+            return
+        told = ("told", deployment_id, host.host_id)
+        if told not in self._asked:
+            self._asked.add(told)
+            self._note(
+                record,
+                f"The step in progress has not ended within {TAKE_DOWN_LIMIT_S:g} s of being cancelled. It is waited for: other "
+                "pipelines run on the same host, which therefore is not ended",
+                "WARNING",
+            )
 
     def _clear(self, record: PipelineRecord) -> PipelineRecord:
         try:
@@ -314,8 +329,11 @@ class Reconciler:
 
     def _tell(self, record: PipelineRecord, error: dict[str, Any]) -> None:
         """Write an error into the pipeline's log, for those who follow it: the host cannot do so any more."""
+        self._note(record, f"{error['error_code']}: {error['message']}", "ERROR")
+
+    def _note(self, record: PipelineRecord, message: str, level: str) -> None:
         try:
-            self._files.note(record, f"{error['error_code']}: {error['message']}", "ERROR")
+            self._files.note(record, message, level)
         except OSError as failure:
             logger.warning("The log of pipeline %s cannot be written: %s", record.name, failure)
 

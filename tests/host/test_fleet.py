@@ -18,6 +18,7 @@ from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import Base, HostRecord, Registry
+from airflow_pipelines.host.spark_health import SparkHealth
 from airflow_pipelines.settings import Settings
 
 
@@ -57,7 +58,7 @@ def test_a_host_that_nobody_uses_takes_nothing_more_and_ends(
     work.start()
     assert compiling.wait(10)
     one = main.Host(host, registry, Settings.load(tmp_path, host_idle_s=0.2))
-    watch = threading.Thread(target=one._watch, args=(False, fleet))
+    watch = threading.Thread(target=one._watch, args=(False, fleet, SparkHealth(spark)))
     watch.start()
     watch.join(0.5)
     assert watch.is_alive(), "it ended while it compiled"

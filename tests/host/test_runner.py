@@ -355,3 +355,32 @@ def test_nothing_is_left_after_a_take_down(running: Pipeline, warm_host: InProce
     running.kill()
     assert running.deployment_id not in warm_host.fleet.deployments
     assert running.get(path, sql="SELECT 1").status_code == 404
+
+
+ENDLESS = """
+CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, v INT);
+CREATE FUNCTION forever(x BIGINT) RETURNS BIGINT;
+CREATE MATERIALIZED VIEW {view};
+"""
+FOREVER = "def forever(x: int) -> int:\n    while True:\n        x = x + 1\n"
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        "counted AS SELECT t.id, COUNT(*) AS n FROM t CROSS JOIN range(100000000000000) r WHERE r.id % 7 = 3 GROUP BY t.id",
+        "looped AS SELECT forever(id) AS n FROM t",
+    ],
+)
+def test_an_endless_step_ends_with_its_pipeline_and_nothing_else(make: Make, running: Pipeline, view: str) -> None:
+    pipeline = make(ENDLESS.format(view=view))
+    pipeline.start(udf_python=FOREVER)
+    assert pipeline.post("ingress/t", '{"insert": {"id": 1, "v": 1}}', format="json").status_code == 200
+    deadline = time.monotonic() + 20
+    context = pipeline.host.fleet._spark.sparkContext
+    while not context.statusTracker().getActiveJobsIds():
+        assert time.monotonic() < deadline, pipeline.log
+        time.sleep(0.02)
+    pipeline.kill()
+    running.insert("t", {"id": 1, "v": 11, "name": "a"})
+    assert running.query("SELECT id FROM t") == [{"id": 1}]

@@ -61,17 +61,20 @@ def open_to_others(home: Path) -> list[str]:
     return found
 
 
-def kill_and_see(control: Control, name: str) -> None:
-    """Kill the host, and find the pipeline stopped with the host's last words at once."""
+def kill_jvm_and_see(control: Control, name: str) -> None:
+    """Kill the host's JVM, and find the pipeline stopped with the reason and the host's last words at once."""
     record = control.pipeline(name)
     assert record.host_id is not None
     host = control.registry.get(record.host_id)
     assert host is not None
     assert host.pid is not None
-    os.kill(host.pid, signal.SIGKILL)
-    record = until(control, name, lambda record: record.deployment_status == "Stopped", 5)
+    os.kill(os.getpgid(host.pid), signal.SIGKILL)
+    # A start that meets the dying host goes on with the next one.
+    control.start("second", StartRequest(deployer="shared"))
+    record = until(control, name, lambda record: record.deployment_status == "Stopped", 10)
     assert record.deployment_error is not None
     assert record.deployment_error["error_code"] == "RuntimeError.HostLost"
+    assert "its JVM is gone" in record.deployment_error["message"]
     assert "serving at http" in record.deployment_error["message"]
     assert host.token not in str(record.deployment_error)
     assert host.token not in Path(host.log_path).read_text()
@@ -94,8 +97,11 @@ def test_shared_host_from_cold_to_the_end(control: Control) -> None:
 
     assert open_to_others(control.settings.home) == []
 
-    kill_and_see(control, "shared")
-    assert control.registry.live_hosts("shared") == [] or control.compiler.host() is None
+    kill_jvm_and_see(control, "shared")
+    record = until(control, "second", lambda record: record.deployment_status == "Running" or record.deployment_error is not None)
+    assert record.deployment_error is None
+    assert record.host_id != first
+    assert [host.host_id for host in control.registry.live_hosts("shared")] == [record.host_id]
 
 
 def test_dedicated_host_has_its_resources_and_dies_alone(control: Control) -> None:

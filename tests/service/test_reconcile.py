@@ -274,3 +274,31 @@ def test_starts_are_remembered_with_their_deployer(control: Control, monkeypatch
     monkeypatch.setattr(control.compiler, "host", lambda: None)
     control.create({"name": "p", "program_code": ""})
     assert control.start("p", StartRequest(deployer=control.deployers.default)).deployer == "shared"
+
+
+@pytest.mark.parametrize("kind", ["shared", "dedicated"])
+def test_only_a_host_of_its_own_is_ended_for_a_pipeline_that_does_not_stop(
+    control: Control, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    host_row(control, tmp_path, kind=kind, deployment_id=None if kind == "shared" else given.DEPLOYMENT)
+    refused = Problem(503, "PipelineUnavailable", "The deployment is still ending its last step; ask again.")
+    asked: list[str] = []
+
+    def call(_: HostRecord, method: str, path: str, **__: object) -> httpx.Response:
+        asked.append(f"{method} {path}")
+        return httpx.Response(refused.status, json=refused.body())
+
+    monkeypatch.setattr(control.hosts, "call", call)
+    record = given.stopping()
+    since = datetime.now(UTC) - timedelta(minutes=2)
+    control.store.create(replace(record, deployer=kind, consumed_sequence=0, deployment_resources_status_since=since))
+    control.pipeline("p")
+    deadline = time.monotonic() + 10
+    while len(asked) < 3 and control.registry.live_hosts("shared" if kind == "shared" else None):
+        assert time.monotonic() < deadline, asked
+        time.sleep(0.01)
+    live = [host.host_id for host in control.registry.live_hosts()]
+    assert live == ([given.HOST] if kind == "shared" else [])
+    assert control.pipeline("p").deployment_status == "Stopping"
+    log = control.files.log(record)
+    assert (log.read_text().count("other pipelines run on the same host") if log.exists() else 0) == (kind == "shared")
