@@ -230,7 +230,7 @@ class _Compiler:
             self._note(span, f"The expression of function {display(function.name)} is wrong: {refused.message}")
 
     def add_table(self, table: Table) -> None:
-        schema = RelationSchema(table.name, table.columns)
+        schema = RelationSchema(table.name, table.columns, tuple(table.primary_key or ()))
         self._add_schema(schema)
         self.time.add_table(table, schema)
         defaults = [column for column in table.columns if column.default is not None]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,16 +25,31 @@ Lookup = Callable[[Any, Sequence[str]], Any]
 """Given a pyarrow Table of rows and column names, gives the table's contents (with weights, consolidated) that match them there."""
 
 _AT = "__at"
+_ROW = "__row"
+"""Name of the column with each row's number among all changes of its table in the step."""
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedPart:
+    """What was left out of one of the changes: how many rows, and the first of them, by number and as a dictionary."""
+
+    change: int
+    """Its number among the table's changes of the step, from 0."""
+    count: int
+    first_row: int
+    """The number of the first row left out, from 0 within the change."""
+    first: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Changes of a table that were left out: why, how many, and some of them as dictionaries."""
+    """Changes of a table that were left out: why, how many, some of them as dictionaries, and which changes they came with."""
 
     table: str
     reason: str
     count: int
     sample: tuple[dict[str, Any], ...]
+    parts: tuple[RejectedPart, ...] = ()
 
 
 @dataclass(slots=True)
@@ -51,13 +67,15 @@ class Normaliser:
     """By column, as text; rows below one are too late."""
     late: list[Any] = field(default_factory=list)
     """The rows that were too late, as pyarrow Tables of the table's columns."""
+    _starts: Any = None
+    """The number of each change's first row, as a numpy array."""
 
     def delta(self, changes: Sequence[TableChanges]) -> Any:
         """The delta as a pyarrow Table with weights; ``changes`` are in arrival order.
 
         Raises ValueError when a table without primary key gets an UPDATE.
         """
-        rows = self._cleaned(pa.concat_tables([self._uniform(change.rows) for change in changes]))
+        rows = self._cleaned(self._numbered([self._uniform(change.rows) for change in changes]))
         if self.table.append_only:
             rows = self._reject(rows, pc.equal(rows[OP], int(Op.DELETE)), "the table is append-only")
         rows = self._reject(rows, self._missing(rows), "a NOT NULL column is NULL")
@@ -82,6 +100,12 @@ class Normaliser:
             columns.append(found if found.type == column.type else found.cast(column.type))
         given = rows[GIVEN] if GIVEN in rows.column_names else pa.nulls(rows.num_rows, pa.list_(pa.string()))
         return pa.table([*columns, rows[OP].cast(pa.int8()), given.cast(pa.list_(pa.string()))], names=[*arrow.names, OP, GIVEN])
+
+    def _numbered(self, changes: Sequence[Any]) -> Any:
+        sizes = np.array([0, *(change.num_rows for change in changes)])
+        self._starts = sizes.cumsum()[:-1]
+        rows = pa.concat_tables(changes)
+        return rows.append_column(_ROW, pa.array(np.arange(rows.num_rows)))
 
     def _cleaned(self, rows: Any) -> Any:
         """The rows with their values in canonical form, which is how everything behind this sees them."""
@@ -108,12 +132,20 @@ class Normaliser:
                 bad = pc.or_(bad, pc.and_(pc.and_(absent, updates), sets))
         return bad
 
-    def _reject(self, rows: Any, bad: Any, reason: str, count: int | None = None) -> Any:
+    def _reject(self, rows: Any, bad: Any, reason: str) -> Any:
         if rows.num_rows == 0 or not pc.any(bad).as_py():
             return rows
         out = rows.filter(bad)
-        sample = tuple(out.slice(0, SAMPLE).select(self._names).to_pylist())
-        self.rejected.append(Rejected(self.table.name, reason, out.num_rows if count is None else count, sample))
+        plain = out.select(self._names)
+        sample = tuple(plain.slice(0, SAMPLE).to_pylist())
+        parts = []
+        numbers = out[_ROW].to_numpy()
+        # Empty changes start where their successor does; the last of those that start there has the row.
+        changes = np.searchsorted(self._starts, numbers, side="right") - 1
+        for change, at, count in zip(*np.unique(changes, return_index=True, return_counts=True), strict=True):
+            first = plain.slice(int(at), 1).to_pylist()[0]
+            parts.append(RejectedPart(int(change), int(count), int(numbers[at] - self._starts[change]), first))
+        self.rejected.append(Rejected(self.table.name, reason, out.num_rows, sample, tuple(parts)))
         return rows.filter(pc.invert(bad))
 
     def _on_time(self, rows: Any) -> Any:
@@ -147,7 +179,7 @@ class Normaliser:
         if self.waterlines:
             kept = self._without_late_keys(rows, keys, old)
             if pc.any(pc.equal(kept[OP], int(Op.UPDATE))).as_py():
-                kept = self._without_late_keys(kept, keys, self._folded(kept, keys, old))
+                kept = self._without_late_keys(kept, keys, self._folded(kept, keys, old)[0])
             if kept.num_rows < rows.num_rows:
                 rows = kept
                 if rows.num_rows == 0:
@@ -155,7 +187,8 @@ class Normaliser:
                 alive = set(row_keys(rows.select(keys)))
                 old = old.filter(pa.array([key in alive for key in row_keys(old.select(keys))], pa.bool_()))
         if pc.any(pc.equal(rows[OP], int(Op.UPDATE))).as_py():
-            new = self._folded(rows, keys, old)
+            new, missed = self._folded(rows, keys, old)
+            self._reject(rows, missed, f"the updated key ({', '.join(keys)}) is not in the table")
         else:
             last = _last_per_key(rows, keys)
             new = last.filter(pc.equal(last[OP], int(Op.INSERT))).select(self._names)
@@ -174,14 +207,16 @@ class Normaliser:
         columns = [rows[name] for name in self._names]
         return pa.table([*columns, weights], schema=self._arrow)
 
-    def _folded(self, rows: Any, keys: list[str], old: Any) -> Any:
-        """The touched rows as they are after all operations, one by one."""
+    def _folded(self, rows: Any, keys: list[str], old: Any) -> tuple[Any, Any]:
+        """The touched rows as they are after all operations, one by one; and which operations are updates that found no row."""
         current: dict[Any, dict[str, Any] | None] = {}
         for row in old.select(self._names).to_pylist():
             current[tuple(row[key] for key in keys)] = row
-        for row in rows.to_pylist():
+        missed = []
+        for row in rows.drop_columns([_ROW]).to_pylist():
             key = tuple(row[name] for name in keys)
             operation, given = row.pop(OP), row.pop(GIVEN)
+            missed.append(operation == Op.UPDATE and current.get(key) is None)
             if operation == Op.INSERT:
                 current[key] = row
             elif operation == Op.DELETE:
@@ -189,7 +224,8 @@ class Normaliser:
             elif (before := current.get(key)) is not None:
                 current[key] = {**before, **{name: row[name] for name in given or ()}}
         after = [row for row in current.values() if row is not None]
-        return pa.Table.from_pylist(after, schema=pa.schema([column.with_nullable(True) for column in self.schema.arrow]))
+        schema = pa.schema([column.with_nullable(True) for column in self.schema.arrow])
+        return pa.Table.from_pylist(after, schema=schema), pa.array(missed, pa.bool_())
 
     def _multiset(self, rows: Any) -> Any:
         """Insertions add a copy, deletions take one away; a deletion that finds no copy is rejected."""

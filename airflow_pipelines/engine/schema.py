@@ -78,6 +78,8 @@ class RelationSchema:
 
     name: str
     columns: tuple[Column, ...]
+    primary_key: tuple[str, ...] = ()
+    """A table's key columns; none for a table without a key, or a view."""
 
     @cached_property
     def column_names(self) -> tuple[str, ...]:

@@ -48,10 +48,17 @@ class Taken:
     chunks: Mapping[InputEndpoint, list[InputChunk]]
 
     @property
+    def sources(self) -> list[tuple[InputEndpoint | None, TableChanges]]:
+        """All changes with the input that they came from (None: an ad-hoc statement), those of one input in order."""
+        from_connectors = [
+            (endpoint, chunk.changes) for endpoint, chunks in self.chunks.items() for chunk in chunks if chunk.changes is not None
+        ]
+        return [*from_connectors, *((push.endpoint, changes) for push in self.pushes for changes in push.changes)]
+
+    @property
     def changes(self) -> list[TableChanges]:
         """All changes, those of one input in order."""
-        from_connectors = [chunk.changes for chunks in self.chunks.values() for chunk in chunks if chunk.changes is not None]
-        return [*from_connectors, *(changes for push in self.pushes for changes in push.changes)]
+        return [changes for _, changes in self.sources]
 
     @property
     def records(self) -> int:
@@ -102,11 +109,12 @@ class LivePipeline:
         changes = taken.changes
         if changes or clock is not None:
             step = self.circuit.step(changes, clock)
+            # Before the commit, which keeps what the inputs have counted.
+            self._report_rejected(step, taken)
             if not step.quiet:
                 self._commit(step, taken, consumed)
             self.circuit.publish(step)
             self._count(taken, consumed, steps=0 if step.quiet else 1)
-            self._report_rejected(step, consumed)
             if not step.quiet:
                 self.recent.append(step.figures)
                 self.endpoints.deliver(step.number, {**step.table_deltas, **step.view_deltas})
@@ -235,15 +243,19 @@ class LivePipeline:
             endpoint.consume(part)
         self.figures.add(processed_records=taken.records, processed_bytes=taken.size_bytes, initiated_steps=steps)
 
-    def _report_rejected(self, step: Step, consumed: Mapping[InputEndpoint, Consumed]) -> None:
+    def _report_rejected(self, step: Step, taken: Taken) -> None:
+        """Count what the engine left out with the input that it came from, and say which row was the first."""
         for rejected in step.rejected:
-            sample = f", for example {rejected.sample[0]}" if rejected.sample else ""
-            message = f"{rejected.count} changes of table {rejected.table} were left out: {rejected.reason}{sample}"
-            self.log.limited(f"rejected {rejected.table}", "%s", message)
-            source = next((endpoint for endpoint in consumed if endpoint.table == rejected.table), None)
-            if source is not None:
-                error = ConnectorError("rejected", message, source.figures.processed_records)
-                source.figures.parse_errors.extend([error], rejected.count)
+            sources = _numbered(taken, rejected.table)
+            for part in rejected.parts:
+                source, before = sources[part.change]
+                text = f"{part.count} changes of table {rejected.table} were left out: {rejected.reason}, for example {part.first}"
+                if source is None:
+                    self.log.limited(f"rejected {rejected.table}", "an ad-hoc statement: %s", text)
+                    continue
+                row = source.figures.processed_records + before + part.first_row
+                self.log.limited(f"rejected {source.name}", "connector %s: row %d: %s", source.name, row, text)
+                source.figures.parse_errors.extend([ConnectorError("rejected", f"row {row}: {text}", row)], part.count)
 
     def _replay(
         self, circuit: Circuit, compiled: CompiledProgram, base: Snapshot | None, saved: SavedState, kept: frozenset[str]
@@ -273,6 +285,17 @@ class LivePipeline:
 
 _Recorded = tuple[JournalRecord, Mapping[str, Batch]]
 """A journal's record and the deltas of its step."""
+
+
+def _numbered(taken: Taken, table: str) -> list[tuple[InputEndpoint | None, int]]:
+    """For each change of a table the input that it came from, and how many rows the step has of that input before it."""
+    numbered = []
+    before: dict[InputEndpoint | None, int] = {}
+    for endpoint, changes in taken.sources:
+        if changes.table == table:
+            numbered.append((endpoint, before.get(endpoint, 0)))
+            before[endpoint] = before.get(endpoint, 0) + changes.rows.num_rows
+    return numbered
 
 
 def _start_empty(circuit: Circuit, endpoints: Endpoints | None) -> None:

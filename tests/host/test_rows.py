@@ -96,6 +96,38 @@ def test_updates_need_a_primary_key_and_metrics_count(make: Callable[..., Pipeli
     assert pipeline.get("metrics", format="xml").status_code == 400
 
 
+def test_changes_that_find_no_row_are_counted_where_they_came_in(make: Callable[..., Pipeline]) -> None:
+    pipeline = make(fault_tolerance={"model": "exactly_once"})
+    pipeline.start()
+    answer = pipeline.post("ingress/t", '{"delete": {"v": 1}}\n{"update": {"name": "x"}}\n{"insert": {"id": 1}}', format="json")
+    assert (answer.status_code, answer.json()["details"]["num_errors"]) == (400, 2)
+    assert "record 0: column 'id' is missing: a delete must give the whole primary key" in answer.json()["message"]
+    assert "record 1: column 'id' is missing: an update must" in answer.json()["message"]
+    pipeline.insert("t", {"id": 2, "v": 2})
+    # Two inputs of one table: only the second has an update that finds nothing.
+    pipeline.await_token(pipeline.post("ingress/t", "3,30,csv\n").json()["token"])
+    pipeline.ingest("t", {"update": {"id": 2, "v": 3}}, {"update": {"id": 9, "v": 1}}, {"delete": {"id": 8}})
+    assert pipeline.query("SELECT id, v FROM t ORDER BY id") == [{"id": 1, "v": None}, {"id": 2, "v": 3}, {"id": 3, "v": 30}]
+
+    def errors() -> list[tuple[int, list[str]]]:
+        inputs = pipeline.stats(include_connector_errors=True)["inputs"]
+        assert {key for endpoint in inputs for key in endpoint["metrics"]} == {
+            "total_bytes", "total_records", "buffered_records", "buffered_bytes", "num_transport_errors", "num_parse_errors",
+            "end_of_input",
+        }  # fmt: skip
+        return [(one["metrics"]["num_parse_errors"], [error["message"] for error in one["parse_errors"]]) for one in inputs]
+
+    (with_errors, messages), (without, _) = errors()
+    assert (with_errors, without) == (3, 0)
+    assert messages[2].startswith("row 3: 1 changes of table t were left out: the updated key (id) is not in the table, for")
+    assert "'id': 9" in messages[2]
+    assert messages[2] in pipeline.log
+    # A kill forgets nothing of it: the step that left the row out is in the journal with what was counted.
+    pipeline.kill()
+    pipeline.start()
+    assert errors()[0] == (with_errors, messages)
+
+
 def test_query_formats(running: Pipeline) -> None:
     running.insert("t", {"id": 1, "v": 1, "name": "a"}, {"id": 2, "v": None, "name": None})
     sql = "SELECT id, name FROM t ORDER BY id"

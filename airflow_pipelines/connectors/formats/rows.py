@@ -27,6 +27,7 @@ class RowReader:
         self._from_json = [json_converter(column.type, pandas=pandas) for column in schema.columns]
         self._from_text = [text_converter(column.type) for column in schema.columns]
         self._defaults = [_Default(column, convert) for column, convert in zip(schema.columns, self._from_text, strict=True)]
+        self._key = [place for place, column in enumerate(schema.columns) if column.name in schema.primary_key]
         self._places = {column.name: place for place, column in enumerate(schema.columns) if column.case_sensitive}
         self._folded = {column.name.lower(): place for place, column in enumerate(schema.columns) if not column.case_sensitive}
 
@@ -54,10 +55,12 @@ class RowReader:
         """The row of a delete, in which columns may be missing: their DEFAULT if constant, else NULL. Raises RecordProblem."""
         if isinstance(record, dict):
             values = self._by_place(record)
-            return [
+            row = [
                 self._read(place, values[place], self._from_json[place]) if place in values else self._defaults[place].constant
                 for place in range(len(self.columns))
             ]
+            self._check_key(row, "a delete")
+            return row
         return self._positional(record)
 
     def update(self, record: Any) -> tuple[list[Any], list[str]]:
@@ -68,6 +71,7 @@ class RowReader:
         row: list[Any] = [None] * len(self.columns)
         for place, value in values.items():
             row[place] = self._read(place, value, self._from_json[place])
+        self._check_key(row, "an update")
         return row, [self.columns[place].name for place in sorted(values)]
 
     def text_row(self, fields: Sequence[str]) -> list[Any]:
@@ -80,6 +84,13 @@ class RowReader:
             null = column.type.name not in {"VARCHAR", "CHAR"} and is_null_text(text)
             row.append(self._read(place, None if null else text, self._from_text[place]))
         return row
+
+    def _check_key(self, row: Sequence[Any], what: str) -> None:
+        """Raise RecordProblem for a change of a row that does not say of which one."""
+        missing = [self.columns[place].name for place in self._key if row[place] is None]
+        if missing:
+            listed = ", ".join(repr(name) for name in missing)
+            raise RecordProblem(f"column {listed} is missing: {what} must give the whole primary key")
 
     def _by_place(self, record: Mapping[str, Any]) -> dict[int, Any]:
         values = {}
