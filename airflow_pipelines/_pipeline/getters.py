@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from airflow_pipelines._pipeline.base import PipelineBase, status_of
+from airflow_pipelines._pipeline.base import PipelineBase, status_of, stop_error_of
 from airflow_pipelines.descriptors import PendingChange, SQLTable, SQLView
 from airflow_pipelines.enums import (
     BootstrapPolicy,
@@ -203,8 +203,9 @@ class PipelineGetters(PipelineBase):
         """Everything that is wrong with the pipeline at the moment.
 
         Returns:
-            One mapping per error, whose only key says where it is from: ``sql_compilation``, ``rust_compilation``, ``system_error``
-            or ``deployment_error``.
+            One mapping per error, whose only key says where it is from: ``sql_compilation``, ``rust_compilation``,
+            ``system_error``, ``deployment_error``, or ``stop_error`` of a pipeline that could not take its last checkpoint and
+            stays up.
         """
         descriptor = self._read(PipelineFieldSelector.ALL)
         program_error = descriptor["program_error"] or {}
@@ -217,6 +218,9 @@ class PipelineGetters(PipelineBase):
             found.append({"system_error": program_error["system_error"]})
         if descriptor["deployment_error"]:
             found.append({"deployment_error": descriptor["deployment_error"]})
+        stop_error = stop_error_of(descriptor)
+        if stop_error is not None:
+            found.append({"stop_error": stop_error})
         return found
 
     def _deployment(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 TEMPORARY = ".tmp"
@@ -22,11 +23,17 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Put ``content`` at ``path``: readers see the old file or the whole new one, whenever the process is killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(path.name + TEMPORARY)
-    with aside.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+    try:
+        with aside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    except OSError:
+        # A disk that is full must not be kept full by what did not fit.
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise
     sync_folder(path.parent)
 
 

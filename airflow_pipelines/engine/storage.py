@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_pipelines.engine.sealed import DIGEST_BYTES
-from airflow_pipelines.engine.storage_errors import DamagedError, MissingError, storage_access
+from airflow_pipelines.engine.storage_errors import DamagedError, MissingError, StorageError, storage_access
 
 _NAME = re.compile(r"[0-9a-f]{40}\.parquet")
 _STAGING = ".staging"
@@ -83,9 +83,14 @@ class BatchStore:
 
         parts = max(1, min(_THREADS, table.num_rows // ROW_GROUP))
         size = -(-table.num_rows // parts)
-        with storage_access(self.folder), ThreadPoolExecutor(parts) as threads:
-            list(threads.map(write, range(parts)))
-        return self.adopt(staging)
+        try:
+            with storage_access(self.folder), ThreadPoolExecutor(parts) as threads:
+                list(threads.map(write, range(parts)))
+            return self.adopt(staging)
+        except StorageError:
+            # A disk that is full must not be kept full by what did not fit.
+            self.discard(staging)
+            raise
 
     def staging(self) -> Path:
         """A new empty folder inside the store, into which Spark may write Parquet for :meth:`adopt`."""

@@ -50,7 +50,8 @@ class Deployment(BaseModel):
 class RuntimeTransition(BaseModel):
     """A change of an incarnation's runtime status, recorded by its host in the order it happened.
 
-    ``error`` is a deployment error (``message, error_code, details``) when the incarnation failed.
+    ``error`` is a deployment error (``message, error_code, details``) when the incarnation failed. With any other status than
+    STOPPED it is the reason why a graceful stop was given up: the incarnation goes on with what was desired before.
     ``checkpoints`` is the list for ``storage_status_details`` when it changed, else None.
     """
 

@@ -22,6 +22,10 @@ _CODES: Final = {
 }
 
 
+STORAGE_CODES: Final = frozenset(_CODES.values())
+"""Error codes of storage that cannot be used: the message says all."""
+
+
 def deployment_error(failure: Exception) -> dict[str, Any]:
     """The deployment error (``message, error_code, details``) for what ended an incarnation."""
     return as_problem(failure).body()

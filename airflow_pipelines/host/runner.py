@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.compiler import CompiledProgram
@@ -21,7 +23,7 @@ from airflow_pipelines.host.compile import compile_checked
 from airflow_pipelines.host.deployment import Deployment, RuntimeStatus
 from airflow_pipelines.host.durability import Durability, ProgramIdentity, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
-from airflow_pipelines.host.failures import as_problem
+from airflow_pipelines.host.failures import STORAGE_CODES, as_problem
 from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.intake import Intake, Push
 from airflow_pipelines.host.listeners import Listener
@@ -44,6 +46,10 @@ _WAITING = {
     RuntimeStatus.BOOTSTRAPPING: ("BootstrapInProgress", "is bootstrapping its changed views"),
     RuntimeStatus.SUSPENDED: ("Suspended", "is suspended"),
 }
+
+
+TELL_AGAIN_S = 30.0
+"""After this time the store is told again what it could not be told."""
 
 
 class TakenDown(Exception):
@@ -69,6 +75,10 @@ class PipelineRunner:
         self._recorder = StatusRecorder(deployment.deployment_id, registry, self._condition, self.log)
         self._desired = RuntimeStatus.PAUSED if deployment.initial == "paused" else RuntimeStatus.RUNNING
         self._silent = deployment.silent_bootstrap
+        # What was desired before a graceful stop, and why such a stop did not come off.
+        self._before_stop = self._desired
+        self._stop_error: dict[str, Any] | None = None
+        self._untold_since: float | None = None
         self._approved = False
         self._waiting: ProgramChange | None = None
         self._stopping = False
@@ -420,7 +430,7 @@ class PipelineRunner:
                 "approval_diff": plan.diff,
                 "programs": self._waiting.to_wire(),
                 "views_evaluated_anew": dict(plan.outdated),
-                **self._connector_stats(),
+                **self._details(),
             },
         )
         with self._condition:
@@ -440,8 +450,9 @@ class PipelineRunner:
                 desired = self._desired
             self._check()
             if desired is RuntimeStatus.SUSPENDED:
-                self._suspend(live)
-                return
+                if self._suspended(live):
+                    return
+                continue
             if desired is not self.status:
                 self._switch(live, desired)
             for task in self._intake.take_tasks():
@@ -472,15 +483,53 @@ class PipelineRunner:
         running = desired is RuntimeStatus.RUNNING
         live.endpoints.release_labels()
         live.endpoints.set_active(running)
-        self._record(desired, details=self._connector_stats())
+        self._record(desired, details=self._details())
         self._intake.set_open(running)
 
-    def _suspend(self, live: LivePipeline) -> None:
+    def _suspended(self, live: LivePipeline) -> bool:
+        """Take the last checkpoint. Returns False, with everything as it was, when it cannot be written."""
         live.endpoints.set_active(False)
-        if not self._options.storage:
-            self._require_storage()
-        if self._options.checkpoint_during_suspend:
+        self._require_storage()
+        if not self._options.checkpoint_during_suspend:
+            return True
+        try:
             self._checkpoint(live)
+        except Exception as error:  # noqa: BLE001  whatever it is, ending now would throw away acknowledged rows
+            self._check()
+            self._stay_up(live, error)
+            return False
+        return True
+
+    def _stay_up(self, live: LivePipeline, failure: Exception) -> None:
+        cause = as_problem(failure, self.deployment.pipeline_name)
+        problem = Problem(
+            500,
+            "SuspendError",
+            f"The pipeline {self.deployment.pipeline_name} was not stopped, because its last checkpoint could not be written, and "
+            f"stays up with all its rows: {cause.message} Put that right and stop it again. Stopping it with force=true loses what "
+            "came after the newest checkpoint.",
+            {"cause": cause.body()},
+        )
+        self.log.failure(
+            "%s: %s", problem.error_code, problem.message, cause=None if cause.error_code in STORAGE_CODES else failure
+        )
+        self._stop_error = problem.body()
+        with self._condition:
+            self._desired = self._before_stop
+        live.endpoints.set_active(self.status is RuntimeStatus.RUNNING)
+        self._tell_stop_error()
+
+    def _tell_stop_error(self) -> None:
+        """Record why the pipeline was not stopped. Where the store is on the same full disk, that has to wait, too."""
+        status = self.status
+        if status is None:
+            return
+        try:
+            self._record(status, details=self._details(), error=self._stop_error)
+            self._untold_since = None
+        except SQLAlchemyError as error:
+            self._untold_since = time.monotonic()
+            self.log.failure("the store cannot be told that the pipeline stays up; it is tried again: %s", type(error).__name__)
 
     def _requested_checkpoint(self, live: LivePipeline, number: int) -> None:
         self.requests.started()
@@ -498,14 +547,16 @@ class PipelineRunner:
         if self._sync is not None and not self._sync.busy:
             live.durability.collect_garbage()
         self._listed = self.checkpoints()
+        self._stop_error = None
         if self.status is not None and self._desired is not RuntimeStatus.SUSPENDED:
-            self._record(self.status, details=self._connector_stats(), checkpoints=self._listed)
+            self._record(self.status, details=self._details(), checkpoints=self._listed)
 
     def _until_next(self, live: LivePipeline) -> float | None:
         """Seconds until there is something to do even if nothing comes in: a tick of the clock, a checkpoint."""
         tick = live.clock.until_tick() if self.status is RuntimeStatus.RUNNING and live.follows_clock else None
         checkpoint = self._until_next_checkpoint()
-        return checkpoint if tick is None else min(tick, tick if checkpoint is None else checkpoint)
+        untold = None if self._untold_since is None else TELL_AGAIN_S
+        return min((wait for wait in (tick, checkpoint, untold) if wait is not None), default=None)
 
     def _until_next_checkpoint(self) -> float | None:
         waits = []
@@ -524,6 +575,8 @@ class PipelineRunner:
             self._last_checkpoint = time.monotonic()
         if self._sync is not None:
             self._sync.push_if_due()
+        if self._untold_since is not None and time.monotonic() - self._untold_since >= TELL_AGAIN_S:
+            self._tell_stop_error()
 
     def _keep_last_step(self) -> None:
         """Save the steps before a failed one, so that a corrected program or row goes on from there, not from a checkpoint."""
@@ -554,6 +607,7 @@ class PipelineRunner:
     def _want(self, desired: RuntimeStatus) -> None:
         with self._condition:
             if self._desired is not RuntimeStatus.SUSPENDED:
+                self._before_stop = self._desired
                 self._desired = desired
             self._condition.notify_all()
 
@@ -573,8 +627,10 @@ class PipelineRunner:
         with self._condition:
             self._condition.notify_all()
 
-    def _connector_stats(self) -> dict[str, Any]:
-        return {"connector_stats": {"num_errors": 0 if self._endpoints is None else self._endpoints.num_errors}}
+    def _details(self) -> dict[str, Any]:
+        """What a transition tells besides the status: errors of connectors, and why a stop did not come off."""
+        stats = {"connector_stats": {"num_errors": 0 if self._endpoints is None else self._endpoints.num_errors}}
+        return stats if self._stop_error is None else {**stats, "stop_error": self._stop_error}
 
     def _record(
         self,

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_pipelines.enums import BootstrapPolicy, PipelineStatus
-from airflow_pipelines.hooks.conditions import Observation, StartedCondition, StatusCondition, describe_deployment_error
+from airflow_pipelines.hooks.conditions import (
+    Observation,
+    StartedCondition,
+    StatusCondition,
+    StoppedCondition,
+    describe_deployment_error,
+)
 from airflow_pipelines.operators.base import PipelineOperator, WaitingPipelineOperator
 from airflow_pipelines.operators.diff import change_text, change_xcom
 
@@ -116,7 +122,8 @@ class StopPipelineOperator(WaitingPipelineOperator):
     or None.
 
     Args:
-        mode: ``checkpoint`` takes a checkpoint first, so that nothing is lost; ``force`` stops at once, so that the next start
+        mode: ``checkpoint`` takes a checkpoint first, so that nothing is lost; when that cannot be written the task fails and the
+            pipeline stays up. ``force`` stops at once, so that the next start
             resumes from the last checkpoint there is.
     """
 
@@ -137,7 +144,7 @@ class StopPipelineOperator(WaitingPipelineOperator):
             self.hook.force_stop(self.pipeline_name)
         else:
             self.hook.stop(self.pipeline_name)
-        return self.wait_and_finish(context, StatusCondition((PipelineStatus.STOPPED.name,)))
+        return self.wait_and_finish(context, StoppedCondition())
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Report the checkpoint; a checkpoint that failed while stopping is an error."""

@@ -258,7 +258,11 @@ class Reconciler:
     def _suspend(self, record: PipelineRecord) -> PipelineRecord:
         deployment_id = record.deployment_id
         host = None if record.host_id is None else self._registry.get(record.host_id)
-        if deployment_id is None or host is None or ("suspend", deployment_id, host.host_id) in self._asked:
+        if deployment_id is None or host is None:
+            return record
+        # Each stop is asked for once: one that the host gave up may be followed by another.
+        asked = (f"suspend of {record.deployment_runtime_desired_status_since}", deployment_id, host.host_id)
+        if asked in self._asked:
             return record
         try:
             response = self._hosts.call(host, "POST", f"/deployments/{deployment_id}/suspend")
@@ -270,7 +274,7 @@ class Reconciler:
             # It may have ended by itself in the meantime, which its transitions then say.
             seen = self.observe(record)
             return seen if seen.deployment_resources_status is ResourcesStatus.STOPPING else self._failed(seen, problem.body())
-        self._asked.add(("suspend", deployment_id, host.host_id))
+        self._asked.add(asked)
         return record
 
     def _take_down(self, record: PipelineRecord) -> PipelineRecord:

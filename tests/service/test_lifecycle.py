@@ -107,6 +107,21 @@ def test_refusals_name_the_state_and_what_to_do(state: State, action: Action, st
         assert refused.value.details["status"] == record.deployment_status
 
 
+def test_a_stop_that_the_host_gave_up_is_not_desired_any_more_and_may_be_asked_for_again() -> None:
+    stopping = given.suspending()
+    unaware = lifecycle.observe(stopping, transition(RuntimeStatus.RUNNING, sequence=2), LATER)
+    assert unaware.deployment_desired_status == "Suspended"
+    error = {"message": "the disk is full", "error_code": "SuspendError", "details": {}}
+    details = {"connector_stats": {"num_errors": 0}, "stop_error": error}
+    given_up = lifecycle.observe(stopping, transition(RuntimeStatus.RUNNING, sequence=3, details=details, error=error), LATER)
+    assert (given_up.deployment_status, given_up.deployment_desired_status) == ("Running", "Running")
+    assert (given_up.deployment_error, given_up.deployment_runtime_status_details) == (None, details)
+    assert lifecycle.at_rest(given_up)
+    again = lifecycle.stop(given_up, LATER, force=False)
+    assert again.deployment_desired_status == "Suspended"
+    assert again.deployment_runtime_desired_status_since != stopping.deployment_runtime_desired_status_since
+
+
 def test_who_awaits_approval_rests_until_somebody_stops_it() -> None:
     waiting = given.at(RuntimeStatus.AWAITING_APPROVAL)
     assert lifecycle.at_rest(waiting)

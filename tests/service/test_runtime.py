@@ -3,45 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
 
-import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.control import Control
+from tests.service.waiting import status, until
 
 PROGRAM = """create table t(id bigint not null primary key, v varchar) with ('materialized' = 'true');
 create materialized view w as select v, count(*) as n from t group by v;"""
-
-
-@pytest.fixture
-def name(request: pytest.FixtureRequest, service_app: FastAPI) -> Iterator[str]:
-    """A pipeline of this test's own name, gone afterwards."""
-    name = request.node.name.replace("_", "-")[:60]
-    yield name
-    control: Control = service_app.state.control
-    if control.store.find(name) is None:
-        return
-    control.stop(name, force=True)
-    until(lambda: control.pipeline(name).fully_stopped)
-    control.clear(name)
-    until(lambda: control.pipeline(name).storage_status.value == "Cleared")
-    control.delete(name)
-
-
-def until(condition: Callable[[], Any], limit_s: float = 60.0) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-
-
-def status(rest: TestClient, name: str) -> dict[str, Any]:
-    answer: dict[str, Any] = rest.get(f"/v0/pipelines/{name}?selector=status").json()
-    return answer
 
 
 def run(rest: TestClient, name: str) -> None:

@@ -1,0 +1,116 @@
+"""A disk without room: what was acknowledged stays, and the pipeline says what it needs."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from airflow_pipelines import Pipeline, PipelineClient, PipelineFailedError
+from airflow_pipelines.service.control import Control
+from tests.service.waiting import status, until
+
+
+class SmallDisk:
+    """A file system of its own with room for little; for a user who may not mount one, a folder that can be made read-only."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True)
+        command = ["mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "tmpfs", str(folder)]
+        self.mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
+        self.refusal = "No space left" if self.mounted else "Permission denied"
+
+    def fill(self) -> None:
+        if not self.mounted:
+            self._allow(0o500)
+            return
+        with (self.folder / "ballast").open("wb", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(b"0" * 4096)
+
+    def make_room(self) -> None:
+        if self.mounted:
+            (self.folder / "ballast").unlink()
+        else:
+            self._allow(0o700)
+
+    def remove(self) -> None:
+        if self.mounted:
+            subprocess.run(["umount", "--lazy", str(self.folder)], check=True)
+
+    def _allow(self, mode: int) -> None:
+        for folder in (self.folder, *(path for path in self.folder.rglob("*") if path.is_dir())):
+            folder.chmod(mode)
+
+
+@pytest.fixture
+def disk(service_app: FastAPI, rest: TestClient, name: str) -> Iterator[SmallDisk]:
+    """The storage of this test's pipeline, which is to be created before it is started."""
+    assert rest.post("/v0/pipelines", json={"name": name, "program_code": "create table t(id int);"}).status_code == 201
+    control: Control = service_app.state.control
+    disk = SmallDisk(control.files.storage(control.store.require(name)))
+    yield disk
+    control.stop(name, force=True)
+    until(lambda: control.pipeline(name).fully_stopped)
+    disk.remove()
+
+
+def test_a_graceful_stop_on_a_full_disk_keeps_the_pipeline_and_its_rows(
+    rest: TestClient,
+    service_app: FastAPI,
+    name: str,
+    disk: SmallDisk,
+) -> None:
+    url = f"/v0/pipelines/{name}"
+    program = "create table t(id bigint not null primary key, v varchar) with ('materialized' = 'true');"
+    assert rest.patch(url, json={"program_code": program}).status_code == 200
+    run_from(rest, name)
+    insert(rest, name, 1)
+    rest.post(f"{url}/checkpoint")
+    until(lambda: rest.get(f"{url}/checkpoint_status").json()["success"] == 0)
+    # From now on these rows are in memory only: the mode is none.
+    insert(rest, name, 2)
+    disk.fill()
+
+    before = status(rest, name)["storage_status_details"]
+    pipeline = Pipeline.get(name, PipelineClient(app=service_app))
+    for _ in range(2):
+        # A second try is asked of the host again.
+        with pytest.raises(PipelineFailedError, match=r"stays up: .* not stopped, because its last checkpoint") as caught:
+            pipeline.stop(force=False, timeout_s=30)
+        assert caught.value.deployment_error is not None
+        code = caught.value.deployment_error["details"]["cause"]["error_code"]
+        assert code in {"RuntimeError.StorageFull", "RuntimeError.StorageReadOnly"}
+    seen = status(rest, name)
+    assert (seen["deployment_status"], seen["deployment_desired_status"], seen["deployment_error"]) == ("Running", "Running", None)
+    assert disk.refusal in seen["deployment_runtime_status_details"]["stop_error"]["message"]
+    assert seen["storage_status_details"] == before
+    assert not list(disk.folder.rglob("*.tmp"))
+    insert(rest, name, 3)
+    assert [row["id"] for row in pipeline.query("select id from t order by id")] == [1, 2, 3]
+
+    disk.make_room()
+    pipeline.stop(force=False, timeout_s=30)
+    run_from(rest, name)
+    assert "stop_error" not in status(rest, name)["deployment_runtime_status_details"]
+    assert [row["id"] for row in pipeline.query("select id from t order by id")] == [1, 2, 3]
+
+
+def run_from(rest: TestClient, name: str) -> None:
+    assert rest.post(f"/v0/pipelines/{name}/start").status_code == 202
+    until(lambda: status(rest, name)["deployment_status"] == "Running" or status(rest, name)["deployment_error"])
+    assert status(rest, name)["deployment_error"] is None
+
+
+def insert(rest: TestClient, name: str, number: int) -> None:
+    url = f"/v0/pipelines/{name}"
+    row: dict[str, Any] = {"id": number, "v": "x" * 2000}
+    token = rest.post(f"{url}/ingress/t?format=json&update_format=raw", json=row).json()["token"]
+    until(lambda: rest.get(f"{url}/completion_status", params={"token": token}).json()["status"] == "complete")
