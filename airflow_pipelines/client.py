@@ -464,11 +464,16 @@ class AsyncPipelineClient(_ClientBase):
         stats: dict[str, Any] = await self.get(path_of("pipelines", name, "stats"), idempotent=False)
         return stats
 
-    async def completion_status(self, name: str, token: str) -> dict[str, Any]:
-        """What became of a completion token: ``{"status": "complete" | "inprogress", ...}``."""
-        answer: dict[str, Any] = await self.get(
-            path_of("pipelines", name, "completion_status"), params={"token": token}, idempotent=False
-        )
+    async def completion_status(self, name: str, token: str, *, checkpoint: bool = False) -> dict[str, Any]:
+        """What became of a completion token: ``{"status": "complete" | "inprogress", "step": ..., "durable": ...}``.
+
+        Args:
+            name: the pipeline's name.
+            token: the token.
+            checkpoint: whether it is to be complete only when durable, with a checkpoint where that is needed.
+        """
+        params = {"token": token, "checkpoint": True if checkpoint else None}
+        answer: dict[str, Any] = await self.get(path_of("pipelines", name, "completion_status"), params=params, idempotent=False)
         return answer
 
     async def close(self) -> None:

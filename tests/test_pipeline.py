@@ -522,6 +522,9 @@ def test_input_json_encodes_and_waits(service: Scripted) -> None:
     }
     asked = service.asked("GET pipelines/p/completion_status")
     assert [unquote_plus(params["token"]) for params, _ in asked] == ["abc=="] * 2
+    assert "checkpoint" not in asked[0][0]
+    pipeline.input_json("t", row, checkpoint=True)
+    assert service.asked("GET pipelines/p/completion_status")[-1][0]["checkpoint"] == "true"
 
 
 def test_input_json_sends_lists_as_arrays_without_waiting_when_told(service: Scripted) -> None:

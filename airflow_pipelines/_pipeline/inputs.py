@@ -69,7 +69,8 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
             update_format: ``raw`` for rows to insert; ``insert_delete`` for ``{"insert": row}`` and ``{"delete": row}``.
             force: whether to send even when the pipeline is paused; it processes these rows nevertheless.
             wait: whether to wait until the rows are processed and delivered.
-            kwargs: ``json_flavor`` (how values are encoded, default ``default``) and ``timeout_s`` (of the wait, in seconds).
+            kwargs: ``json_flavor`` (how values are encoded, default ``default``), ``timeout_s`` (of the wait, in seconds) and
+                ``checkpoint`` (of the wait, see :meth:`wait_for_token`).
 
         Returns:
             The completion token of these rows, for :meth:`completion_token_status`.
@@ -88,13 +89,14 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         body = json.dumps(list(data) if is_list else data, default=_encode, allow_nan=False)
         return self._push(table_name, body, is_list, update_format, force, wait, **kwargs)
 
-    def input_pandas(self, table_name: str, df: pandas.DataFrame, force: bool = False) -> None:
+    def input_pandas(self, table_name: str, df: pandas.DataFrame, force: bool = False, *, checkpoint: bool = False) -> None:
         """Send the rows of a pandas DataFrame to a table, and wait until they are processed.
 
         Args:
             table_name: the table.
             df: the rows; its columns are the table's.
             force: whether to send even when the pipeline is paused; it processes these rows nevertheless.
+            checkpoint: see :meth:`wait_for_token`.
 
         Raises:
             ValueError: when the pipeline has no such table.
@@ -118,7 +120,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
             body = chunk.to_json(orient="records", date_format="epoch")
             token = self._push(table_name, body, True, "raw", force, False, json_flavor="pandas")
         if token:
-            self.wait_for_token(token)
+            self.wait_for_token(token, checkpoint=checkpoint)
 
     def generate_completion_token(self, table_name: str, connector_name: str) -> str:
         """A token that stands for everything an input connector has received so far.
@@ -150,15 +152,20 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         """
         return self._token_status(token, idempotent=True)
 
-    def wait_for_token(self, token: str, timeout_s: float | None = None) -> None:
+    def wait_for_token(self, token: str, timeout_s: float | None = None, *, checkpoint: bool = False) -> None:
         """Wait until everything a token stands for is processed and delivered.
+
+        With the fault tolerance ``exactly_once`` no kill can lose it then. With ``none`` and ``at_least_once`` pushed rows are lost
+        if the pipeline is killed before its next checkpoint, unless ``checkpoint`` is set.
 
         Args:
             token: a completion token.
             timeout_s: seconds to wait at most; None waits without limit.
+            checkpoint: whether to wait until no kill can lose it; takes a checkpoint where that is needed.
 
         Raises:
-            PipelineAPIError: when the token is malformed, or is from before the pipeline's last restart.
+            PipelineAPIError: when the token is malformed, or is from before the pipeline's last restart; with the code
+                ``CheckpointFailed`` when the checkpoint could not be written.
             PipelineFailedError: when the pipeline stops meanwhile; with its error.
             PipelineTimeoutError: when time is up.
         """
@@ -167,7 +174,7 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         def complete() -> bool | None:
             nonlocal last
             try:
-                status = self._token_status(token, idempotent=False)
+                status = self._token_status(token, idempotent=False, checkpoint=checkpoint)
             except PipelineAPIError as error:
                 if error.status_code not in (410, 503, 502, 504):
                     raise
@@ -381,21 +388,23 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         *,
         json_flavor: str = "default",
         timeout_s: float | None = None,
+        checkpoint: bool = False,
     ) -> str:
         params = {"format": "json", "array": is_list, "update_format": update_format, "json_flavor": json_flavor, "force": force}
         headers = {"Content-Type": "application/json"}
         answer = self.client.post(self._path("ingress", table_name), params=params, content=body, headers=headers)
         token = str(answer["token"])
         if wait:
-            self.wait_for_token(token, timeout_s)
+            self.wait_for_token(token, timeout_s, checkpoint=checkpoint)
         return token
 
     def _refuse_when_paused(self, status: PipelineStatus | None = None) -> None:
         if (status or self.status()) is PipelineStatus.PAUSED:
             raise PipelineFailedError(f"pipeline {self.name!r} is PAUSED: resume it, or send rows with force=True")
 
-    def _token_status(self, token: str, *, idempotent: bool) -> CompletionTokenStatus:
-        answer = self.client.get(self._path("completion_status"), params={"token": token}, idempotent=idempotent)
+    def _token_status(self, token: str, *, idempotent: bool, checkpoint: bool = False) -> CompletionTokenStatus:
+        params: dict[str, Any] = {"token": token, **({"checkpoint": True} if checkpoint else {})}
+        answer = self.client.get(self._path("completion_status"), params=params, idempotent=idempotent)
         return CompletionTokenStatus(answer["status"])
 
     def _metrics(self, *, idempotent: bool = True) -> GlobalPipelineMetrics:

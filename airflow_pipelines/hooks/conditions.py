@@ -267,10 +267,14 @@ class _RuntimeCondition(Condition):
 
 @dataclass(frozen=True)
 class TokenCondition(_RuntimeCondition):
-    """Everything received before the completion ``token`` was made is processed and delivered."""
+    """Everything received before the completion ``token`` was made is processed and delivered.
+
+    ``checkpoint``: and no kill of the pipeline can lose it; a checkpoint is taken where that is needed.
+    """
 
     kind = "token"
     token: str
+    checkpoint: bool = False
 
     @property
     def goal(self) -> str:
@@ -279,11 +283,12 @@ class TokenCondition(_RuntimeCondition):
 
     def request(self) -> Request:
         """Ask for the token's status."""
-        return Request("/completion_status", {"token": self.token})
+        return Request("/completion_status", {"token": self.token, **({"checkpoint": "true"} if self.checkpoint else {})})
 
     def _judge_answer(self, seen: Observation, answer: Mapping[str, Any], memory: Mapping[str, Any] | None) -> Verdict:
         if answer.get("status") == "complete":
-            return Verdict(Outcome.REACHED, "complete", {"status": "complete", "step": answer.get("step")})
+            found = {"status": "complete", "step": answer.get("step"), "durable": answer.get("durable")}
+            return Verdict(Outcome.REACHED, "complete", found)
         return _pending(seen, "the token's input is still in progress")
 
 

@@ -49,6 +49,17 @@ class CheckpointRequests:
             self._failure = {"sequence_number": number, "error": error, "failed_at": stamp(datetime.now(UTC))}
             self._started_at = None
 
+    def is_pending(self, number: int) -> bool:
+        """Whether it is not known yet what became of the request ``number``."""
+        with self._lock:
+            return not self._has_succeeded(number) and not self._has_failed(number)
+
+    def error_of(self, number: int) -> str | None:
+        """Why the request ``number`` did not lead to a checkpoint; None when it did or may still."""
+        with self._lock:
+            failed = self._has_failed(number) and not self._has_succeeded(number)
+            return str(self._failure["error"]) if failed and self._failure is not None else None
+
     def status(self) -> dict[str, Any]:
         """The answer of ``GET checkpoint_status``."""
         with self._lock:
@@ -58,6 +69,13 @@ class CheckpointRequests:
         """The ``checkpoint_activity`` of the statistics."""
         with self._lock:
             return self._activity()
+
+    def _has_succeeded(self, number: int) -> bool:
+        # They are taken one after the other, and each holds what the earlier ones would have held.
+        return self._success is not None and self._success >= number
+
+    def _has_failed(self, number: int) -> bool:
+        return self._failure is not None and int(self._failure["sequence_number"]) >= number
 
     def _activity(self) -> dict[str, Any]:
         if self._started_at is None:

@@ -160,6 +160,11 @@ class Endpoints:
             output.figures.total_processed_input_records = processed_records
             output.figures.total_processed_steps += 1
 
+    def count_durable(self) -> None:
+        """The effect of everything consumed so far is on disk."""
+        for endpoint in list(self.inputs.values()):
+            endpoint.secure()
+
     def close(self) -> None:
         """Stop all connectors, flush the outputs and end the listeners' streams."""
         for reader in self._readers.values():

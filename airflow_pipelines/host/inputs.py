@@ -70,6 +70,10 @@ class InputEndpoint:
         """All outputs of what was consumed have been delivered."""
         self.figures.completed_records = self.figures.processed_records
 
+    def secure(self) -> None:
+        """The effect of all that was consumed is on disk."""
+        self.figures.durable_records = self.figures.processed_records
+
     def to_state(self, consumed: Consumed | None = None) -> dict[str, Any]:
         """What a checkpoint keeps; with ``consumed``, as it will be after the step that takes it."""
         figures = self.figures.to_state()

@@ -123,6 +123,8 @@ class LivePipeline:
             self._count(taken, consumed, steps=0)
         self.figures.complete()
         self.endpoints.count_delivered(self.figures.counters().completed_records)
+        if self.durability.journals:
+            self.endpoints.count_durable()
         self.figures.busy(time.monotonic() - started)
         for push in taken.pushes:
             push.done(self.circuit.snapshot.step)
@@ -213,6 +215,7 @@ class LivePipeline:
         """Write a listed checkpoint."""
         started = time.monotonic()
         info = self.durability.save_checkpoint(self.contents())
+        self.endpoints.count_durable()
         took = (time.monotonic() - started) * 1000
         self.log.info("checkpoint %s: step %d, %d bytes, %.0f ms", info.uuid, info.steps, info.size, took)
         return info
@@ -220,6 +223,7 @@ class LivePipeline:
     def save_recovery_point(self) -> None:
         """Replace the journal by a recovery point."""
         self.durability.save_recovery_point(self.contents())
+        self.endpoints.count_durable()
         self.durability.collect_garbage()
 
     def _commit(self, step: Step, taken: Taken, consumed: Mapping[InputEndpoint, Consumed], *, always: bool = False) -> None:

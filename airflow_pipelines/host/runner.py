@@ -79,6 +79,8 @@ class PipelineRunner:
         self._before_stop = self._desired
         self._stop_error: dict[str, Any] | None = None
         self._untold_since: float | None = None
+        # The checkpoint that waits for durable rows have asked for.
+        self._durable_request: int | None = None
         self._approved = False
         self._waiting: ProgramChange | None = None
         self._stopping = False
@@ -199,8 +201,14 @@ class PipelineRunner:
         """A completion token for everything that ``endpoint`` has received so far."""
         return CompletionToken(self.deployment.deployment_id, endpoint.name, endpoint.figures.total_records).encode()
 
-    def completion(self, text: str) -> dict[str, Any]:
-        """The answer of ``GET completion_status``. Raises Problem 400 or 410."""
+    def completion(self, text: str, *, checkpoint: bool = False) -> dict[str, Any]:
+        """The answer of ``GET completion_status``.
+
+        :param text: the token
+        :param checkpoint: whether it is complete only when no kill can lose what it stands for; takes a checkpoint where needed
+        :returns: status, step, and whether what it stands for is durable
+        :raises Problem: 400 or 410 for the token, 400 without storage, 500 when the checkpoint failed
+        """
         token = CompletionToken.decode(text)
         if token.incarnation != self.deployment.deployment_id:
             raise Problem(410, "PipelineRestarted", "The token was made by an earlier run of the pipeline; make a new one.")
@@ -209,7 +217,28 @@ class PipelineRunner:
         if endpoint is None:
             raise Problem(410, "UnknownEndpointInCompletionToken", f"There is no connector {token.endpoint} (any more).")
         done = endpoint.figures.completed_records >= token.records
-        return {"status": "complete" if done else "inprogress", "step": live.circuit.snapshot.step if done else None}
+        durable = done and endpoint.figures.durable_records >= token.records
+        if done and checkpoint and not durable:
+            self._make_durable()
+            done = False
+        step = live.circuit.snapshot.step if done else None
+        return {"status": "complete" if done else "inprogress", "step": step, "durable": durable}
+
+    def _make_durable(self) -> None:
+        """Ask for a checkpoint, unless one that was asked for is on its way. Raises Problem when that one failed."""
+        with self._condition:
+            asked = self._durable_request
+            if asked is not None and self.requests.is_pending(asked):
+                return
+            error = None if asked is None else self.requests.error_of(asked)
+            self._durable_request = self.request_checkpoint() if error is None else None
+        if error is not None:
+            raise Problem(
+                500,
+                "CheckpointFailed",
+                "The rows are processed, but the checkpoint that was to make them durable could not be written: "
+                f"{error} Put that right and wait again; the rows are lost only if the pipeline is killed before.",
+            )
 
     def request_checkpoint(self) -> int:
         """Ask for a checkpoint between two steps; return the request's number. Raises Problem when storage is off."""

@@ -66,13 +66,17 @@ def stamp(moment: datetime) -> str:
 
 @dataclass
 class InputFigures:
-    """Counters of one input. Records: rows received, then consumed by steps, then with all their outputs delivered."""
+    """Counters of one input. Records: rows received, then consumed by steps, then with all their outputs delivered.
+
+    ``durable_records``: those whose effect is on disk, in a checkpoint or in the journal, so that no kill can lose it.
+    """
 
     total_records: int = 0
     total_bytes: int = 0
     processed_records: int = 0
     processed_bytes: int = 0
     completed_records: int = 0
+    durable_records: int = 0
     end_of_input: bool = False
     parse_errors: ErrorList = field(default_factory=ErrorList)
     transport_errors: ErrorList = field(default_factory=ErrorList)
@@ -108,6 +112,7 @@ class InputFigures:
             processed_records=records,
             processed_bytes=size,
             completed_records=records,
+            durable_records=records,
             parse_errors=ErrorList.from_state(state.get("parse_errors", {})),
             transport_errors=ErrorList.from_state(state.get("transport_errors", {})),
         )

@@ -23,6 +23,10 @@ _FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json",
 class IngestOperator(PipelineOperator):
     """Pushes rows into a table, without waiting until they are processed: that is what the returned token is for.
 
+    When the token is complete the rows are processed. Whether they survive a kill of the pipeline then depends on its fault
+    tolerance: with ``exactly_once`` they do, with ``none`` and ``at_least_once`` from its next checkpoint on, which
+    PipelineCompletionTokenSensor takes with ``checkpoint=True``.
+
     Rows are delivered at least once. A retry after a lost answer pushes them again, which adds them again unless the table has a
     primary key, so give tables that are fed this way one, or set ``retries=0``.
 
@@ -64,7 +68,8 @@ class IngestFileOperator(PipelineOperator):
     suffix.
 
     The file goes in one request. For large files, or to resume where a checkpoint stopped, give the table a ``file_input``
-    connector.
+    connector. What the token promises is as of IngestOperator.
+
     XCom: ``{"pipeline", "table", "token"}``.
 
     Args:
@@ -100,7 +105,9 @@ class CompletionTokenOperator(PipelineOperator):
     """Makes a token that completes when everything an input connector has received by now is processed and delivered.
 
     A connector that has not opened its source yet has received nothing, so its token is complete at once: to wait for the end of a
-    file, use PipelineCompletionSensor. XCom: ``{"pipeline", "table", "connector", "token"}``.
+    file, use PipelineCompletionSensor. After a kill a connector reads again what came after the checkpoint.
+
+    XCom: ``{"pipeline", "table", "connector", "token"}``.
 
     Args:
         table: the table; an unquoted name is not case-sensitive.

@@ -166,23 +166,28 @@ class PipelineStatusSensor(PipelineSensor):
 
 
 class PipelineCompletionTokenSensor(PipelineSensor):
-    """Waits until everything a completion token stands for is processed and delivered. XCom: ``{"status", "step"}``.
+    """Waits until everything a completion token stands for is processed and delivered. XCom: ``{"status", "step", "durable"}``.
+
+    With the fault tolerance ``exactly_once`` no kill of the pipeline can lose it then. With ``none`` and ``at_least_once`` pushed
+    rows are lost if it is killed before its next checkpoint, unless ``checkpoint`` is set; ``durable`` says how it is.
 
     Args:
         token: the token, mostly ``"{{ ti.xcom_pull('push_rows')['token'] }}"`` or the ``.output`` of a task that returns it.
+        checkpoint: wait until no kill can lose it; takes a checkpoint where that is needed.
     """
 
     template_fields: Sequence[str] = (*PipelineSensor.template_fields, "token")
 
-    def __init__(self, *, token: str, **kwargs: Any) -> None:
+    def __init__(self, *, token: str, checkpoint: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.token = token
+        self.checkpoint = checkpoint
 
     def condition(self) -> Condition:
         """The token."""
         if not self.token:
             raise AirflowFailException("there is no completion token to wait for: the task that should have made it returned none")
-        return TokenCondition(str(self.token))
+        return TokenCondition(str(self.token), self.checkpoint)
 
 
 class PipelineIdleSensor(PipelineSensor):

@@ -97,7 +97,11 @@ def test_no_pipeline_fails_a_wait_unless_that_is_what_one_waits_for() -> None:
 def test_a_token_is_complete_pending_or_of_another_incarnation() -> None:
     condition = TokenCondition("t")
     assert condition.judge(seen(answer={"status": "inprogress", "step": None}), None).outcome is Outcome.PENDING
-    assert condition.judge(seen(answer={"status": "complete", "step": 7}), None).result == {"status": "complete", "step": 7}
+    complete = {"status": "complete", "step": 7, "durable": True}
+    assert condition.judge(seen(answer=complete), None).result == complete
+    assert condition.request().params == {"token": "t"}
+    assert TokenCondition("t", checkpoint=True).request().params == {"token": "t", "checkpoint": "true"}
+    assert Condition.from_wire({"kind": "token", "token": "t"}) == condition, "as deferred by an earlier release"
     gone = PipelineAPIError(410, "PipelineRestarted", "the token is from before the restart")
     verdict = condition.judge(seen(refusal=gone), None)
     assert verdict.outcome is Outcome.FAILED

@@ -134,6 +134,30 @@ def test_after_a_checkpoint_a_kill_goes_back_to_it(make: Make) -> None:
         pipeline.kill()
 
 
+def test_a_token_says_whether_a_kill_can_lose_its_rows_and_a_checkpoint_makes_them_durable(make: Make) -> None:
+    pipeline = make()
+    pipeline.start()
+    # Until there is a checkpoint, each step is in the journal.
+    first = pipeline.insert("t", ROWS[0])
+    assert pipeline.get("completion_status", token=first).json()["durable"] is True
+    pipeline.checkpoint()
+    second = pipeline.insert("t", ROWS[1])
+    complete = pipeline.get("completion_status", token=second)
+    assert (complete.status_code, complete.json()["status"], complete.json()["durable"]) == (200, "complete", False)
+    deadline = time.monotonic() + 30
+    while (answer := pipeline.get("completion_status", token=second, checkpoint=True)).json()["status"] != "complete":
+        assert (answer.status_code, answer.json()) == (202, {"status": "inprogress", "step": None, "durable": False})
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert answer.json()["durable"] is True
+    pipeline.insert("t", ROWS[2])
+    # One checkpoint, however often it was asked.
+    assert pipeline.get("checkpoint_status").json()["success"] == 1
+    pipeline.kill()
+    pipeline.start()
+    assert pipeline.query("SELECT COUNT(*) AS n FROM t") == [{"n": 2}], "the third was promised nothing"
+
+
 def test_exactly_once_replays_what_came_after_the_checkpoint(make: Make) -> None:
     pipeline = make(fault_tolerance={"model": "exactly_once", "checkpoint_interval_secs": 60})
     pipeline.start()
@@ -323,6 +347,10 @@ def test_without_storage_there_is_no_checkpoint_and_no_graceful_stop(make: Make)
     pipeline.insert("t", *ROWS)
     answer = pipeline.post("checkpoint")
     assert (answer.status_code, answer.json()["error_code"]) == (400, "StorageRequired")
+    token = pipeline.insert("t", *ROWS)
+    assert pipeline.get("completion_status", token=token).json()["durable"] is False
+    refused = pipeline.get("completion_status", token=token, checkpoint=True)
+    assert (refused.status_code, refused.json()["error_code"]) == (400, "StorageRequired")
     assert pipeline.stats()["suspend_error"] == {"Permanent": ["StorageRequired"]}
     pipeline.post("suspend")
     failed = pipeline.wait_for("Stopped")

@@ -57,11 +57,15 @@ def test_template_fields_are_attributes(sensor: type[PipelineSensor], arguments:
 
 def test_each_finds_what_it_waits_for(scripted: ScriptedService) -> None:
     scripted.up("Running")
-    scripted.answers["GET", "completion_status"] = {"status": "complete", "step": 3}
+    scripted.answers["GET", "completion_status"] = {"status": "complete", "step": 3, "durable": False}
     scripted.answers["GET", "stats"] = [stats(3, 2), stats(3, 3, complete=True)]
     assert PipelineStatusSensor(**COMMON, status=PipelineStatus.RUNNING).execute({}) == {"status": "RUNNING"}
     assert PipelineStatusSensor(**COMMON, status=["PAUSED", PipelineStatus.RUNNING]).execute({}) == {"status": "RUNNING"}
-    assert PipelineCompletionTokenSensor(**COMMON, token="t").execute({}) == {"status": "complete", "step": 3}
+    assert PipelineCompletionTokenSensor(**COMMON, token="t").execute({}) == {
+        "status": "complete",
+        "step": 3,
+        "durable": False,
+    }
     idle = PipelineIdleSensor(**COMMON, idle_interval_s=0.05).execute({})
     assert idle == {
         "total_input_records": 3,
@@ -100,6 +104,8 @@ def test_both_modes_wait_for_the_same(scripted: ScriptedService) -> None:
     deferred = deferral(PipelineCompletionTokenSensor(**COMMON, token="t", deferrable=True))
     _, arguments = deferred.trigger.serialize()
     assert Condition.from_wire(arguments["condition"]) == TokenCondition("t")
+    deferred = deferral(PipelineCompletionTokenSensor(**COMMON, token="t", checkpoint=True, deferrable=True))
+    assert Condition.from_wire(deferred.trigger.serialize()[1]["condition"]) == TokenCondition("t", checkpoint=True)
 
 
 def test_the_idle_interval_starts_before_the_deferral(scripted: ScriptedService) -> None:

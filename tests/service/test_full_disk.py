@@ -12,7 +12,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from airflow_pipelines import Pipeline, PipelineClient, PipelineFailedError
+from airflow_pipelines import Pipeline, PipelineAPIError, PipelineClient, PipelineFailedError
 from airflow_pipelines.service.control import Control
 from tests.service.waiting import status, until
 
@@ -94,6 +94,10 @@ def test_a_graceful_stop_on_a_full_disk_keeps_the_pipeline_and_its_rows(
     assert seen["storage_status_details"] == before
     assert not list(disk.folder.rglob("*.tmp"))
     insert(rest, name, 3)
+    with pytest.raises(PipelineAPIError, match=r"are processed, but the checkpoint .* could not be written: .*") as failed:
+        pipeline.input_json("t", {"id": 3, "v": "x"}, checkpoint=True, timeout_s=30)
+    assert failed.value.error_code == "CheckpointFailed"
+    assert disk.refusal in failed.value.message
     assert [row["id"] for row in pipeline.query("select id from t order by id")] == [1, 2, 3]
 
     disk.make_room()

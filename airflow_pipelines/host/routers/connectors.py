@@ -20,9 +20,9 @@ def completion_token(runner: Runner, table: str, connector: str) -> dict[str, st
 
 
 @router.get("/completion_status")
-def completion_status(runner: Runner, token: str) -> JSONResponse:
-    """Whether what a token stands for has been processed and delivered."""
-    status = runner.completion(token)
+def completion_status(runner: Runner, token: str, checkpoint: bool = False) -> JSONResponse:
+    """Whether what a token stands for has been processed and delivered; with ``checkpoint``, whether it is durable as well."""
+    status = runner.completion(token, checkpoint=checkpoint)
     return JSONResponse(status, 200 if status["status"] == "complete" else 202)
 
 
