@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from airflow_pipelines._pipeline.base import PipelineBase, describe_status, is_down, stop_error_of
 from airflow_pipelines._pipeline.waiting import wait_until
@@ -38,6 +39,7 @@ class PipelineLifecycle(PipelineBase):
         *,
         silent_bootstrap: bool | None = None,
         concurrent_bootstrap: bool | None = None,
+        from_checkpoint: UUID | str | None = None,
     ) -> None:
         """Start the pipeline. It resumes from its newest checkpoint, if it has one.
 
@@ -48,14 +50,20 @@ class PipelineLifecycle(PipelineBase):
             dismiss_error: whether to dismiss an earlier deployment error; otherwise such an error makes the call fail.
             silent_bootstrap: whether to send nothing to outputs while bootstrapping.
             concurrent_bootstrap: whether unchanged views go on while new ones are bootstrapped.
+            from_checkpoint: an older checkpoint to go back to. All that came after it is lost; its files are set aside in the
+                pipeline's storage.
 
         Raises:
             RuntimeError: when the pipeline is not stopped, or does not come up; then with the deployment error's message.
             PipelineAPIError: when the service refuses, for example because the program does not compile.
             PipelineTimeoutError: when the pipeline does not come up in time.
         """
-        flags = {"silent_bootstrap": silent_bootstrap, "concurrent_bootstrap": concurrent_bootstrap}
-        self._start(PipelineStatus.RUNNING, bootstrap_policy, wait, timeout_s, dismiss_error, flags)
+        options = {
+            "silent_bootstrap": silent_bootstrap,
+            "concurrent_bootstrap": concurrent_bootstrap,
+            "from_checkpoint": None if from_checkpoint is None else str(from_checkpoint),
+        }
+        self._start(PipelineStatus.RUNNING, bootstrap_policy, wait, timeout_s, dismiss_error, options)
 
     def start_paused(
         self,
@@ -66,6 +74,7 @@ class PipelineLifecycle(PipelineBase):
         *,
         silent_bootstrap: bool | None = None,
         concurrent_bootstrap: bool | None = None,
+        from_checkpoint: UUID | str | None = None,
     ) -> None:
         """Start the pipeline paused, so that listeners can be attached before :meth:`resume` lets input in.
 
@@ -76,14 +85,19 @@ class PipelineLifecycle(PipelineBase):
             dismiss_error: see :meth:`start`.
             silent_bootstrap: see :meth:`start`.
             concurrent_bootstrap: see :meth:`start`.
+            from_checkpoint: see :meth:`start`.
 
         Raises:
             RuntimeError: as for :meth:`start`.
             PipelineAPIError: as for :meth:`start`.
             PipelineTimeoutError: as for :meth:`start`.
         """
-        flags = {"silent_bootstrap": silent_bootstrap, "concurrent_bootstrap": concurrent_bootstrap}
-        self._start(PipelineStatus.PAUSED, bootstrap_policy, wait, timeout_s, dismiss_error, flags)
+        options = {
+            "silent_bootstrap": silent_bootstrap,
+            "concurrent_bootstrap": concurrent_bootstrap,
+            "from_checkpoint": None if from_checkpoint is None else str(from_checkpoint),
+        }
+        self._start(PipelineStatus.PAUSED, bootstrap_policy, wait, timeout_s, dismiss_error, options)
 
     def pause(self, wait: bool = True, timeout_s: float | None = None) -> None:
         """Stop taking input. A paused pipeline stays paused.
@@ -320,7 +334,7 @@ class PipelineLifecycle(PipelineBase):
         wait: bool,
         timeout_s: float | None,
         dismiss_error: bool,
-        flags: Mapping[str, bool | None],
+        options: Mapping[str, bool | str | None],
     ) -> None:
         descriptor = self._read(PipelineFieldSelector.STATUS)
         if not is_down(descriptor):
@@ -334,7 +348,7 @@ class PipelineLifecycle(PipelineBase):
             "initial": str(initial.value).lower(),
             "bootstrap_policy": None if policy is None else policy.value,
             "dismiss_error": False,
-            **flags,
+            **options,
         }
         self.client.post(self._path("start"), params=params)
         if wait:

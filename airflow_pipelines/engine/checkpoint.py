@@ -6,7 +6,10 @@ Layout of a pipeline's storage folder::
     batches/                 immutable batch files, named by content
     checkpoints/<uuid>.json  listed checkpoints, newest two kept
     recovery.json            the unlisted recovery point, if any
+    newest.json              which of these was written last
     journal.log              committed steps since the newest of these (see engine/journal.py)
+    journal.end              how many of them were acknowledged (see engine/journal_end.py)
+    set-aside/<uuid>/        what was newer than a checkpoint that the pipeline went back to (see engine/set_aside.py)
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ from uuid6 import uuid7
 from airflow_pipelines.engine import manifest
 from airflow_pipelines.engine.durable import TEMPORARY, remove, sync_folder, write_atomically
 from airflow_pipelines.engine.manifest import DamagedManifestError
-from airflow_pipelines.engine.storage_errors import StorageError
+from airflow_pipelines.engine.sealed import BrokenSealError, seal, unseal
+from airflow_pipelines.engine.storage_errors import MissingError, StorageError, storage_access
 
 KEEP = 2
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -117,6 +121,16 @@ class Checkpoint:
     contents: CheckpointContents
 
 
+@dataclass(frozen=True, slots=True)
+class NewestNote:
+    """Which checkpoint or recovery point was the newest one, so that it is noticed when it is gone."""
+
+    uuid: UUID
+    listed: bool
+    step: int
+    processed_records: int
+
+
 class CheckpointStore:
     """The checkpoints of one storage folder. Only the holder of the folder's lock writes."""
 
@@ -125,6 +139,7 @@ class CheckpointStore:
         self._batches = batches
         self._manifests = folder / "checkpoints"
         self._recovery = folder / "recovery.json"
+        self._newest = folder / "newest.json"
 
     def save(self, contents: CheckpointContents) -> CheckpointInfo:
         """Write a listed checkpoint; its batch files must be on disk already. The recovery point, now older, goes.
@@ -135,13 +150,16 @@ class CheckpointStore:
         uuid = self._next_uuid()
         document = self._document(uuid, contents)
         write_atomically(self.manifest_path(uuid), manifest.encode(document))
+        self._note(document)
         self.drop_recovery_point()
         return _info(document)
 
     def save_recovery_point(self, contents: CheckpointContents) -> UUID:
         """Write the unlisted recovery point in place of the one before it. Returns its id."""
         uuid = self._next_uuid()
-        write_atomically(self._recovery, manifest.encode(self._document(uuid, contents)))
+        document = self._document(uuid, contents)
+        write_atomically(self._recovery, manifest.encode(document))
+        self._note(document)
         return uuid
 
     def drop_recovery_point(self) -> None:
@@ -150,12 +168,43 @@ class CheckpointStore:
             remove(self._recovery)
 
     def latest(self) -> Checkpoint | None:
-        """The newest checkpoint or recovery point, whichever is newer; None when there is neither."""
-        recovery = self.recovery_point()
+        """The newest checkpoint or recovery point, whichever is newer; None when there is neither.
+
+        Raises StorageError when it is damaged, or when there was a newer one.
+        """
+        noted = self.noted()
         ids = self._ids()
-        if recovery is not None and (not ids or recovery.uuid > ids[-1]):
+        recovery = self.recovery_point()
+        newest = max((*ids[-1:], *([] if recovery is None else [recovery.uuid])), default=None)
+        if noted is not None and (newest is None or newest < noted.uuid):
+            path = self.manifest_path(noted.uuid) if noted.listed else self._recovery
+            what = f"{noted.uuid}, of step {noted.step} with {noted.processed_records} processed records, is missing: {path}"
+            raise MissingError(path, f"The {'checkpoint' if noted.listed else 'recovery point'} {what}.")
+        if recovery is not None and recovery.uuid == newest:
             return recovery
-        return self.load(ids[-1]) if ids else None
+        return None if newest is None else self.load(newest)
+
+    def noted(self) -> NewestNote | None:
+        """What was written down about the newest checkpoint or recovery point; None when it is not known."""
+        if not self._newest.exists():
+            return None
+        try:
+            with storage_access(self._newest):
+                document = unseal(self._newest.read_bytes())
+            return NewestNote(**document | {"uuid": UUID(document["uuid"])})
+        except (BrokenSealError, KeyError, TypeError) as error:
+            # The manifests are there to tell, and have checksums of their own.
+            log.warning("%s is damaged and is not used: %s", self._newest, error)
+            return None
+
+    def note(self, newest: Checkpoint) -> None:
+        """Write down that this is the newest checkpoint from now on."""
+        counters = newest.contents.counters
+        self._write_note(NewestNote(newest.uuid, newest.listed, newest.contents.step, counters.processed_records))
+
+    def newer_than(self, uuid: UUID) -> list[Path]:
+        """The recovery point's manifest and those of all checkpoints after one, newest first."""
+        return [self._recovery, *(self.manifest_path(other) for other in reversed(self._ids()) if other > uuid)]
 
     def latest_listed(self) -> CheckpointInfo | None:
         """What lists show of the newest checkpoint."""
@@ -222,6 +271,15 @@ class CheckpointStore:
         fresh = UUID(int=uuid7().int)
         # A clock that was set back must not make the newest checkpoint look like an old one.
         return fresh if newest is None or fresh > newest else UUID(int=newest.int + 1)
+
+    def _note(self, document: dict[str, Any]) -> None:
+        listed = self.manifest_path(UUID(document["uuid"])).exists()
+        processed = document["counters"]["processed_records"]
+        self._write_note(NewestNote(UUID(document["uuid"]), listed, document["step"], processed))
+
+    def _write_note(self, note: NewestNote) -> None:
+        with storage_access(self._newest):
+            write_atomically(self._newest, seal(asdict(note) | {"uuid": str(note.uuid)}))
 
     def _recovery_uuid(self) -> tuple[UUID, ...]:
         if not self._recovery.exists():

@@ -21,6 +21,7 @@ from uuid import UUID
 
 from airflow_pipelines.engine.checkpoint import Counters
 from airflow_pipelines.engine.durable import remove, write_atomically
+from airflow_pipelines.engine.journal_end import JournalEnd, JournalEndFile, read_journal_end
 from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.sealed import digest
 from airflow_pipelines.engine.storage_errors import DamagedError, storage_access
@@ -79,10 +80,14 @@ class JournalRecord:
 
 @dataclass(frozen=True, slots=True)
 class JournalContents:
-    """A journal as read back: its whole records. Nothing is appended to it any more; what goes on from it begins another one."""
+    """A journal as read back: its whole records. Nothing is appended to it any more; what goes on from it begins another one.
+
+    ``checksums``: those of the header and of each record.
+    """
 
     header: JournalHeader
     records: tuple[JournalRecord, ...]
+    checksums: tuple[str, ...]
 
     def files(self) -> set[str]:
         """All batch files that the records name."""
@@ -101,18 +106,28 @@ def read_journal(folder: Path) -> JournalContents | None:
     if not lines:
         raise DamagedJournalError(path, "it has no header")
     decode = _decode_unchained if _UNCHAINED.match(lines[0]) else _decode
-    checksum = ""
+    checksums: list[str] = []
     documents: list[dict[str, Any]] = []
     for number, line in enumerate(lines):
-        found = decode(line, checksum)
+        found = decode(line, checksums[-1] if checksums else "")
         if found is None:
             what = f"record {number} of {len(lines) - 1}" if number else "its header"
             raise DamagedJournalError(path, f"{what} does not agree with its checksum")
         document, checksum = found
         documents.append(document)
+        checksums.append(checksum)
     with _fields_of(path):
         header, records = _header(documents[0]), tuple(_record(document) for document in documents[1:])
-    return JournalContents(header, records)
+    contents = JournalContents(header, records, tuple(checksums))
+    _check_end(path, contents, read_journal_end(folder))
+    return contents
+
+
+def _check_end(path: Path, contents: JournalContents, end: JournalEnd | None) -> None:
+    """Refuse a journal that has less than what had been acknowledged."""
+    if end is None or end.journal != contents.checksums[0] or end.last in contents.checksums:
+        return
+    raise DamagedJournalError(path, f"{end.records} of its records were acknowledged, and it ends after {len(contents.records)}")
 
 
 class Journal:
@@ -122,7 +137,8 @@ class Journal:
         self.header = header
         self.records = 0
         self._path = path
-        self._checksum = checksum
+        self._name = self._checksum = checksum
+        self._end = JournalEndFile(path.parent)
         self._file = path.open("ab", buffering=0)
         self.size = self._file.tell()
         self._files: set[str] = set()
@@ -160,6 +176,8 @@ class Journal:
         self._checksum = checksum
         self.size += len(line)
         self.records += 1
+        processed = record.counters.processed_records
+        self._end.write(JournalEnd(self.header.base, self._name, self.records, checksum, record.step, processed))
         self._files.update(name for batch in record.tables.values() for name in batch["files"])
 
     def files(self) -> set[str]:
@@ -169,6 +187,7 @@ class Journal:
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
+        self._end.close()
 
 
 @contextmanager

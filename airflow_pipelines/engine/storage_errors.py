@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from uuid import UUID
 
 
 class StorageProblem(StrEnum):
@@ -28,12 +30,12 @@ ADVICE: Final = {
         "(AIRFLOW_PIPELINES_STORAGE)."
     ),
     StorageProblem.DAMAGED: (
-        "Restore it from a backup or start from an older checkpoint; 'airflow-pipelines fsck' shows all that is damaged. "
-        "To begin anew, clear the pipeline's storage."
+        "Restore it from a backup, or go back to an older checkpoint, if there is a good one; to begin anew, clear the pipeline's "
+        "storage. 'airflow-pipelines fsck' shows all that is damaged."
     ),
     StorageProblem.MISSING: (
-        "Put it back from a backup or start from an older checkpoint; 'airflow-pipelines fsck' shows all that is missing. "
-        "To begin anew, clear the pipeline's storage."
+        "Put it back from a backup, or go back to an older checkpoint, if there is a good one; to begin anew, clear the pipeline's "
+        "storage. 'airflow-pipelines fsck' shows all that is missing."
     ),
     StorageProblem.LOCKED: "A pipeline runs in one host at a time: stop that one first.",
     StorageProblem.UNUSABLE: (
@@ -52,21 +54,57 @@ _PROBLEMS: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class OlderCheckpoint:
+    """A good checkpoint that a pipeline can go back to, and what would be lost.
+
+    ``lost_steps`` and ``lost_records`` are None when it is not known how far the pipeline had come.
+    """
+
+    uuid: UUID
+    steps: int
+    processed_records: int
+    lost_steps: int | None = None
+    lost_records: int | None = None
+
+    def __str__(self) -> str:
+        lost = "whatever came after it"
+        if self.lost_steps is not None and self.lost_records is not None:
+            lost = f"the {self.lost_steps} steps after it, with {self.lost_records} records"
+        return (
+            f"Checkpoint {self.uuid} is good (step {self.steps}, {self.processed_records} processed records): to go back to it and "
+            f"lose {lost}, start with from_checkpoint={self.uuid}."
+        )
+
+    def to_wire(self) -> dict[str, Any]:
+        """The entry of an error's details."""
+        return asdict(self) | {"uuid": str(self.uuid)}
+
+
 class StorageError(RuntimeError):
     """A pipeline's storage cannot be used as it is.
 
     :param problem: which of the known problems it is
     :param path: the file or folder that has it
     :param what: one sentence that names the path and what is wrong
-    :param advice: what to do; by default that of the problem
+    :param older: checkpoints to go back to, newest first
     """
 
-    def __init__(self, problem: StorageProblem, path: Path, what: str, advice: str | None = None) -> None:
+    def __init__(self, problem: StorageProblem, path: Path, what: str, older: Sequence[OlderCheckpoint] = ()) -> None:
         self.problem = problem
         self.path = path
         self.what = what
-        self.advice = ADVICE[problem] if advice is None else advice
+        self.older = tuple(older)
+        self.advice = " ".join([ADVICE[problem], *map(str, self.older)])
         super().__init__(f"{what} {self.advice}")
+
+    def offering(self, older: Sequence[OlderCheckpoint]) -> StorageError:
+        """The same error with checkpoints to go back to.
+
+        :param older: newest first
+        :returns: another error
+        """
+        return StorageError(self.problem, self.path, self.what, older)
 
 
 class DamagedError(StorageError):

@@ -21,6 +21,7 @@ from airflow_pipelines.engine.checkpoint import BatchFiles, CheckpointStore
 from airflow_pipelines.engine.durable import TEMPORARY, sync_folder, write_atomically
 
 OWNER = "owner.json"
+LATEST = "latest"
 
 
 class SyncError(RuntimeError):
@@ -180,7 +181,7 @@ def resolve_start(config: SyncConfig, store: CheckpointStore, batches: BatchFile
     wanted = config.start_from_checkpoint
     if wanted is None:
         return None
-    exact = None if wanted == "latest" else _parse_uuid(wanted)
+    exact = None if wanted == LATEST else _parse_uuid(wanted)
     local = [info.uuid for info in store.listed()]
     if exact is None and local:
         return local[0]

@@ -28,7 +28,8 @@ class RuntimeStatus(StrEnum):
 class Deployment(BaseModel):
     """One incarnation of a pipeline, as handed to a host. ``storage`` is the pipeline's own folder.
 
-    ``program_version`` is None when a service of an earlier release asks.
+    ``program_version`` is None when a service of an earlier release asks. ``from_checkpoint``: go back to this one, whatever is
+    newer. ``newest_checkpoint``: one that is known to have been made, so that a storage without it is not taken for an empty one.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -45,6 +46,8 @@ class Deployment(BaseModel):
     initial: str = "running"
     bootstrap_policy: str = "await_approval"
     silent_bootstrap: bool = False
+    from_checkpoint: UUID | None = None
+    newest_checkpoint: UUID | None = None
 
 
 class RuntimeTransition(BaseModel):

@@ -26,14 +26,16 @@ from airflow_pipelines.engine.journal import (
     JournalContents,
     JournalHeader,
     JournalRecord,
-    read_journal,
 )
+from airflow_pipelines.engine.journal_end import read_journal_end
 from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.lock import StorageLock
 from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.set_aside import files_set_aside
 from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.starting import SavedStarts, Start
 from airflow_pipelines.engine.storage import BatchStore
-from airflow_pipelines.engine.sync import resolve_start
+from airflow_pipelines.engine.sync import LATEST, SyncConfig, resolve_start
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
 
 INLINE_BYTES = 64 << 10
@@ -113,19 +115,29 @@ class Durability:
         self._replayed: JournalContents | None = None
         self._base: UUID | None = None
         self._has_checkpoint = False
+        self._starts = SavedStarts(self.folder, self.checkpoints)
+        self._set_aside: set[str] = set()
 
-    def saved_state(self) -> SavedState | None:
+    def saved_state(self, expected: UUID | None = None) -> SavedState | None:
         """What to start from: the newest local state, else what ``sync`` says, else None for a fresh start.
 
+        ``expected``: a checkpoint that is known to have been made.
         Raises StorageError or SyncError when there is something that cannot be used.
         """
-        if not self.options.storage:
-            return None
-        base = self._base_checkpoint()
+        return self._saved(self._start(expected)) if self.options.storage else None
+
+    def go_back(self, uuid: UUID) -> tuple[SavedState | None, Path | None]:
+        """An older checkpoint to start from, and the folder with what was newer, if there was anything.
+
+        Raises StorageError when there is no such checkpoint, or it is damaged.
+        """
+        start, aside = self._starts.chosen(uuid)
+        return self._saved(start), aside
+
+    def _saved(self, start: Start) -> SavedState | None:
+        base, journal = start.base, start.journal
         self._has_checkpoint = self.checkpoints.latest_listed() is not None
-        journal = self._applicable_journal(base)
-        if journal is not None:
-            self.batches.verify(journal.files())
+        self._set_aside = files_set_aside(self.folder)
         self._base = None if base is None else base.uuid
         # The next commit begins a journal of its own, and one with records waits until a base has taken them up.
         self._replayed = journal if journal is not None and journal.records else None
@@ -229,7 +241,8 @@ class Durability:
     def collect_garbage(self) -> None:
         """Remove checkpoints beyond the newest two and batch files that nothing names."""
         journals = (journal for journal in (self._journal, self._replayed) if journal is not None)
-        self.checkpoints.garbage_collect({name for journal in journals for name in journal.files()})
+        journaled = {name for journal in journals for name in journal.files()}
+        self.checkpoints.garbage_collect(journaled | self._set_aside)
 
     def close(self) -> None:
         """Let go of the folder."""
@@ -240,24 +253,19 @@ class Durability:
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
-    def _base_checkpoint(self) -> Checkpoint | None:
+    def _start(self, expected: UUID | None) -> Start:
         sync = self.options.sync
-        if sync is not None and sync.start_from_checkpoint is not None:
-            newest = self.checkpoints.latest()
-            unlisted = newest is not None and not newest.listed
-            journalled = newest is None and read_journal(self.folder) is not None
-            if sync.start_from_checkpoint == "latest" and (unlisted or journalled):
-                return newest
-            uuid = resolve_start(sync, self.checkpoints, self.batches)
-            return None if uuid is None else self.checkpoints.load(uuid)
-        return self.checkpoints.latest()
+        if sync is None or sync.start_from_checkpoint is None:
+            return self._starts.newest(expected)
+        if sync.start_from_checkpoint != LATEST:
+            return self._starts.on(self._synced(sync))
+        here = (self.checkpoints.noted(), read_journal_end(self.folder), self.checkpoints.latest_listed())
+        start = self._starts.newest(expected if any(here) else None)
+        return Start(self._synced(sync)) if start.base is None and start.journal is None else start
 
-    def _applicable_journal(self, base: Checkpoint | None) -> JournalContents | None:
-        journal = read_journal(self.folder)
-        if journal is None or journal.header.base != (None if base is None else base.uuid):
-            # It belongs to a base that a newer one has replaced: everything in it is part of the newer one.
-            return None
-        return journal
+    def _synced(self, sync: SyncConfig) -> Checkpoint | None:
+        uuid = resolve_start(sync, self.checkpoints, self.batches)
+        return None if uuid is None else self.checkpoints.load(uuid)
 
     def _rebase(self, base: UUID) -> None:
         self._base = base

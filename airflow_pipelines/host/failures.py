@@ -51,7 +51,12 @@ def as_problem(failure: Exception, pipeline: str | None = None) -> Problem:
         return Problem(400, "StartFailedDueToFailedCompilation", str(failure), {"messages": messages})
     if isinstance(failure, StorageError):
         where = "" if pipeline is None else f"The storage of pipeline {pipeline} cannot be used. "
-        details = {"path": str(failure.path), "problem": failure.problem.value, "advice": failure.advice}
+        details = {
+            "path": str(failure.path),
+            "problem": failure.problem.value,
+            "advice": failure.advice,
+            "checkpoints": [checkpoint.to_wire() for checkpoint in failure.older],
+        }
         return Problem(500, _CODES[failure.problem], f"{where}{failure}", details)
     if isinstance(failure, SyncError):
         return Problem(500, "CheckpointFetchError", str(failure))

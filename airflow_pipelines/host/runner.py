@@ -383,7 +383,7 @@ class PipelineRunner:
         durability = self._durability = Durability(Path(deployment.storage), self._options)
         self._sync = CheckpointSync(self._options.sync, durability, f"pipeline-{deployment.pipeline_id}", self.log)
         compiled = compile_checked(deployment.program_code, self._sessions, deployment.udf_python)
-        saved = durability.saved_state()
+        saved = self._saved_state(durability)
         live = self._build(compiled, durability)
         if saved is None:
             self.log.info("nothing saved: starting from scratch")
@@ -394,6 +394,19 @@ class PipelineRunner:
         self._check()
         live.endpoints.start_inputs()
         return live
+
+    def _saved_state(self, durability: Durability) -> SavedState | None:
+        chosen = self.deployment.from_checkpoint
+        if chosen is None:
+            return durability.saved_state(self.deployment.newest_checkpoint)
+        self._require_storage()
+        saved, aside = durability.go_back(chosen)
+        self.log.info(
+            "going back to checkpoint %s as asked; what was newer is in %s", chosen, aside or "nothing: it was the newest"
+        )
+        self._listed = self.checkpoints()
+        self._record(RuntimeStatus.INITIALIZING, checkpoints=self._listed)
+        return saved
 
     def _build(self, compiled: CompiledProgram, durability: Durability) -> LivePipeline:
         self._endpoints = Endpoints(compiled, self._arrived, self.log)

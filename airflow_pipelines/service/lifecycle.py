@@ -53,7 +53,10 @@ class RuntimeAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StartRequest:
-    """The parameters of a start. ``deployer`` is the name of the deployer that shall carry it out."""
+    """The parameters of a start.
+
+    ``deployer`` is the name of the deployer that shall carry it out. ``from_checkpoint``: an older checkpoint to go back to.
+    """
 
     initial: Initial = Initial.RUNNING
     policy: BootstrapPolicy = BootstrapPolicy.AWAIT_APPROVAL
@@ -61,6 +64,7 @@ class StartRequest:
     concurrent_bootstrap: bool = False
     dismiss_error: bool = True
     deployer: str = "shared"
+    from_checkpoint: UUID | None = None
 
 
 # --- what users ask for -----------------------------------------------------------------------------------------------------------
@@ -117,6 +121,7 @@ def start(record: PipelineRecord, request: StartRequest, now: datetime) -> Pipel
         silent_bootstrap=request.silent_bootstrap,
         concurrent_bootstrap=request.concurrent_bootstrap,
         deployer=request.deployer,
+        from_checkpoint=request.from_checkpoint,
     )
 
 
@@ -155,6 +160,14 @@ def _start_again(record: PipelineRecord, request: StartRequest) -> PipelineRecor
             record,
             f"It was started with bootstrap_policy={stored[0]}, silent_bootstrap={stored[1]}, concurrent_bootstrap={stored[2]}",
             "Start with the same values, or stop it first",
+        )
+    if request.from_checkpoint is not None and record.from_checkpoint != request.from_checkpoint:
+        raise errors.restricted(
+            "FromCheckpointImmutableUnlessStopped",
+            record,
+            f"It was started {'' if record.from_checkpoint is None else f'from checkpoint {record.from_checkpoint}, '}"
+            f"and cannot go back to checkpoint {request.from_checkpoint} now",
+            "Stop it first",
         )
     return record
 
@@ -522,7 +535,14 @@ def _desire_stopped(record: PipelineRecord, now: datetime) -> PipelineRecord:
 
 
 def _forget_start(record: PipelineRecord) -> PipelineRecord:
-    return replace(record, deployment_initial=None, bootstrap_policy=None, silent_bootstrap=None, concurrent_bootstrap=None)
+    return replace(
+        record,
+        deployment_initial=None,
+        bootstrap_policy=None,
+        silent_bootstrap=None,
+        concurrent_bootstrap=None,
+        from_checkpoint=None,
+    )
 
 
 def _resources(record: PipelineRecord, status: ResourcesStatus, now: datetime) -> PipelineRecord:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar
+from uuid import UUID
 
 from fastapi import Depends, Request
 
@@ -45,6 +46,15 @@ def flag(request: Request, name: str, default: bool) -> bool:
     if value.lower() not in {"true", "false"}:
         raise errors.invalid_param(f"The query parameter '{name}' must be true or false, not '{value}'")
     return value.lower() == "true"
+
+
+def identifier(request: Request, name: str) -> UUID | None:
+    """A query parameter that is a UUID; None when it is left out."""
+    value = request.query_params.get(name)
+    try:
+        return None if value is None else UUID(value)
+    except ValueError as error:
+        raise errors.invalid_param(f"The query parameter '{name}' must be a UUID, not '{value}'") from error
 
 
 def choice(request: Request, name: str, kind: type[E], default: E) -> E:

@@ -359,6 +359,8 @@ class Reconciler:
             initial=record.deployment_initial or "running",
             bootstrap_policy=record.bootstrap_policy or lifecycle.BootstrapPolicy.AWAIT_APPROVAL.value,
             silent_bootstrap=bool(record.silent_bootstrap),
+            from_checkpoint=record.from_checkpoint,
+            newest_checkpoint=record.newest_checkpoint,
         )
 
     def _reload(self, record: PipelineRecord) -> PipelineRecord:

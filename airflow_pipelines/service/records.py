@@ -60,7 +60,8 @@ class PipelineRecord:
     Below ``concurrent_bootstrap`` are the fields the descriptor does not show: ``deployer`` is the name of the deployer that the
     start asked for, ``host_id`` the host of the incarnation, ``deployment_config`` what the host was told, ``provisioning_since``
     when provisioning began, ``compile_claimed_at`` when a service process last took up the compilation, ``consumed_sequence``
-    the newest runtime transition already in this record, ``udf_python`` the text of the program's Python module.
+    the newest runtime transition already in this record, ``udf_python`` the text of the program's Python module,
+    ``from_checkpoint`` the checkpoint that the start goes back to.
     """
 
     id: UUID
@@ -107,6 +108,7 @@ class PipelineRecord:
     compile_claimed_at: datetime | None
     consumed_sequence: int
     udf_python: str = ""
+    from_checkpoint: UUID | None = None
 
     @property
     def fully_stopped(self) -> bool:
@@ -115,6 +117,12 @@ class PipelineRecord:
             self.deployment_resources_status is ResourcesStatus.STOPPED
             and self.deployment_resources_desired_status is ResourcesStatus.STOPPED
         )
+
+    @property
+    def newest_checkpoint(self) -> UUID | None:
+        """The newest one that a host has told of."""
+        listed = (self.storage_status_details or {}).get("checkpoints") or []
+        return max((UUID(entry["uuid"]) for entry in listed), default=None)
 
     @property
     def deployment_status(self) -> str:

@@ -106,6 +106,7 @@ class PipelineRow(Base):
     compile_claimed_at: Mapped[datetime | None] = mapped_column(UtcDateTime, nullable=True)
     consumed_sequence: Mapped[int] = mapped_column(Integer)
     udf_python: Mapped[str] = mapped_column(Text, server_default="")
+    from_checkpoint: Mapped[UUID | None] = mapped_column(Uuid, nullable=True)
 
 
 class EventRow(Base):

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
-from types import FrameType
+from collections.abc import Callable, Sequence
+from types import FrameType, ModuleType
 from typing import Any
 
-from airflow_pipelines.engine import checkpoint, durable, journal
+from airflow_pipelines.engine import checkpoint, durable, journal, journal_end
 
-TRACED = {module.__file__ for module in (checkpoint, durable, journal)}
+TRACED = (checkpoint, durable, journal, journal_end)
 SURVIVED = 0
 KILLED = 9
 
 
-def run_and_kill(action: Callable[[], object], boundary: int) -> bool:
+def run_and_kill(action: Callable[[], object], boundary: int, modules: Sequence[ModuleType]) -> bool:
     """Run ``action`` in a forked process that dies before its line number ``boundary``; True when it died."""
     child = os.fork()
     if child == 0:
+        traced = {module.__file__ for module in modules}
         left = boundary
 
         def trace(frame: FrameType, event: str, _: Any) -> Any:
             nonlocal left
-            if frame.f_code.co_filename not in TRACED:
+            if frame.f_code.co_filename not in traced:
                 return None
             if event == "line":
                 if left == 0:
@@ -45,12 +46,14 @@ def run_and_kill(action: Callable[[], object], boundary: int) -> bool:
     return code == KILLED
 
 
-def at_every_boundary(prepare: Callable[[], Callable[[], object]], check: Callable[[bool], None]) -> int:
+def at_every_boundary(
+    prepare: Callable[[], Callable[[], object]], check: Callable[[bool], None], modules: Sequence[ModuleType] = TRACED
+) -> int:
     """Kill at the first boundary, the second ... until the action survives; ``check`` sees each state left behind."""
     boundary = 0
     while True:
         action = prepare()
-        died = run_and_kill(action, boundary)
+        died = run_and_kill(action, boundary, modules)
         check(not died)
         if not died:
             return boundary

@@ -16,6 +16,7 @@ import pytest
 
 from airflow_pipelines.engine.checkpoint import Counters
 from airflow_pipelines.engine.journal import FILE, DamagedJournalError, Journal, JournalHeader, JournalRecord, read_journal
+from airflow_pipelines.engine.journal_end import FILE as END
 from tests.engine.crash import at_every_boundary
 
 HEADER = JournalHeader(None, "CREATE TABLE t (x int)", {"tables": {"t": "f"}}, 2**64 - 1, 1700000000.5, layouts={"t": "l"})
@@ -69,13 +70,20 @@ def test_the_base_survives(tmp_path: Path) -> None:
 def test_a_torn_last_record_is_ignored(tmp_path: Path, cut: int) -> None:
     journal = Journal.create(tmp_path, HEADER)
     journal.append(record(1))
+    acknowledged = (tmp_path / END).read_bytes()
     journal.append(record(2))
     journal.close()
     path = tmp_path / FILE
     os.truncate(path, path.stat().st_size - cut)
-    contents = read_journal(tmp_path)
-    assert contents is not None
-    assert contents.records == (record(1),)
+    with pytest.raises(DamagedJournalError, match="2 of its records were acknowledged, and it ends after 1"):
+        read_journal(tmp_path)
+    for end in (acknowledged, b"damaged", None):
+        (tmp_path / END).unlink()
+        if end is not None:
+            (tmp_path / END).write_bytes(end)
+        contents = read_journal(tmp_path)
+        assert contents is not None
+        assert contents.records == (record(1),)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +103,7 @@ def test_a_damaged_record_is_an_error_and_not_a_loss(tmp_path: Path, number: int
     with pytest.raises(DamagedJournalError, match=rf"journal\.log is damaged: {what} does not agree") as raised:
         read_journal(tmp_path)
     assert raised.value.path == tmp_path / FILE
-    assert "start from an older checkpoint" in raised.value.advice
+    assert "go back to an older checkpoint" in raised.value.advice
 
 
 @pytest.mark.parametrize("order", [(0, 2, 1, 3), (0, 1, 3), (0, 2, 3), (0, 1, 1, 2, 3)], ids=str)

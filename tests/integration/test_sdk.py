@@ -11,6 +11,7 @@ import pytest
 
 from airflow_pipelines import (
     BootstrapPolicy,
+    FaultToleranceModel,
     Pipeline,
     PipelineAPIError,
     PipelineBuilder,
@@ -20,6 +21,7 @@ from airflow_pipelines import (
     PipelineTimeoutError,
     ProgramCompilationError,
     ProgramStatus,
+    RuntimeConfig,
 )
 from tests.fixtures.sdk import eventually
 
@@ -175,3 +177,47 @@ def test_functions_in_python_from_the_builder_to_the_approval_of_a_change(client
     eventually(lambda: pipeline.status() is PipelineStatus.RUNNING)
     assert list(pipeline.query("select s from v order by s")) == [{"s": 100}, {"s": 200}]
     pipeline.stop(force=True, timeout_s=60)
+
+
+def test_going_back_to_an_older_checkpoint_takes_consent(
+    embedded_client: PipelineClient, pipeline_name: str, warm_home: Path
+) -> None:
+    program = "create table t (x int) with ('materialized' = 'true')"
+    pipeline = PipelineBuilder(
+        embedded_client, pipeline_name, program, runtime_config=RuntimeConfig(fault_tolerance_model=FaultToleranceModel.ExactlyOnce)
+    ).create(timeout_s=60)
+    pipeline.start(timeout_s=60)
+    for x in range(1, 3):
+        pipeline.execute(f"insert into t values ({x})")
+        pipeline.checkpoint(wait=True, timeout_s=60)
+    pipeline.execute("insert into t values (3)")
+    pipeline.stop(force=True, timeout_s=60)
+    storage = warm_home / "storage" / str(pipeline.id())
+    newer, older = sorted((storage / "checkpoints").iterdir(), reverse=True)
+    content = newer.read_bytes()
+    newer.write_bytes(content.replace(b'"step":2', b'"step":3'))
+
+    consent = f"lose the 2 steps after it, with 2 records, start with from_checkpoint={older.stem}"
+    with pytest.raises(PipelineFailedError, match=consent):
+        pipeline.start(timeout_s=60)
+    error = pipeline.deployment_error()
+    assert error["error_code"] == "RuntimeError.StorageDamaged"
+    assert f"The storage of pipeline {pipeline_name} cannot be used. The checkpoint manifest {newer} is" in error["message"]
+    assert error["details"]["path"] == str(newer)
+    assert [entry["uuid"] for entry in error["details"]["checkpoints"]] == [older.stem]
+
+    pipeline.start(from_checkpoint=older.stem, timeout_s=60)
+    assert list(pipeline.query("select x from t")) == [{"x": 1}]
+    assert [entry["uuid"] for entry in (pipeline.storage_status_details() or {})["checkpoints"]] == [older.stem]
+    pipeline.execute("insert into t values (4)")
+    pipeline.stop(force=True, timeout_s=60)
+    pipeline.start(timeout_s=60)
+    assert list(pipeline.query("select x from t order by x")) == [{"x": 1}, {"x": 4}]
+    assert [path.name for path in (storage / "set-aside").glob("*/*.json")] == [newer.name]
+
+    # A folder that lost everything is not an empty pipeline.
+    pipeline.stop(force=False, timeout_s=60)
+    storage.rename(storage.with_suffix(".gone"))
+    with pytest.raises(PipelineFailedError, match="is missing, which the pipeline had written"):
+        pipeline.start(timeout_s=60)
+    assert pipeline.deployment_error()["error_code"] == "RuntimeError.StorageMissing"

@@ -104,6 +104,7 @@ def test_delete_answers_with_nothing(api: TestClient, app: FastAPI) -> None:
         ("POST", "/v0/pipelines/p/start?initial=flying", None, 405, "UnsupportedPipelineAction"),
         ("POST", "/v0/pipelines/p/start?bootstrap_policy=maybe", None, 400, "InvalidParam"),
         ("POST", "/v0/pipelines/p/start?silent_bootstrap=perhaps", None, 400, "InvalidParam"),
+        ("POST", "/v0/pipelines/p/start?from_checkpoint=latest", None, 400, "InvalidParam"),
         ("POST", "/v0/pipelines/p/start?silent_bootstrap=true&concurrent_bootstrap=true", None, 400, "InvalidBootstrapConfig"),
         ("POST", "/v0/pipelines/p/pause", None, 503, "PipelineInteractionNotDeployed"),
         ("POST", "/v0/pipelines/p/approve", None, 503, "PipelineInteractionNotDeployed"),

@@ -45,6 +45,7 @@ REFUSED = [
     (given.early_start, start(initial=Initial.PAUSED), 400, "InitialImmutableUnlessStopped"),
     (given.running, start(policy=BootstrapPolicy.ALLOW), 400, "BootstrapPolicyImmutableUnlessStopped"),
     (given.running, start(silent_bootstrap=True), 400, "BootstrapPolicyImmutableUnlessStopped"),
+    (given.running, start(from_checkpoint=UUID(int=9)), 400, "FromCheckpointImmutableUnlessStopped"),
     (given.stopped, start(silent_bootstrap=True, concurrent_bootstrap=True), 400, "InvalidBootstrapConfig"),
     (given.stopped, start(initial=Initial.STANDBY), 400, "InitialStandbyNotAllowed"),
     (given.syncing, start(initial=Initial.STANDBY), 501, "NotSupported"),
@@ -141,11 +142,14 @@ def test_allowed_calls_set_what_is_desired(state: State, action: Action, status:
 
 
 def test_a_start_dismisses_the_last_error_and_a_stop_forgets_the_start() -> None:
-    started = start()(given.failed())
+    started = start(from_checkpoint=UUID(int=9))(given.failed())
     assert started.deployment_error is None
+    assert started.from_checkpoint == UUID(int=9)
+    assert start()(started) == start(from_checkpoint=UUID(int=9))(started) == started
     assert (started.deployment_initial, started.bootstrap_policy, started.silent_bootstrap) == ("running", "await_approval", False)
     ended = stop(force=True)(started)
     assert (ended.deployment_initial, ended.bootstrap_policy, ended.silent_bootstrap) == (None, None, None)
+    assert ended.from_checkpoint is None
 
 
 def test_compiling_moves_the_refresh_version_twice() -> None:

@@ -13,7 +13,7 @@ from airflow_pipelines.service import errors
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control import Control
 from airflow_pipelines.service.lifecycle import BootstrapPolicy, Initial, RuntimeAction, StartRequest
-from airflow_pipelines.service.parameters import Body, choice, flag
+from airflow_pipelines.service.parameters import Body, choice, flag, identifier
 from airflow_pipelines.service.records import edit_answer
 
 
@@ -37,6 +37,7 @@ def _add_moves(router: APIRouter, control: Control) -> None:
                 concurrent_bootstrap=flag(request, "concurrent_bootstrap", False),
                 dismiss_error=flag(request, "dismiss_error", True),
                 deployer=control.deployers.default,
+                from_checkpoint=identifier(request, "from_checkpoint"),
             ),
         )
         return JsonAnswer("Pipeline is starting", 202)
