@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import secrets
 import socket
+import ssl
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +15,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from airflow_pipelines.host.http_server import server_config
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.service.api_keys import Scope, new_key
 from airflow_pipelines.service.control import Control
 from airflow_pipelines.service.cross_site import is_loopback
+from airflow_pipelines.service.edits import check_name
 from airflow_pipelines.service.hosts import HostUnreachable
 from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.settings import Settings
@@ -28,6 +31,8 @@ STOP_WAIT_S = 15.0
 cli = typer.Typer(help="Long-lived, stateful Spark pipelines.", no_args_is_help=True, add_completion=False)
 hosts_cli = typer.Typer(help="The Spark applications in which pipelines run.", no_args_is_help=True)
 pipelines_cli = typer.Typer(help="The pipelines of a store.", no_args_is_help=True)
+keys_cli = typer.Typer(help="The API keys of a store.", no_args_is_help=True)
+cli.add_typer(keys_cli, name="keys")
 cli.add_typer(hosts_cli, name="hosts")
 cli.add_typer(pipelines_cli, name="pipelines")
 
@@ -55,6 +60,11 @@ def serve(
         list[str] | None,
         typer.Option(help="Host name under which clients and pages may ask, may be repeated; also AIRFLOW_PIPELINES_ALLOWED_HOSTS"),
     ] = None,
+    tls_certificate: Annotated[
+        Path | None,
+        typer.Option(help="PEM file with a certificate and its chain, for HTTPS; also AIRFLOW_PIPELINES_TLS_CERTIFICATE"),
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM file with the private key; also AIRFLOW_PIPELINES_TLS_KEY")] = None,
     home: Home = None,
 ) -> None:
     """Serve the REST API until interrupted. Pipelines and their hosts outlive the service."""
@@ -63,30 +73,37 @@ def serve(
     from airflow_pipelines.service.app import create_app
 
     settings = Settings.load(home)
-    generated = [secrets.token_urlsafe(32)] if generate_key else []
+    generated = [new_key()] if generate_key else []
     settings = replace(
         settings,
         api_keys=(*settings.api_keys, *(api_key or ()), *generated),
         allowed_hosts=(*settings.allowed_hosts, *(allow_host or ())),
+        tls_certificate=tls_certificate or settings.tls_certificate,
+        tls_key=tls_key or settings.tls_key,
     )
-    if not settings.api_keys and not is_loopback(host):
+    tls = _tls_options(settings)
+    app = create_app(settings)
+    keyed = app.state.control.api_keys.are_required()
+    if not keyed and not is_loopback(host):
         _fail(
-            f"{host} can be reached from other machines, and whoever reaches the service runs programs here: "
-            "give an API key (--generate-key makes one; AIRFLOW_PIPELINES_API_KEYS and --api-key name yours)"
+            f"{host} can be reached from other machines, and whoever reaches the service runs programs here: give it an API key "
+            "('airflow-pipelines keys create NAME' makes a lasting one, --generate-key one for this run)"
         )
     listener = _listen(host, port)
-    app = create_app(settings)
     address = listener.getsockname()
     name = f"[{address[0]}]" if ":" in address[0] else address[0]
-    typer.echo(f"Serving pipelines of {settings.home} at http://{name}:{address[1]} (Ctrl-C ends it)")
+    scheme = "https" if tls else "http"
+    typer.echo(f"Serving pipelines of {settings.home} at {scheme}://{name}:{address[1]} (Ctrl-C ends it)")
     for key in generated:
         typer.echo(f"The API key of this run, which is not kept anywhere: {key}")
-    if not settings.api_keys:
+    if not keyed:
         typer.echo(
             "There is no API key: every user of this machine can run programs here, and nobody from elsewhere. "
             "Start with --generate-key to ask for one"
         )
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=3))
+    elif not tls and not is_loopback(host):
+        typer.echo("Keys and rows travel unencrypted: give --tls-certificate and --tls-key, or put a proxy with TLS in between")
+    server = uvicorn.Server(server_config(app, timeout_graceful_shutdown=3, **tls))
     server.run(sockets=[listener])
 
 
@@ -94,6 +111,38 @@ def serve(
 def version() -> None:
     """Print the version."""
     typer.echo(platform_version())
+
+
+@keys_cli.command("create")
+def create_key(
+    name: Annotated[str, typer.Argument(help="What to call the key")],
+    scope: Annotated[Scope, typer.Option(help="read: what changes nothing; write: everything")] = Scope.WRITE,
+    home: Home = None,
+) -> None:
+    """Make an API key and print it, once. From then on the service asks for a key."""
+    control = Control(Settings.load(home))
+    _, key = control.api_keys.create(check_name(name), scope)
+    typer.echo(key)
+    control.close()
+
+
+@keys_cli.command("list")
+def list_keys(home: Home = None) -> None:
+    """List the API keys; the keys themselves are not kept."""
+    control = Control(Settings.load(home))
+    table = Table("name", "scope", "id")
+    for key in control.api_keys.all():
+        table.add_row(key.name, key.scope.value, str(key.id))
+    _print(table)
+    control.close()
+
+
+@keys_cli.command("delete")
+def delete_key(name: Annotated[str, typer.Argument(help="The key's name")], home: Home = None) -> None:
+    """Take an API key away; it opens nothing from now on."""
+    control = Control(Settings.load(home))
+    control.api_keys.delete(name)
+    control.close()
 
 
 @hosts_cli.command("list")
@@ -161,6 +210,18 @@ def _stop_host(control: Control, host: HostRecord) -> None:
     while time.monotonic() < deadline and not control.hosts.is_gone(host):
         time.sleep(0.1)
     control.hosts.end(host)
+
+
+def _tls_options(settings: Settings) -> dict[str, str]:
+    """Uvicorn's options for the certificate of the settings, which are tried here, so that a bad file is one clear line."""
+    certificate, key = settings.tls_certificate, settings.tls_key
+    if certificate is None:
+        return {} if key is None else _fail("A TLS key needs its certificate: give --tls-certificate")
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        _fail(f"The TLS certificate {certificate} and its key {key or certificate} cannot be used: {error}")
+    return {"ssl_certfile": str(certificate), "ssl_keyfile": str(key or certificate)}
 
 
 def _listen(host: str, port: int) -> socket.socket:

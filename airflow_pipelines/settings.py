@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any, Self
 
 PREFIX = "AIRFLOW_PIPELINES_"
+MAX_BODY_BYTES = 16 * 2**20
+MAX_INGRESS_BYTES = 256 * 2**20
+"""A host has the rows of one request in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,8 @@ class Settings:
     ``storage``: folder under which each pipeline keeps its storage. ``deployer``: ``shared`` or ``dedicated``.
     ``master``: Spark master for hosts started with spark-submit. ``driver_memory``: Spark's notation.
     ``host_address``: the address hosts listen on. ``api_keys``: accepted bearer keys; empty accepts everybody (loopback use).
+    ``tls_certificate``, ``tls_key``: PEM files with which the service is served over HTTPS.
+    ``max_body_bytes``: the largest body of a request; ``max_ingress_bytes``: the same for rows.
     ``allowed_hosts``: names beside those of loopback under which the service may be asked, without a port.
     ``heartbeat_timeout_s``: seconds without a heartbeat after which a host counts as lost.
     ``host_idle_s``: seconds after which a shared host ends on which nothing runs and nobody compiles; 0 lets it stay.
@@ -34,6 +39,10 @@ class Settings:
     api_keys: tuple[str, ...] = field(repr=False, default=())
     heartbeat_timeout_s: float = 15.0
     allowed_hosts: tuple[str, ...] = ()
+    max_body_bytes: int = MAX_BODY_BYTES
+    max_ingress_bytes: int = MAX_INGRESS_BYTES
+    tls_certificate: Path | None = None
+    tls_key: Path | None = None
     host_idle_s: float = 1800.0
 
     @property
@@ -55,11 +64,19 @@ class Settings:
             driver_memory=env.get(f"{PREFIX}DRIVER_MEMORY", "4g"),
             host_address=env.get(f"{PREFIX}HOST_ADDRESS", "127.0.0.1"),
             api_keys=_listed(env.get(f"{PREFIX}API_KEYS", "")),
+            tls_certificate=_path(env.get(f"{PREFIX}TLS_CERTIFICATE")),
+            tls_key=_path(env.get(f"{PREFIX}TLS_KEY")),
+            max_body_bytes=int(env.get(f"{PREFIX}MAX_BODY_BYTES", MAX_BODY_BYTES)),
+            max_ingress_bytes=int(env.get(f"{PREFIX}MAX_INGRESS_BYTES", MAX_INGRESS_BYTES)),
             allowed_hosts=_listed(env.get(f"{PREFIX}ALLOWED_HOSTS", "")),
             heartbeat_timeout_s=float(env.get(f"{PREFIX}HEARTBEAT_TIMEOUT_S", "15")),
             host_idle_s=float(env.get(f"{PREFIX}HOST_IDLE_S", "1800")),
         )
         return replace(settings, **overrides)
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
 
 
 def _listed(text: str) -> tuple[str, ...]:

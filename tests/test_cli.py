@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from airflow_pipelines.cli import cli
+from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import HostRecord
 from airflow_pipelines.service.control import Control
 from airflow_pipelines.service.version import platform_version
@@ -31,32 +33,37 @@ def test_version() -> None:
     assert CliRunner().invoke(cli, ["version"]).output.strip() == platform_version()
 
 
-def test_serve_listens_where_it_says_and_outlives_nothing(tmp_path: Path) -> None:
-    command = [
-        *COMMAND,
-        "serve",
-        "--port",
-        "0",
-        "--home",
-        str(tmp_path),
-        "--api-key",
-        "k3y",
-        "--generate-key",
-        "--allow-host",
-        "other",
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """A certificate of 127.0.0.1 that signs itself, with its key in the same file."""
+    path = tmp_path / "tls.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    command += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(path), "-out", "-"]
+    made = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    path.write_text(path.read_text() + made.stdout)
+    return path
+
+
+def test_serve_listens_where_it_says_and_outlives_nothing(tmp_path: Path, certificate: Path) -> None:
+    home = ["--home", str(tmp_path)]
+    stored = CliRunner().invoke(cli, ["keys", "create", "team", *home]).output.strip()
+    command = [*COMMAND, "serve", "--port", "0", *home, "--api-key", "k3y", "--generate-key", "--allow-host", "other"]
+    command += ["--tls-certificate", str(certificate)]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server,
+        httpx.Client(verify=ssl.create_default_context(cafile=str(certificate))) as client,
+    ):
         try:
             assert server.stdout is not None
             line = server.stdout.readline()
-            url = next(word for word in line.split() if word.startswith("http://127.0.0.1:"))
+            url = next(word for word in line.split() if word.startswith("https://127.0.0.1:"))
             assert "k3y" not in line
-            assert httpx.get(f"{url}/healthz").json() == {"status": "healthy"}
-            assert httpx.get(f"{url}/v0/config").status_code == 401
-            for key in ("k3y", server.stdout.readline().split()[-1]):
+            assert client.get(f"{url}/healthz").json() == {"status": "healthy"}
+            assert client.get(f"{url}/v0/config").status_code == 401
+            for key in ("k3y", stored, server.stdout.readline().split()[-1]):
                 headers = {"Authorization": f"Bearer {key}"}
-                assert httpx.get(f"{url}/v0/config", headers=headers | {"Host": "other"}).status_code == 200
-                assert httpx.get(f"{url}/v0/config", headers=headers | {"Host": "another"}).status_code == 403
+                assert client.get(f"{url}/v0/config", headers=headers | {"Host": "other"}).status_code == 200
+                assert client.get(f"{url}/v0/config", headers=headers | {"Host": "another"}).status_code == 403
             taken = run("serve", "--port", url.rsplit(":", 1)[1], "--home", str(tmp_path))
             assert taken.returncode == 1
             assert len(taken.stderr.strip().splitlines()) == 1
@@ -66,12 +73,36 @@ def test_serve_listens_where_it_says_and_outlives_nothing(tmp_path: Path) -> Non
             assert server.wait(20) is not None
 
 
+def test_a_certificate_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "bad.pem").write_text("nonsense")
+    for options in (["--tls-certificate", str(tmp_path / "bad.pem")], ["--tls-key", str(tmp_path / "bad.pem")]):
+        line = _failure("serve", "--home", str(tmp_path), "--port", "0", *options)
+        assert len(line.strip().splitlines()) == 1
+        assert "certificate" in line
+
+
+def test_keys_are_made_listed_and_deleted(tmp_path: Path) -> None:
+    home = ["--home", str(tmp_path)]
+    key = CliRunner().invoke(cli, ["keys", "create", "reports", "--scope", "read", *home]).output.strip()
+    assert len(key) > 40
+    assert "already exists" in _failure_of_problem("keys", "create", "reports", *home)
+    listed = CliRunner().invoke(cli, ["keys", "list", *home]).output
+    assert "reports" in listed
+    assert "read" in listed
+    assert key not in listed
+    for file in tmp_path.glob("store.sqlite*"):
+        assert key.encode() not in file.read_bytes()
+    assert CliRunner().invoke(cli, ["keys", "delete", "reports", *home]).exit_code == 0
+    assert "no API key named" in _failure_of_problem("keys", "delete", "reports", *home)
+
+
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.1"])
 def test_serve_is_not_open_to_everybody_by_accident(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AIRFLOW_PIPELINES_API_KEYS", raising=False)
     result = CliRunner().invoke(cli, ["serve", "--host", address, "--home", str(tmp_path)])
     assert result.exit_code == 1
     assert "--generate-key" in result.output
+    assert "keys create" in result.output
 
 
 def test_serve_without_a_key_says_so_and_makes_one_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,6 +162,13 @@ def _failure(*arguments: str) -> str:
     result = CliRunner().invoke(cli, list(arguments))
     assert result.exit_code == 1
     return result.output
+
+
+def _failure_of_problem(*arguments: str) -> str:
+    """The message of a failure that :func:`~airflow_pipelines.cli.main` makes one line of."""
+    problem = CliRunner().invoke(cli, list(arguments)).exception
+    assert isinstance(problem, Problem)
+    return problem.message
 
 
 def _ended_process() -> int:

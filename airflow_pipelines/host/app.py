@@ -5,14 +5,35 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from airflow_pipelines.engine.failures import failure_text
+from airflow_pipelines.host.bounds import BoundedRequests
 from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.routers import checkpoints, clock, connectors, deployments, query, rows
+
+
+class _TokenCheck:
+    """ASGI middleware that answers nobody without the host's token, before anything of the request is read or looked up."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._expected = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        given = Headers(scope=scope).get("authorization", "") if scope["type"] == "http" else ""
+        # Compared as bytes: headers may hold what is not ASCII.
+        if scope["type"] == "http" and not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._expected):
+            problem = Problem(401, "InvalidHostToken", "The request does not carry this host's token.")
+            await JSONResponse(problem.body(), problem.status)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
 
 
 def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut_down: Callable[[], bool]) -> FastAPI:
@@ -21,16 +42,10 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut
     ``token``: what callers present as bearer token. ``shut_down``: called after a shutdown request was answered, which is
     refused unless ``may_shut_down``.
     """
-
-    async def authorize(request: Request) -> None:
-        given = request.headers.get("authorization", "")
-        # Compared as bytes: headers may hold what is not ASCII.
-        if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), f"Bearer {token}".encode()):
-            raise Problem(401, "InvalidHostToken", "The request does not carry this host's token.")
-
-    app = FastAPI(
-        title="Airflow Pipelines host", docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(authorize)]
-    )
+    app = FastAPI(title="Airflow Pipelines host", docs_url=None, redoc_url=None, openapi_url=None)
+    # The service bounds sizes; here a body is only not waited for without end.
+    app.add_middleware(BoundedRequests, limit_of=lambda _: None)
+    app.add_middleware(_TokenCheck, token=token)
     app.state.fleet = fleet
     app.state.shut_down = shut_down
     app.state.may_shut_down = may_shut_down
@@ -40,6 +55,10 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut
     @app.exception_handler(Problem)
     async def problem(_: Request, failure: Problem) -> JSONResponse:
         return JSONResponse(failure.body(), failure.status)
+
+    @app.exception_handler(ClientDisconnect)
+    async def left(_: Request, _failure: ClientDisconnect) -> JSONResponse:
+        return JSONResponse(Problem(400, "ClientDisconnected", "The request broke off.").body(), 400)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, failure: RequestValidationError) -> JSONResponse:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+READ_ONLY_HEADER = "airflow-pipelines-read-only"
+"""Set by the service on calls for a client that may only read."""
+
 
 class Problem(Exception):
     """An error with its place in the contract's catalogue.

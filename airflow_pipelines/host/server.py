@@ -9,6 +9,8 @@ import time
 import uvicorn
 from fastapi import FastAPI
 
+from airflow_pipelines.host.http_server import server_config
+
 
 class PortInUseError(RuntimeError):
     """The address to listen on is taken."""
@@ -31,7 +33,7 @@ class DataPlane:
         reachable = socket.getfqdn() if address in {"0.0.0.0", "::"} else address  # noqa: S104
         shown = f"[{reachable}]" if ":" in reachable else reachable
         self.url = f"http://{shown}:{bound}"
-        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2, lifespan="off")
+        config = server_config(app, timeout_graceful_shutdown=2, lifespan="off")
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, name="data plane", daemon=True)
 

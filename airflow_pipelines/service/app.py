@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-import hmac
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+import re
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
+from airflow_pipelines.host.bounds import BoundedRequests
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control import Control
 from airflow_pipelines.service.cross_site import AllowedHosts, CrossSiteGuard
 from airflow_pipelines.service.deployers.base import DedicatedHosts
+from airflow_pipelines.service.key_check import KeyCheck
 from airflow_pipelines.service.proxy import Proxy
-from airflow_pipelines.service.routes import lifecycle, pipelines, runtime, system, unsupported
+from airflow_pipelines.service.routes import api_keys, lifecycle, pipelines, runtime, system, unsupported
 from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.settings import Settings
 
+_INGRESS = re.compile(r"/v0/pipelines/[^/]*/ingress/.*")
 logger = logging.getLogger(__name__)
 
 
 def create_app(settings: Settings, dedicated: DedicatedHosts | None = None) -> FastAPI:
-    """Return the REST API as it is served: :func:`create_embedded_app` that answers no page of another site."""
+    """Return the REST API as it is served: :func:`create_embedded_app` with keys, bounds, and no answers for other sites' pages."""
     app = create_embedded_app(settings, dedicated)
-    app.add_middleware(CrossSiteGuard, allowed=AllowedHosts.of(settings))
+    app.add_middleware(BoundedRequests, limit_of=lambda scope: _body_limit(settings, scope["path"]))
+    keys = app.state.control.api_keys
+    app.add_middleware(KeyCheck, keys=keys)
+    app.add_middleware(CrossSiteGuard, allowed=AllowedHosts.of(settings, any_host=keys.are_required()))
     return app
 
 
@@ -54,8 +61,9 @@ def create_embedded_app(settings: Settings, dedicated: DedicatedHosts | None = N
     )
     app.state.control = control
     proxy = Proxy(control)
-    keyed = APIRouter(prefix="/v0", dependencies=[Depends(_key_check(settings.api_keys))])
+    keyed = APIRouter(prefix="/v0")
     keyed.include_router(system.router(control))
+    keyed.include_router(api_keys.router(control.api_keys))
     # Before the 501s and the records, whose paths are wider.
     of_pipelines = APIRouter(prefix="/pipelines")
     of_pipelines.include_router(lifecycle.router(control))
@@ -69,26 +77,18 @@ def create_embedded_app(settings: Settings, dedicated: DedicatedHosts | None = N
     return app
 
 
-def _key_check(keys: tuple[str, ...]) -> Callable[[Request], Awaitable[None]]:
-    accepted = [key.encode() for key in keys]
-
-    async def check(request: Request) -> None:
-        if not accepted:
-            return
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        # Every key is compared, in constant time, so that the time taken says nothing about any of them.
-        matches = [hmac.compare_digest(key, given.strip().encode()) for key in accepted]
-        if scheme.lower() != "bearer" or not any(matches):
-            raise Problem(401, "Unauthorized", "This service wants an API key: send it as 'Authorization: Bearer <key>'")
-
-    return check
+def _body_limit(settings: Settings, path: str) -> int:
+    return settings.max_ingress_bytes if _INGRESS.fullmatch(path) else settings.max_body_bytes
 
 
 def _answer_errors(app: FastAPI, control: Control) -> None:
     @app.exception_handler(Problem)
     async def problem(_request: Request, error: Problem) -> JsonAnswer:
-        headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None
-        return JsonAnswer(error.body(), error.status, headers)
+        return JsonAnswer(error.body(), error.status)
+
+    @app.exception_handler(ClientDisconnect)
+    async def left(_request: Request, _error: ClientDisconnect) -> JsonAnswer:
+        return JsonAnswer(Problem(400, "ClientDisconnected", "The request broke off").body(), 400)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_request: Request, error: RequestValidationError) -> JsonAnswer:

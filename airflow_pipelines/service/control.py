@@ -19,6 +19,7 @@ from airflow_pipelines.host.programs import ProgramChange
 from airflow_pipelines.host.registry import HostRecord, Registry
 from airflow_pipelines.private_files import make_private_folder, make_private_tree
 from airflow_pipelines.service import edits, errors, lifecycle
+from airflow_pipelines.service.api_keys import ApiKeys
 from airflow_pipelines.service.compiling import Compiled, compile_text
 from airflow_pipelines.service.deployers.base import DedicatedHosts, Deployer, Deployers, SubmitError
 from airflow_pipelines.service.deployers.dedicated import DedicatedDeployer
@@ -77,6 +78,7 @@ class Control:
             ) from error
         self.store = Store(engine)
         self.store.create_tables()
+        self.api_keys = ApiKeys(engine, settings.api_keys)
         self.registry = Registry(engine)
         self.hosts = Hosts(self.registry, settings.heartbeat_timeout_s)
         self.files = PipelineFiles(settings)

@@ -33,10 +33,10 @@ class AllowedHosts:
     any_host: bool = False
 
     @classmethod
-    def of(cls, settings: Settings) -> AllowedHosts:
-        """The names that the settings give; without a list any name will do where a key is asked for."""
+    def of(cls, settings: Settings, *, any_host: bool) -> AllowedHosts:
+        """The names that the settings give; when they give none, ``any_host`` says whether any will do."""
         names = frozenset(name.lower().strip("[]") for name in settings.allowed_hosts)
-        return cls(names, any_host=bool(settings.api_keys) and not names)
+        return cls(names, any_host=any_host and not names)
 
     def refusal(self, headers: Headers) -> Problem | None:
         """Why a request with these headers is not answered, or None."""

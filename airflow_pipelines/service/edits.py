@@ -17,6 +17,8 @@ from airflow_pipelines.service.replacing import check_not_emptied
 NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_]*)?[A-Za-z0-9]")
 TAG = re.compile(r"[a-zA-Z0-9 ._/|\\:=-]+")
 MAX_NAME, MAX_DESCRIPTION, MAX_TAG, MAX_TAGS = 63, 300, 50, 50
+MAX_PROGRAM_BYTES = 4 * 2**20
+"""The most that the text of a program, or of its Python module, may have."""
 
 FIELDS: Final = (
     "name", "description", "tags", "program_code", "udf_rust", "udf_toml", "udf_python", "program_config",
@@ -53,10 +55,10 @@ def parse_edit(body: Any, platform_version: str) -> Edit:
         name=None if values.get("name") is None else check_name(values["name"]),
         description=None if values.get("description") is None else _description(values["description"]),
         tags=None if values.get("tags") is None else _tags(values["tags"]),
-        program_code=_text(values, "program_code"),
-        udf_rust=_text(values, "udf_rust"),
-        udf_toml=_text(values, "udf_toml"),
-        udf_python=_text(values, "udf_python"),
+        program_code=text_field(values, "program_code"),
+        udf_rust=text_field(values, "udf_rust"),
+        udf_toml=text_field(values, "udf_toml"),
+        udf_python=text_field(values, "udf_python"),
         program_config=_optional(values.get("program_config"), lambda value: configs.program_config(value, platform_version)),
         runtime_config=_optional(values.get("runtime_config"), configs.runtime_config),
     )
@@ -74,10 +76,10 @@ def parse_full(body: Any, platform_version: str, default_name: str | None = None
         name=check_name(name),
         description=_description(values.get("description") or ""),
         tags=_tags(values.get("tags") or []),
-        program_code=_text(values, "program_code"),
-        udf_rust=_text(values, "udf_rust") or "",
-        udf_toml=_text(values, "udf_toml") or "",
-        udf_python=_text(values, "udf_python") or "",
+        program_code=text_field(values, "program_code"),
+        udf_rust=text_field(values, "udf_rust") or "",
+        udf_toml=text_field(values, "udf_toml") or "",
+        udf_python=text_field(values, "udf_python") or "",
         program_config=configs.program_config(values.get("program_config"), platform_version),
         runtime_config=configs.runtime_config(values.get("runtime_config")),
     )
@@ -210,10 +212,14 @@ def _fields(body: Any) -> Mapping[str, Any]:
     return body
 
 
-def _text(values: Mapping[str, Any], field: str) -> str | None:
+def text_field(values: Mapping[str, Any], field: str) -> str | None:
+    """A text of a program in a body, or the Problem with it; None when it is missing."""
     value = values.get(field)
-    if value is not None and not isinstance(value, str):
+    if value is None:
+        return None
+    if not isinstance(value, str):
         raise errors.invalid_param(f"The field '{field}' must be a string")
+    errors.check_size(f"The field '{field}'", value, MAX_PROGRAM_BYTES, "make several pipelines of it, or keep data in a table")
     return value
 
 

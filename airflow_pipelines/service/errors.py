@@ -18,16 +18,23 @@ def unknown_pipeline(name: str) -> Problem:
     return Problem(404, "UnknownPipelineName", f"There is no pipeline named '{name}'", {"pipeline_name": name})
 
 
-def duplicate_name(name: str) -> Problem:
+def duplicate_name(name: str, what: str = "A pipeline") -> Problem:
     """The name is taken."""
     return Problem(
-        409, "DuplicateName", f"A pipeline named '{name}' already exists: choose another name, or modify that one", {"name": name}
+        409, "DuplicateName", f"{what} named '{name}' already exists: choose another name, or modify that one", {"name": name}
     )
 
 
 def invalid_param(message: str, details: Any = None) -> Problem:
     """A path, query or body parameter makes no sense."""
     return Problem(400, "InvalidParam", message, details)
+
+
+def check_size(what: str, text: str, limit: int, advice: str) -> None:
+    """Refuse a text that has more than ``limit`` bytes in UTF-8."""
+    # No character has more than four bytes, so that most texts need not be encoded.
+    if 4 * len(text) > limit and (size := len(text.encode())) > limit:
+        raise Problem(413, "PayloadTooLarge", f"{what} has {size} bytes, more than {limit}: {advice}", {"limit": limit})
 
 
 def restricted(code: str, record: PipelineRecord, what: str, allowed: str) -> Problem:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
@@ -15,7 +15,7 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.problems import READ_ONLY_HEADER, Problem
 from airflow_pipelines.service.control import Control, Target
 from airflow_pipelines.service.hosts import HostState, authorization
 
@@ -24,7 +24,9 @@ T = TypeVar("T")
 WATCH_S = 2.0
 """How often a call that is under way looks whether its host still lives."""
 
-_FORWARDED = ("content-type", "accept", "content-encoding")
+_BODY = {"content-length", "transfer-encoding"}
+"""One of these headers says that a request has a body, and how it ends."""
+_FORWARDED = ("content-type", "accept", "content-encoding", *_BODY)
 
 
 class HostLost(Exception):
@@ -39,9 +41,9 @@ class Proxy:
         # Connections belong to an event loop, and an embedded service may be called from several.
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
 
-    async def call(self, request: Request, name: str, *tail: str, body: Any = None) -> Response:
-        """Pass a call on and its whole answer back. ``body`` replaces the request's."""
-        target, upstream = await self._open(request, name, tail, body)
+    async def call(self, request: Request, name: str, *tail: str) -> Response:
+        """Pass a call on, its body as it comes, and its whole answer back."""
+        target, upstream = await self._open(request, name, tail)
         try:
             content = await self._guarded(target, upstream.aread())
         except (httpx.HTTPError, HostLost) as error:
@@ -56,7 +58,7 @@ class Proxy:
         When the host dies, an ``endless`` stream simply ends, an ``ndjson`` one ends with a line that says so, and any other is
         broken off, so that nobody takes half an answer for a whole one.
         """
-        target, upstream = await self._open(request, name, tail, None)
+        target, upstream = await self._open(request, name, tail)
         if not upstream.is_success:
             try:
                 content = await self._guarded(target, upstream.aread())
@@ -82,12 +84,14 @@ class Proxy:
         finally:
             await upstream.aclose()
 
-    async def _open(self, request: Request, name: str, tail: tuple[str, ...], body: Any) -> tuple[Target, httpx.Response]:
+    async def _open(self, request: Request, name: str, tail: tuple[str, ...]) -> tuple[Target, httpx.Response]:
         target = await run_in_threadpool(self._control.target, name)
         path = "/".join(quote(part, safe="") for part in tail)
         url = httpx.URL(f"{(target.host.url or '').rstrip('/')}{target.path}/{path}", query=request.url.query.encode() or None)
         headers = {key: value for key in _FORWARDED if (value := request.headers.get(key)) is not None} | authorization(target.host)
-        content: Any = await request.body() if body is None else json.dumps(body).encode()
+        if getattr(request.state, "read_only", False):
+            headers[READ_ONLY_HEADER] = "true"
+        content = request.stream() if headers.keys() & _BODY else None
         client = self._client()
         upstream_request = client.build_request(request.method, url, headers=headers, content=content)
         try:

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from airflow_pipelines.host.problems import READ_ONLY_HEADER
 from airflow_pipelines.host.tokens import CompletionToken
 from tests.host.driver import Pipeline
 
@@ -39,6 +40,12 @@ def test_bad_records_are_reported_and_the_rest_is_taken(running: Pipeline) -> No
     assert running.post("ingress/t", "1", format="xml").json()["error_code"] == "InvalidParam"
     assert running.post("ingress/t", "7,70,csv\n").status_code == 200
     assert running.post("ingress/T", "8,80,csv\n").status_code == 200
+
+    # For a client that may only read.
+    path = f"/deployments/{running.deployment_id}/query"
+    for sql, status in (("insert into t values (9, 9, 'x')", 403), ("delete from t", 403), ("select count(*) from t", 200)):
+        assert running.http.get(path, params={"sql": sql}, headers={READ_ONLY_HEADER: "true"}).status_code == status
+        assert running.http.post(path, json={"sql": sql}, headers={READ_ONLY_HEADER: "true"}).status_code == status
 
 
 def test_tokens_of_others_are_refused(running: Pipeline) -> None:

@@ -114,7 +114,11 @@ def test_delete_answers_with_nothing(api: TestClient, app: FastAPI) -> None:
         ("POST", "/v0/pipelines/p/tables/t/connectors/c/explode", None, 400, "InvalidConnectorAction"),
         ("POST", "/v0/pipelines/p/commit_transaction", None, 501, "NotSupported"),
         ("GET", "/v0/pipelines/p/support_bundle", None, 501, "NotSupported"),
-        ("GET", "/v0/api_keys", None, 501, "NotSupported"),
+        ("GET", "/v0/api_keys/none", None, 404, "UnknownApiKey"),
+        ("DELETE", "/v0/api_keys/none", None, 404, "UnknownApiKey"),
+        ("POST", "/v0/api_keys", b'{"name": "k", "role": "owner"}', 400, "InvalidParam"),
+        ("POST", "/v0/api_keys", b'{"name": "k", "role": ["read"]}', 400, "InvalidParam"),
+        ("POST", "/v0/api_keys", b'{"role": "read"}', 400, "InvalidParam"),
         ("GET", "/v0/pipelines/p/events/nonsense", None, 400, "InvalidParam"),
         ("GET", "/v0/pipelines/p/events/01a1fb90-d7df-7a63-ade7-2fb223ea3df4", None, 404, "UnknownPipelineMonitorEvent"),
         ("GET", "/v0/nothing", None, 404, "UnknownEndpoint"),
@@ -271,3 +275,16 @@ def test_a_bad_event_does_not_hide_the_others(app: FastAPI, api: TestClient) -> 
     with app.state.control.store.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE pipeline_events SET deployment_error = '{' WHERE sequence = 1")
     assert len(api.get("/v0/pipelines/p/events").json()) == 1
+
+
+def test_programs_and_queries_have_a_size(api: TestClient) -> None:
+    create(api)
+    large = "ä" * (2 * 2**20 + 1)
+    for answer in (
+        api.post("/v0/pipelines", json={"name": "q", "program_code": large}),
+        api.patch("/v0/pipelines/p", json={"udf_python": large}),
+        api.post("/v0/validate_program", json={"program_code": large}),
+        api.post("/v0/pipelines/p/query", json={"sql": large}),
+    ):
+        assert (answer.status_code, answer.json()["details"]) == (413, {"limit": 4 * 2**20})
+    assert api.post("/v0/pipelines", json={"name": "q", "program_code": large[:-1]}).status_code == 201

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -11,15 +12,25 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import pytest
+from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from airflow_pipelines.host.problems import READ_ONLY_HEADER
 from airflow_pipelines.host.registry import HostRecord
 from airflow_pipelines.service import processes
+from airflow_pipelines.service.api_keys import Scope
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.control import Control
 from airflow_pipelines.settings import Settings
 from tests.service import records as given
+from tests.serving import serving
 
 HALF_A_HOST = r"""
 import socket, threading, time
@@ -47,6 +58,13 @@ def host() -> Iterator[tuple[subprocess.Popen[str], int]]:
 @pytest.fixture
 def api(tmp_path: Path, host: tuple[subprocess.Popen[str], int]) -> Iterator[TestClient]:
     app = create_app(Settings.load(tmp_path))
+    running_on(app, tmp_path, f"http://127.0.0.1:{host[1]}", host[0].pid)
+    yield TestClient(app, "http://127.0.0.1", raise_server_exceptions=False)
+    app.state.control.close()
+
+
+def running_on(app: FastAPI, tmp_path: Path, url: str, pid: int) -> None:
+    """Make a pipeline ``p`` that runs on the host at ``url``."""
     control: Control = app.state.control
     control.store.create(replace(given.running(), deployer="dedicated"))
     (tmp_path / "host.log").write_text("OutOfMemoryError: Java heap space\n")
@@ -56,9 +74,9 @@ def api(tmp_path: Path, host: tuple[subprocess.Popen[str], int]) -> Iterator[Tes
             kind="dedicated",
             deployment_id=given.DEPLOYMENT,
             deployment=None,
-            url=f"http://127.0.0.1:{host[1]}",
+            url=url,
             token="s3cret",
-            pid=host[0].pid,
+            pid=pid,
             machine=processes.this_machine(),
             log_path=str(tmp_path / "host.log"),
             submitted_at=datetime.now(UTC),
@@ -66,8 +84,6 @@ def api(tmp_path: Path, host: tuple[subprocess.Popen[str], int]) -> Iterator[Tes
             ended_at=None,
         )
     )
-    yield TestClient(app, "http://127.0.0.1", raise_server_exceptions=False)
-    control.close()
 
 
 def kill_soon(process: subprocess.Popen[str]) -> None:
@@ -95,3 +111,47 @@ def test_half_an_answer_to_a_query_ends_with_the_error(api: TestClient, host: tu
     kill_soon(host[0])
     answer = api.get("/v0/pipelines/p/query?sql=select&format=json")
     assert '{"error": "The host of pipeline' in answer.text
+
+
+@pytest.mark.timeout(60)
+def test_calls_pass_to_the_host_as_they_come_within_bounds(tmp_path: Path) -> None:
+    first_part_came = threading.Event()
+
+    seen: list[Headers] = []
+
+    async def ingress(request: Request) -> JSONResponse:
+        seen.append(request.headers)
+        received = b""
+        async for chunk in request.stream():
+            received += chunk
+            first_part_came.set()
+        return JSONResponse({"token": received.decode()})
+
+    def parts() -> Iterator[bytes]:
+        yield b"first,"
+        # Were the service to wait for the whole body, the host would see nothing of it yet.
+        assert first_part_came.wait(20)
+        yield b"second"
+
+    app = create_app(Settings.load(tmp_path, max_body_bytes=1000, max_ingress_bytes=2000))
+    host = Starlette(routes=[Route("/deployments/{id}/{path:path}", ingress, methods=["GET", "POST"])])
+    with serving(host) as host_url, serving(app) as url:  # type: ignore[arg-type]
+        running_on(app, tmp_path, host_url, os.getpid())
+        path = f"{url}/v0/pipelines/p"
+        assert httpx.post(f"{path}/ingress/t", content=parts()).json() == {"token": "first,second"}
+        assert httpx.post(f"{path}/ingress/t", content="x" * 2000).json() == {"token": "x" * 2000}
+        assert httpx.post(f"{path}/query", json={"sql": "select 1"}).json() == {"token": '{"sql":"select 1"}'}
+        assert httpx.get(f"{path}/stats").json() == {"token": ""}
+        for answer in (
+            httpx.post(f"{path}/ingress/t", content="x" * 2001),
+            httpx.post(f"{path}/ingress/t", content=(b"x" * 100 for _ in range(30))),
+            httpx.post(f"{path}/query", json={"sql": "x" * 1000}),
+            httpx.put(path, content=(b"[" * 100 for _ in range(30)), headers={"Content-Type": "application/json"}),
+        ):
+            assert (answer.status_code, answer.json()["error_code"]) == (413, "PayloadTooLarge")
+        assert httpx.post(f"{path}/ingress/t", content="still here").json() == {"token": "still here"}
+        assert not any(READ_ONLY_HEADER in headers for headers in seen)
+        headers = {"Authorization": f"Bearer {app.state.control.api_keys.create('reports', Scope.READ)[1]}"}
+        assert httpx.get(f"{path}/query?sql=delete", headers=headers).status_code == 200
+        assert READ_ONLY_HEADER in seen[-1]
+    app.state.control.close()

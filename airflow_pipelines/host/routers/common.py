@@ -11,7 +11,7 @@ from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.outputs import OutputEndpoint
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.problems import READ_ONLY_HEADER, Problem
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.sql.identifiers import SYSTEM_VIEW, canonical
 from airflow_pipelines.sql.program import Table, ViewKind
@@ -21,6 +21,11 @@ def fleet_of(request: Request) -> Fleet:
     """The host's fleet."""
     fleet: Fleet = request.app.state.fleet
     return fleet
+
+
+def is_read_only(request: Request) -> bool:
+    """Whether the service calls for a client that may not change anything."""
+    return READ_ONLY_HEADER in request.headers
 
 
 def runner_of(request: Request, deployment_id: UUID) -> PipelineRunner:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Body
+from fastapi import APIRouter, Body, Depends
 from fastapi.responses import StreamingResponse
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -18,30 +18,35 @@ from airflow_pipelines.engine.intervals import shown_in_order
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.rendering import FORMATS, check_format, counted
-from airflow_pipelines.host.routers.common import Runner
+from airflow_pipelines.host.routers.common import Runner, is_read_only
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.sql.errors import ProgramErrors
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
+ReadOnly = Annotated[bool, Depends(is_read_only)]
 
 
 @router.get("/query")
-async def query(runner: Runner, sql: str, format: str = "text") -> StreamingResponse:
+async def query(runner: Runner, sql: str, read_only: ReadOnly, format: str = "text") -> StreamingResponse:
     """Run ad-hoc SQL. A query reads one step's contents; INSERT and DELETE answer when a step has committed them."""
-    return await _answered(runner, sql, format)
+    return await _answered(runner, sql, format, read_only=read_only)
 
 
 @router.post("/query")
-async def long_query(runner: Runner, sql: Annotated[str, Body(embed=True)], format: str = "text") -> StreamingResponse:
-    """The same for a text of any length, which comes in the body: ``{"sql": ...}``."""
-    return await _answered(runner, sql, format)
+async def long_query(
+    runner: Runner, sql: Annotated[str, Body(embed=True)], read_only: ReadOnly, format: str = "text"
+) -> StreamingResponse:
+    """The same for a long text, which comes in the body: ``{"sql": ...}``."""
+    return await _answered(runner, sql, format, read_only=read_only)
 
 
-async def _answered(runner: PipelineRunner, sql: str, format: str) -> StreamingResponse:
+async def _answered(runner: PipelineRunner, sql: str, format: str, *, read_only: bool) -> StreamingResponse:
     check_format(format)
     live = runner.serving()
     result = await run_in_threadpool(_run, live, sql)
     if result.changes:
+        if read_only:
+            raise Problem(403, "ScopeExceeded", "This API key may only read, and INSERT and DELETE change tables.")
         rows = sum(change.rows.num_rows for change in result.changes)
         size = sum(change.rows.nbytes for change in result.changes)
         push = runner.push(list(result.changes), rows, size, force=False)

@@ -6,13 +6,16 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from airflow_pipelines.host.problems import Problem
-from airflow_pipelines.service.parameters import json_body
+from airflow_pipelines.service import errors
+from airflow_pipelines.service.parameters import Body, json_body
 from airflow_pipelines.service.proxy import Proxy
 
 _READS = (
     "stats", "metrics", "completion_status", "checkpoint_status", "checkpoints", "checkpoint/sync_status", "steps",
 )  # fmt: skip
 _WRITES = ("checkpoint", "checkpoint/sync")
+MAX_QUERY_BYTES = 4 * 2**20
+"""The most that the text of an ad-hoc request may have."""
 _JSON = Depends(json_body)
 """A body is JSON, if there is one. The rows of ingress are in formats of their own, whatever their content type."""
 
@@ -24,6 +27,14 @@ def router(proxy: Proxy) -> APIRouter:
         _forward(router, proxy, "GET", tail)
     for tail in _WRITES:
         _forward(router, proxy, "POST", tail)
+
+    # With POST the text comes in the body, where it may be longer.
+    @router.api_route("/query", methods=["GET", "POST"])
+    async def query(name: str, request: Request, body: Body) -> Response:
+        sql = body.get("sql") if request.method == "POST" and isinstance(body, dict) else request.query_params.get("sql")
+        if isinstance(sql, str):
+            errors.check_size("The query", sql, MAX_QUERY_BYTES, "send rows with ingress")
+        return await proxy.stream(request, name, "query", ndjson=request.query_params.get("format") == "json")
 
     @router.post("/ingress/{table}")
     async def ingress(name: str, table: str, request: Request) -> Response:
@@ -37,11 +48,11 @@ def router(proxy: Proxy) -> APIRouter:
     async def egress(name: str, relation: str, request: Request) -> Response:
         return await proxy.stream(request, name, "egress", relation, endless=True)
 
-    # With POST the text comes in the body, of any length.
-    @router.api_route("/query", methods=["GET", "POST"], dependencies=[_JSON])
-    async def query(name: str, request: Request) -> Response:
-        return await proxy.stream(request, name, "query", ndjson=request.query_params.get("format") == "json")
+    _add_connectors(router, proxy)
+    return router
 
+
+def _add_connectors(router: APIRouter, proxy: Proxy) -> None:
     @router.get("/tables/{table}/connectors/{connector}/completion_token")
     async def completion_token(name: str, table: str, connector: str, request: Request) -> Response:
         return await proxy.call(request, name, "tables", table, "connectors", connector, "completion_token")
@@ -59,8 +70,6 @@ def router(proxy: Proxy) -> APIRouter:
         if action not in {"start", "pause"}:
             raise Problem(400, "InvalidConnectorAction", f"A connector can be asked to start or to pause, not to '{action}'")
         return await proxy.call(request, name, "tables", table, "connectors", connector, action)
-
-    return router
 
 
 def _forward(router: APIRouter, proxy: Proxy, method: str, tail: str) -> None:

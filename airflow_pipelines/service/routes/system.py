@@ -11,6 +11,7 @@ from starlette.responses import PlainTextResponse
 from airflow_pipelines.host.registry import SHARED
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.edits import text_field
 from airflow_pipelines.service.hosts import HostState
 from airflow_pipelines.service.parameters import Body
 from airflow_pipelines.service.records import rfc3339
@@ -79,8 +80,7 @@ def router(control: Control) -> APIRouter:
     @router.post("/validate_program")
     def validate_program(body: Body) -> dict[str, Any]:
         fields = body if isinstance(body, dict) else {}
-        program, module = fields.get("program_code"), fields.get("udf_python")
-        result = control.compile(program if isinstance(program, str) else "", module if isinstance(module, str) else "")
+        result = control.compile(text_field(fields, "program_code") or "", text_field(fields, "udf_python") or "")
         if result.program_info is None:
             return {"SqlError": {"info": {"exit_code": 1, "messages": result.messages}}}
         return {"Success": {"program_info": result.program_info}}

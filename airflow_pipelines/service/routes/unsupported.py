@@ -14,8 +14,7 @@ _OF_PIPELINES = (
     ("GET", "samply_profile"), ("POST", "samply_profile"), ("GET", "time_series"), ("GET", "time_series_stream"),
 )  # fmt: skip
 _OF_SERVICE = (
-    ("GET", "cluster/events"), ("GET", "cluster/events/{event_id}"), ("GET", "api_keys"), ("POST", "api_keys"),
-    ("GET", "api_keys/{key_name}"), ("DELETE", "api_keys/{key_name}"), ("GET", "tenants"), ("POST", "tenants"),
+    ("GET", "cluster/events"), ("GET", "cluster/events/{event_id}"), ("GET", "tenants"), ("POST", "tenants"),
     ("GET", "oidc_trust"), ("POST", "oidc_trust"), ("DELETE", "oidc_trust"),
 )  # fmt: skip
 

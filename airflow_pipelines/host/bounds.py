@@ -1,0 +1,96 @@
+"""Bounds on requests: how large they may be, and how slow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from airflow_pipelines.host.problems import Problem
+
+MAX_HEAD_BYTES: Final = 64 * 1024
+"""The most that a request line and its headers may have together; a query in a URL is part of it.
+
+httpx, with which the service asks hosts, takes no longer URL either."""
+BODY_PATIENCE_S: Final = 10.0
+"""How long is waited for a body in all, beside the time that what has come would have taken at :data:`SLOWEST`."""
+SLOWEST: Final = 1024
+"""Bytes in a second; a client that is slower for long is not waited for."""
+
+
+class BoundedRequests:
+    """ASGI middleware that answers 431 and 413 to heads and bodies that are too large, and 408 to bodies that do not come.
+
+    ``limit_of`` says how many bytes a request may have; None is any number.
+    """
+
+    def __init__(self, app: ASGIApp, limit_of: Callable[[Scope], int | None]) -> None:
+        self._app = app
+        self._limit_of = limit_of
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        limit = self._limit_of(scope)
+        problem = _refusal(scope, limit)
+        if problem is not None:
+            await JSONResponse(problem.body(), problem.status)(scope, receive, send)
+            return
+        await self._app(scope, _Body(receive, limit).receive, send)
+
+
+class _Body:
+    """A request's body as it comes."""
+
+    def __init__(self, receive: Receive, limit: int | None) -> None:
+        self._receive = receive
+        self._limit = limit
+        self._received = 0
+        self._waited_s = 0.0
+        self._complete = False
+
+    async def receive(self) -> Message:
+        """The next part. Only the time in which it is waited for counts: a slow application is not the client's fault."""
+        if self._complete:
+            return await self._receive()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            message = await asyncio.wait_for(self._receive(), BODY_PATIENCE_S + self._received / SLOWEST - self._waited_s)
+        except TimeoutError as error:
+            self._complete = True
+            raise Problem(
+                408,
+                "RequestTimeout",
+                f"The body did not come: {self._received} bytes in {self._waited_s + loop.time() - began:.0f} s",
+            ) from error
+        self._waited_s += loop.time() - began
+        self._received += len(message.get("body", b""))
+        self._complete = not message.get("more_body", False)
+        if self._limit is not None and self._received > self._limit:
+            raise _too_large(self._limit)
+        return message
+
+
+def head_too_large(limit: int) -> Problem:
+    """The Problem of a request with too long an address or too many headers."""
+    text = f"The request's address and headers have more than {limit} bytes: send a long query in the body of a POST"
+    return Problem(431, "RequestHeaderTooLarge", text, {"limit": limit})
+
+
+def _refusal(scope: Scope, limit: int | None) -> Problem | None:
+    head = len(scope["raw_path"]) + len(scope["query_string"]) + sum(len(name) + len(value) for name, value in scope["headers"])
+    if head > MAX_HEAD_BYTES:
+        return head_too_large(MAX_HEAD_BYTES)
+    declared = Headers(scope=scope).get("content-length", "")
+    return _too_large(limit) if limit is not None and declared.isdecimal() and int(declared) > limit else None
+
+
+def _too_large(limit: int) -> Problem:
+    return Problem(413, "PayloadTooLarge", f"The body has more than {limit} bytes: send it in parts", {"limit": limit})

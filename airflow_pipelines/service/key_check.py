@@ -1,0 +1,49 @@
+"""Lets in who has a key, as far as its scope goes, before anything else of a request is read."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as RequestScope
+
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.service.answers import JsonAnswer
+from airflow_pipelines.service.api_keys import ApiKeys, Scope
+
+_READING_POSTS: Final = re.compile(r"/v0/pipelines/[^/]+/(query|egress/.+)")
+"""Posts that change nothing. A query may hold an INSERT or DELETE, which only the host knows: it is told that it must not."""
+
+
+class KeyCheck:
+    """ASGI middleware that answers 401 without a key and 403 where its scope ends. What is not under ``/v0`` is open."""
+
+    def __init__(self, app: ASGIApp, keys: ApiKeys) -> None:
+        self._app = app
+        self._keys = keys
+
+    async def __call__(self, scope: RequestScope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "http" and scope["path"].startswith("/v0"):
+            problem = await run_in_threadpool(self._refusal, scope)
+            if problem is not None:
+                headers = {"WWW-Authenticate": "Bearer"} if problem.status == 401 else None
+                await JsonAnswer(problem.body(), problem.status, headers)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _refusal(self, request: RequestScope) -> Problem | None:
+        if not self._keys.are_required():
+            return None
+        kind, _, key = Headers(scope=request).get("authorization", "").partition(" ")
+        scope = self._keys.scope_of(key.strip()) if kind.lower() == "bearer" else None
+        if scope is None:
+            return Problem(401, "Unauthorized", "This service wants an API key: send it as 'Authorization: Bearer <key>'")
+        if scope is Scope.READ:
+            if request["method"] not in {"GET", "HEAD"} and not _READING_POSTS.fullmatch(request["path"]):
+                return Problem(403, "ScopeExceeded", "This API key may only read: use one with the scope 'write'")
+            request.setdefault("state", {})["read_only"] = True
+        return None

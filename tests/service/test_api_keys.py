@@ -1,0 +1,81 @@
+"""API keys and their scopes, over real HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from feldera import FelderaClient
+
+from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.service.api_keys import ApiKeys, Scope
+from airflow_pipelines.service.app import create_app
+from airflow_pipelines.settings import Settings
+from tests.serving import serving
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
+    app = create_app(Settings.load(tmp_path))
+    monkeypatch.setattr(app.state.control.compiler, "host", lambda: None)
+    yield app
+    app.state.control.close()
+
+
+@pytest.fixture
+def url(app: FastAPI) -> Iterator[str]:
+    with serving(app) as url:
+        yield url
+
+
+def test_from_the_first_key_on_keys_are_asked_for(app: FastAPI, url: str, tmp_path: Path) -> None:
+    # As the foreign client makes them.
+    made = FelderaClient(url).create_api_key("first")
+    key, headers = made["api_key"], {"Authorization": f"Bearer {made['api_key']}"}
+    assert httpx.get(f"{url}/v0/pipelines").status_code == 401
+    assert httpx.get(f"{url}/v0/nothing", headers={"Authorization": "Bearer wrong"}).status_code == 401
+    assert FelderaClient(url, api_key=key).pipelines() == []
+    shown = {"id": made["id"], "name": "first", "role": "write", "scopes": ["Read", "Write"]}
+    assert httpx.get(f"{url}/v0/api_keys", headers=headers).json() == [shown]
+    assert httpx.get(f"{url}/v0/api_keys/first", headers=headers).json() == shown
+    for file in tmp_path.glob("store.sqlite*"):
+        assert key.encode() not in file.read_bytes()
+    # Another process of the same store knows them too; the embedded service is the store's owner and asks nobody.
+    assert ApiKeys(app.state.control.store.engine).scope_of(key) is Scope.WRITE
+    assert PipelineClient(home=tmp_path).get("/v0/pipelines") == []
+    assert httpx.delete(f"{url}/v0/api_keys/first", headers=headers).status_code == 200
+    assert httpx.get(f"{url}/v0/pipelines", headers=headers).status_code == 401
+
+
+def test_a_key_for_reading_changes_nothing(app: FastAPI, url: str) -> None:
+    keys: ApiKeys = app.state.control.api_keys
+    with httpx.Client(base_url=url) as writer, httpx.Client(base_url=url) as reader:
+        writer.headers["Authorization"] = f"Bearer {keys.create('w', Scope.WRITE)[1]}"
+        reader.headers["Authorization"] = f"Bearer {keys.create('r', Scope.READ)[1]}"
+        assert writer.post("/v0/pipelines", json={"name": "p", "program_code": ""}).status_code == 201
+        before = app.state.control.store.require("p")
+        for path in ("", "/p", "/p/events", "/p/udf_python"):
+            assert reader.get(f"/v0/pipelines{path}").status_code == 200
+        for method, path in (
+            ("POST", "/pipelines"),
+            ("PUT", "/pipelines/p"),
+            ("PATCH", "/pipelines/p"),
+            ("DELETE", "/pipelines/p"),
+            ("POST", "/pipelines/p/start"),
+            ("POST", "/pipelines/p/ingress/t"),
+            ("POST", "/pipelines/p/checkpoint"),
+            ("POST", "/pipelines/p/query/x"),
+            ("POST", "/validate_program"),
+            ("POST", "/api_keys"),
+            ("DELETE", "/api_keys/w"),
+        ):
+            answer = reader.request(method, f"/v0{path}", json={"name": "q", "program_code": ""})
+            assert (answer.status_code, answer.json()["error_code"]) == (403, "ScopeExceeded"), path
+        # These read although they are posts; nothing runs, so that they get no further.
+        for path in ("query", "egress/t"):
+            assert reader.post(f"/v0/pipelines/p/{path}", json={"sql": "select 1"}).status_code == 503
+        assert app.state.control.store.require("p").version == before.version
+        assert [key.name for key in keys.all()] == ["w", "r"]
