@@ -89,7 +89,8 @@ class RuntimeConfig:
     """The runtime configuration of a pipeline. None, and an empty tracing endpoint, leave a value to the service's defaults.
 
     Args:
-        workers: number of parallel tasks a step may use.
+        workers: number of shuffle partitions on a dedicated host. What each field does here, and which do nothing and why, is in
+            docs/runtime-config.md; the pipeline's log names those that are set in vain.
         hosts: number of hosts; only 1 in this release.
         storage: storage settings, or True or False to switch storage on or off.
         tracing: whether to send traces.
@@ -105,7 +106,7 @@ class RuntimeConfig:
         dev_tweaks: experimental settings: ``now_http_driven`` and ``now_offset`` (the clock), ``prepared_queries`` (False plans
             every query anew), ``verify_batches`` (how often the files of the state are compared with their hashes: ``once`` per
             run, ``always`` or ``never``).
-        env: environment variables of the pipeline's host.
+        env: what ``${env:NAME}`` in the connectors of the pipeline's tables stands for.
         logging: log filter.
         clock_timezone_offset: offset of NOW() from UTC.
         datafusion_memory_mb: memory for ad-hoc queries, in megabytes.

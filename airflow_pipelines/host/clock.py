@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 MICROSECONDS = 1_000_000
+MAX_OFFSET_MS = 100 * 366 * 24 * 3600 * 1000
+"""A clock may be shifted by a hundred years: far enough for any test, and still a time that has a name."""
 _OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})")
 
 
@@ -37,7 +39,7 @@ class ClockOptions:
             raise ValueError(f"'dev_tweaks.now_offset' is a number of milliseconds, not {shift!r}") from error
         return cls(
             resolution_us=int(config.get("clock_resolution_usecs") or MICROSECONDS),
-            offset_us=_zone_offset(config.get("clock_timezone_offset")) + shift_us,
+            offset_us=zone_offset(config.get("clock_timezone_offset")) + shift_us,
             http_driven=bool(tweaks.get("now_http_driven", False)),
         )
 
@@ -105,7 +107,12 @@ def described(at_us: int) -> dict[str, Any]:
     return {"now_ms": at_us // 1000, "now": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
 
 
-def _zone_offset(text: Any) -> int:
+def zone_offset(text: Any) -> int:
+    """Microseconds of an offset from UTC.
+
+    :param text: such as ``+02:00``; None, empty, ``Z`` and ``UTC`` are zero
+    :raises ValueError: for anything else
+    """
     if text in (None, "", "Z", "UTC"):
         return 0
     found = _OFFSET.fullmatch(str(text).strip())

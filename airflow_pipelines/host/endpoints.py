@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from airflow_pipelines.connectors.base import InputChunk
@@ -23,12 +24,20 @@ from airflow_pipelines.sql.program import Connector, ConnectorDirection
 class Endpoints:
     """The inputs and outputs of one incarnation.
 
-    ``arrived(records, bytes)`` is called from connector threads when something came in.
+    ``arrived(records, bytes)`` is called from connector threads when something came in. ``env`` has what references in inputs
+    stand for, before the host's own environment.
     """
 
-    def __init__(self, compiled: CompiledProgram, arrived: Callable[[int, int], None], log: PipelineLog) -> None:
+    def __init__(
+        self,
+        compiled: CompiledProgram,
+        arrived: Callable[[int, int], None],
+        log: PipelineLog,
+        env: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._compiled = compiled
         self._log = log
+        self._env = env
         self.listeners = Listeners()
         self.inputs: dict[str, InputEndpoint] = {}
         self.outputs: dict[str, OutputEndpoint] = {}
@@ -175,7 +184,7 @@ class Endpoints:
 
     def _input_opener(self, connector: Connector) -> Callable[[], Any]:
         schema = self._compiled.schemas[connector.relation]
-        return lambda: open_input(connector, schema, os.environ)
+        return lambda: open_input(connector, schema, {**os.environ, **self._env})
 
     def _output_opener(self, connector: Connector) -> Callable[[], Any]:
         schema = self._compiled.schemas[connector.relation]

@@ -28,7 +28,8 @@ class RuntimeOptions:
     ``storage``: whether anything is kept. ``checkpoint_interval_s``: seconds between periodic checkpoints, None for none.
     ``sync``: where checkpoints are copied to, None when not configured. ``workers``: scales the default batch size.
     ``clock``: how NOW() moves. ``limits``: the sizes by which the engine chooses between its ways of working.
-    ``verification``: how often batch files are compared with their hashes.
+    ``verification``: how often batch files are compared with their hashes. ``env``: what references in connectors stand for,
+    before the host's own environment.
     """
 
     storage: bool = True
@@ -41,6 +42,7 @@ class RuntimeOptions:
     clock: ClockOptions = field(default_factory=ClockOptions)
     limits: Limits = DEFAULT_LIMITS
     verification: Verification = Verification.ONCE
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_wire(cls, config: Mapping[str, Any]) -> RuntimeOptions:
@@ -62,6 +64,7 @@ class RuntimeOptions:
             clock=ClockOptions.from_wire(dict(config)),
             limits=_limits(config.get("dev_tweaks") or {}),
             verification=_verification(config.get("dev_tweaks") or {}),
+            env=dict(config.get("env") or {}),
         )
 
 

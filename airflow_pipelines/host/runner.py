@@ -379,7 +379,7 @@ class PipelineRunner:
 
     def _open(self) -> LivePipeline:
         deployment = self.deployment
-        self._options = RuntimeOptions.from_wire(deployment.runtime_config)
+        self._options = _options_of(deployment)
         durability = self._durability = Durability(Path(deployment.storage), self._options)
         self._sync = CheckpointSync(self._options.sync, durability, f"pipeline-{deployment.pipeline_id}", self.log)
         compiled = compile_checked(deployment.program_code, self._sessions, deployment.udf_python)
@@ -409,7 +409,7 @@ class PipelineRunner:
         return saved
 
     def _build(self, compiled: CompiledProgram, durability: Durability) -> LivePipeline:
-        self._endpoints = Endpoints(compiled, self._arrived, self.log)
+        self._endpoints = Endpoints(compiled, self._arrived, self.log, self._options.env)
         circuit = Circuit(compiled, self._sessions, durability.batches, limits=self._options.limits)
         circuit.takes = self._endpoints.takes
         fingerprints = compiled.fingerprints
@@ -699,3 +699,16 @@ class PipelineRunner:
 
     def _terminating(self) -> Problem:
         return Problem(410, "Terminating", f"The pipeline {self.deployment.pipeline_name} is being stopped.")
+
+
+def _options_of(deployment: Deployment) -> RuntimeOptions:
+    try:
+        return RuntimeOptions.from_wire(deployment.runtime_config)
+    except ValueError as error:
+        # One that an earlier release stored without checking it.
+        raise Problem(
+            400,
+            "InvalidRuntimeConfig",
+            f"The runtime configuration of the pipeline {deployment.pipeline_name} makes no sense: {error}. Correct it "
+            "(modify) and start again.",
+        ) from error

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
+from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, ValidationInfo, field_validator
+from pydantic_core import ErrorDetails
 
+from airflow_pipelines.host.clock import MAX_OFFSET_MS, zone_offset
 from airflow_pipelines.host.problems import Problem
 
 RESERVED_ENVIRONMENT: Final = frozenset(
@@ -32,6 +35,14 @@ C = TypeVar("C", bound=BaseModel)
 class _Config(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=False)
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        kind = str(cls.model_fields[info.field_name or ""].annotation)
+        if isinstance(value, bool) and ("int" in kind or "float" in kind):
+            raise ValueError("must be a number, not true or false")
+        return value
+
 
 class Resources(_Config):
     """What one incarnation may use: cores in CPUs, memory and storage in megabytes."""
@@ -46,13 +57,67 @@ class Resources(_Config):
     namespace: str | None = None
 
 
+class Sync(_Config):
+    """Where checkpoints are copied to; durations in seconds, ages in days."""
+
+    bucket: str = Field(min_length=1)
+    provider: str | None = None
+    endpoint: str | None = None
+    region: str | None = None
+    access_key: str | None = None
+    secret_key: str | None = None
+    read_bucket: str | None = None
+    start_from_checkpoint: str | None = None
+    fail_if_no_checkpoint: bool = False
+    standby: bool = False
+    pull_interval: float | None = Field(default=None, gt=0)
+    push_interval: float | None = Field(default=None, gt=0)
+    transfers: int | None = Field(default=None, ge=1)
+    checkers: int | None = Field(default=None, ge=1)
+    ignore_checksum: bool | None = None
+    multi_thread_streams: int | None = Field(default=None, ge=1)
+    multi_thread_cutoff: str | None = None
+    upload_concurrency: int | None = Field(default=None, ge=1)
+    flags: list[str] | None = None
+    retention_min_count: int | None = Field(default=None, ge=0)
+    retention_min_age: float | None = Field(default=None, ge=0)
+
+    @field_validator("start_from_checkpoint")
+    @classmethod
+    def _names_one(cls, value: str | None) -> str | None:
+        if value is not None and value != "latest":
+            try:
+                UUID(value)
+            except ValueError as error:
+                raise ValueError("'latest' or the UUID of a checkpoint") from error
+        return value
+
+
+class FileBackend(_Config):
+    """Options of the ``file`` backend."""
+
+    sync: Sync | None = None
+    async_threads: bool | None = None
+    ioop_delay: int | None = Field(default=None, ge=0)
+
+
 class StorageBackend(_Config):
-    """Where state is kept: ``default`` or ``file``, the latter with options of its own."""
+    """Where state is kept: in files, with options for the ``file`` backend."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    name: Literal["default", "file", "object"] = "default"
+    name: Literal["default", "file"] = "default"
     config: dict[str, Any] | None = None
+    """Checked as a :class:`FileBackend`, and kept as it was given: what is left out is not filled in."""
+
+
+class DevTweaks(BaseModel):
+    """The tweaks that have an effect here. Others are let through, because clients send those of other implementations."""
+
+    model_config = ConfigDict(extra="allow")
+
+    now_http_driven: StrictBool | None = None
+    now_offset: float | None = Field(default=None, allow_inf_nan=False, ge=-MAX_OFFSET_MS, le=MAX_OFFSET_MS)
+    prepared_queries: StrictBool | None = None
+    verify_batches: Literal["once", "always", "never"] | None = None
 
 
 class Storage(_Config):
@@ -97,7 +162,7 @@ class RuntimeConfig(_Config):
     resources: Resources = Field(default_factory=Resources)
     clock_resolution_usecs: int | None = Field(default=1_000_000, gt=0)
     clock_timezone_offset: str | None = None
-    pin_cpus: list[int] = Field(default_factory=list)
+    pin_cpus: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list)
     provisioning_timeout_secs: int | None = Field(default=None, gt=0)
     max_parallel_connector_init: int | None = Field(default=None, ge=1)
     init_containers: Any = None
@@ -105,6 +170,7 @@ class RuntimeConfig(_Config):
     http_workers: int | None = Field(default=None, ge=1)
     io_workers: int | None = Field(default=None, ge=1)
     dev_tweaks: dict[str, Any] = Field(default_factory=dict)
+    """Checked as :class:`DevTweaks`."""
     env: dict[str, str] = Field(default_factory=dict)
     logging: str | None = None
     pipeline_template_configmap: Any = None
@@ -133,6 +199,12 @@ class RuntimeConfig(_Config):
         if value is not None:
             return value
         return [] if info.field_name == "pin_cpus" else {}
+
+    @field_validator("clock_timezone_offset")
+    @classmethod
+    def _is_an_offset(cls, value: str | None) -> str | None:
+        zone_offset(value)
+        return value
 
     @field_validator("env")
     @classmethod
@@ -175,20 +247,76 @@ def program_config(value: Any, platform_version: str) -> dict[str, Any]:
     return config.model_dump(mode="json")
 
 
+_INNER: Final[Mapping[tuple[type[BaseModel], str], type[BaseModel]]] = {
+    (RuntimeConfig, "storage"): Storage,
+    (Storage, "backend"): StorageBackend,
+    (StorageBackend, "config"): FileBackend,
+    (FileBackend, "sync"): Sync,
+    (RuntimeConfig, "fault_tolerance"): FaultTolerance,
+    (RuntimeConfig, "resources"): Resources,
+    (RuntimeConfig, "dev_tweaks"): DevTweaks,
+}
+"""By which model a field of a model is checked."""
+_KEPT_AS_GIVEN: Final = (("storage.backend.config", FileBackend), ("dev_tweaks", DevTweaks))
+"""Parts of a runtime configuration that are checked by a model of their own and not filled with its defaults."""
+
+
+def fields_of(model: type[BaseModel], prefix: str = "") -> list[str]:
+    """The paths of all fields of a model that hold values, with dots between the names."""
+    paths = []
+    for name in model.model_fields:
+        inner = _INNER.get((model, name))
+        paths += [f"{prefix}{name}"] if inner is None else fields_of(inner, f"{prefix}{name}.")
+    return paths
+
+
 def _checked(model: type[C], value: Any, code: str, what: str) -> C:
     if value is not None and not isinstance(value, Mapping):
         raise Problem(400, code, f"{what} must be a JSON object, not {type(value).__name__}")
+    given = {} if value is None else dict(value)
+    found: list[ErrorDetails] = []
+    config: C | None = None
     try:
-        return model.model_validate({} if value is None else dict(value))
+        config = model.model_validate(given)
     except ValidationError as error:
-        # The value itself stays out of the message: ``env`` and ``storage`` may hold secrets.
-        found = [
-            (".".join(str(part) for part in item["loc"]), item["msg"], item["type"])
-            for item in error.errors(include_url=False, include_input=False)
-        ]
-        unknown = [name for name, _, kind in found if kind == "extra_forbidden"]
-        texts = [f"{name}: {message}" for name, message, kind in found if kind != "extra_forbidden"]
-        if unknown:
-            known = ", ".join(sorted(model.model_fields))
-            texts.append(f"unknown keys {', '.join(unknown)} (known at the top level: {known})")
-        raise Problem(400, code, f"Invalid {what}: " + "; ".join(texts), {"errors": [name for name, _, _ in found]}) from error
+        found += _errors(error, "")
+    for path, inner in _KEPT_AS_GIVEN if model is RuntimeConfig else ():
+        part = at(given, path)
+        if isinstance(part, Mapping):
+            try:
+                inner.model_validate(dict(part))
+            except ValidationError as error:
+                found += _errors(error, f"{path}.")
+    if found or config is None:
+        text = "; ".join(_described(model, item) for item in found)
+        raise Problem(400, code, f"Invalid {what}: {text}", {"errors": [_path(item) for item in found]})
+    return config
+
+
+def at(config: Any, path: str) -> Any:
+    """The value at a path of a configuration; None where there is none."""
+    for name in path.split("."):
+        if not isinstance(config, Mapping):
+            return None
+        config = config.get(name)
+    return config
+
+
+def _errors(error: ValidationError, prefix: str) -> list[ErrorDetails]:
+    # The value itself stays out of messages: ``env`` and ``storage`` may hold secrets.
+    found = error.errors(include_url=False, include_input=False)
+    return [{**item, "loc": (*prefix.split(".")[:-1], *item["loc"])} for item in found]
+
+
+def _path(item: ErrorDetails) -> str:
+    return ".".join(str(part) for part in item["loc"])
+
+
+def _described(model: type[BaseModel], item: ErrorDetails) -> str:
+    if item["type"] != "extra_forbidden":
+        return f"{_path(item)}: {item['msg']}"
+    beside: type[BaseModel] | None = model
+    for name in item["loc"][:-1]:
+        beside = None if beside is None else _INNER.get((beside, str(name)))
+    known = "" if beside is None else f"; known: {', '.join(sorted(beside.model_fields))}"
+    return f"{_path(item)}: unknown key{known}"

@@ -21,6 +21,7 @@ from airflow_pipelines.private_files import make_private_folder, make_private_tr
 from airflow_pipelines.service import edits, errors, lifecycle
 from airflow_pipelines.service.api_keys import ApiKeys
 from airflow_pipelines.service.compiling import Compiled, compile_text
+from airflow_pipelines.service.config_effects import without_effect
 from airflow_pipelines.service.deployers.base import DedicatedHosts, Deployer, Deployers, SubmitError
 from airflow_pipelines.service.deployers.dedicated import DedicatedDeployer
 from airflow_pipelines.service.deployers.launch import Launcher
@@ -266,6 +267,7 @@ class Control:
         record = edits.new_record(edit, uuid7(), platform_version(), datetime.now(UTC))
         self.store.create(record)
         self.files.note(record, "The pipeline was created")
+        self._tell_without_effect(record)
         self.worker.wake(record.id)
         return record
 
@@ -282,7 +284,16 @@ class Control:
             claimed = lifecycle.claim_compilation(edited, now)
             return [edited, claimed, *lifecycle.compilation(claimed, compiled.program_info, compiled.messages, now)]
 
-        return self._after(self.reconciler.change_in_steps(self._seen(record), steps))
+        edited = self.reconciler.change_in_steps(self._seen(record), steps)
+        if edited.runtime_config != record.runtime_config:
+            self._tell_without_effect(edited)
+        return self._after(edited)
+
+    def _tell_without_effect(self, record: PipelineRecord) -> None:
+        """Write into the pipeline's log what its configuration says in vain."""
+        lines = without_effect(record.runtime_config)
+        if lines:
+            self.files.note(record, "\n".join(lines), "WARNING")
 
     def _changed(self, name: str, action: Any) -> PipelineRecord:
         return self._after(self.reconciler.change(self.pipeline(name), action))

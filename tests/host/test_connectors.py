@@ -31,7 +31,8 @@ def program(*connectors: dict[str, object], sink: Path | None = None) -> str:
 def test_files_are_read_to_their_end_and_not_again(make: Make, tmp_path: Path) -> None:
     data = tmp_path / "data.csv"
     data.write_text("1\n2\nthree\n4\n")
-    pipeline = make(program(source("c", data)))
+    # A reference stands for what the configuration says, before the host's own environment.
+    pipeline = make(program(source("c", Path("${env:HOME}") / "data.csv")), env={"HOME": str(tmp_path)})
     pipeline.start()
     stats = pipeline.await_complete()
     assert stats["global_metrics"]["total_completed_records"] == 3

@@ -65,6 +65,28 @@ def test_fault_tolerance(given: Any, stored: Any) -> None:
         ({"env": {"JAVA_HOME": "/x"}}, "JAVA_HOME"),
         ({"env": {"AIRFLOW_PIPELINES_DATABASE_URL": "x"}}, "AIRFLOW_PIPELINES_DATABASE_URL"),
         ([], "JSON object"),
+        (
+            {"clock_timezone_offset": "mars"},
+            "clock_timezone_offset: Value error, 'clock_timezone_offset' is an offset such as '+02:00'",
+        ),
+        ({"dev_tweaks": {"now_http_driven": "false"}}, "dev_tweaks.now_http_driven: Input should be a valid boolean"),
+        ({"dev_tweaks": {"now_offset": "soon"}}, "dev_tweaks.now_offset"),
+        ({"dev_tweaks": {"now_offset": 1e300}}, "dev_tweaks.now_offset"),
+        ({"dev_tweaks": {"verify_batches": "sometimes"}}, "dev_tweaks.verify_batches: Input should be 'once', 'always' or 'never'"),
+        ({"dev_tweaks": {"prepared_queries": "off"}}, "dev_tweaks.prepared_queries"),
+        ({"storage": {"backend": {"name": "object"}}}, "storage.backend.name: Input should be 'default' or 'file'"),
+        ({"storage": {"backend": {"name": "file", "config": {"sync": {}}}}}, "storage.backend.config.sync.bucket: Field required"),
+        (
+            {"storage": {"backend": {"name": "file", "config": {"sync": {"bucket": "b", "start_from_checkpoint": "new"}}}}},
+            "storage.backend.config.sync.start_from_checkpoint: Value error, 'latest' or the UUID of a checkpoint",
+        ),
+        (
+            {"storage": {"backend": {"name": "file", "config": {"snyc": {}}}}},
+            "config.snyc: unknown key; known: async_threads, ioop_delay, sync",
+        ),
+        ({"resources": {"cpus": 2}}, "unknown key; known: cpu_cores_max, cpu_cores_min, memory_mb_max"),
+        ({"workers": True}, "workers: Value error, must be a number, not true or false"),
+        ({"pin_cpus": [-1]}, "pin_cpus.0"),
     ],
 )
 def test_refusals_name_the_field(given: Any, named: str) -> None:
@@ -75,6 +97,9 @@ def test_refusals_name_the_field(given: Any, named: str) -> None:
 
 
 def test_refusals_do_not_repeat_values() -> None:
+    sync = {"secret_key": "s3cret", "push_interval": "s3cret", "s3": "s3cret"}
     with pytest.raises(Problem) as refused:
-        configs.runtime_config({"env": {"PATH": "s3cret"}, "storage": {"backend": {"name": "file", "key": "s3cret"}}})
+        configs.runtime_config(
+            {"env": {"PATH": "s3cret"}, "storage": {"backend": {"name": "file", "key": "s3cret", "config": {"sync": sync}}}}
+        )
     assert "s3cret" not in str(refused.value.body())
