@@ -8,12 +8,13 @@ import ssl
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 from uuid import UUID
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from airflow_pipelines.host.http_server import server_config
 from airflow_pipelines.host.problems import Problem
@@ -25,6 +26,9 @@ from airflow_pipelines.service.edits import check_name
 from airflow_pipelines.service.hosts import HostUnreachable
 from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.settings import Settings
+
+if TYPE_CHECKING:
+    from airflow_pipelines.engine.fsck import StorageReport
 
 STOP_WAIT_S = 15.0
 
@@ -111,6 +115,25 @@ def serve(
 def version() -> None:
     """Print the version."""
     typer.echo(platform_version())
+
+
+@cli.command()
+def fsck(pipeline: Annotated[str, typer.Argument(help="The pipeline's name")], home: Home = None) -> None:
+    """Check a pipeline's storage: checkpoints, batches and journal. Nothing is changed; the exit code is 1 when there is damage."""
+    # Imported here because the other commands need nothing of the engine.
+    from airflow_pipelines.engine.fsck import check_storage
+
+    control = Control(Settings.load(home))
+    record = control.store.require(pipeline)
+    folder = control.files.storage(record)
+    report = check_storage(folder, record.newest_checkpoint)
+    if not report.is_good and not record.fully_stopped:
+        # What it read first may have been replaced by a checkpoint before it read the rest.
+        report = check_storage(folder, record.newest_checkpoint)
+    control.close()
+    _print_report(report, pipeline if record.fully_stopped else f"{pipeline} (which is not stopped)")
+    if not report.is_good:
+        raise SystemExit(1)
 
 
 @keys_cli.command("create")
@@ -249,6 +272,20 @@ def _uuid(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         _fail(f"'{text}' is no host id: see 'airflow-pipelines hosts list'")
+
+
+def _print_report(report: StorageReport, pipeline: str) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"Storage of pipeline {pipeline}: {report.folder}", markup=False)
+    table = Table("part", "state", "details")
+    for finding in report.findings:
+        state = Text("good", "green") if finding.error is None else Text(finding.error.problem.value, "bold red")
+        table.add_row(Text(finding.part), state, Text(finding.summary))
+    _print(table)
+    if report.refusal is None:
+        console.print(f"The next start goes on {report.start}.", markup=False)
+    else:
+        console.print(Text("The pipeline cannot start: ", "bold red").append(str(report.refusal), "not bold default"))
 
 
 def _print(table: Table) -> None:

@@ -21,6 +21,7 @@ from airflow_pipelines.host.registry import HostRecord
 from airflow_pipelines.service.control import Control
 from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.settings import Settings
+from tests.host.saved import make_store
 
 COMMAND = [sys.executable, "-m", "airflow_pipelines.cli"]
 
@@ -134,6 +135,42 @@ def test_pipelines_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     output = CliRunner().invoke(cli, ["pipelines", "list", "--home", str(tmp_path)]).output
     assert "grades" in output
     assert "Stopped" in output
+
+
+def test_fsck_tells_good_storage_from_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_pipelines.service.deployers.shared.SharedDeployer.host", lambda _: None)
+    control = Control(Settings.load(tmp_path))
+    folder = control.files.storage(control.create({"name": "orders", "program_code": ""}))
+    control.close()
+
+    def fsck(expected_code: int) -> str:
+        result = CliRunner().invoke(cli, ["fsck", "orders", "--home", str(tmp_path)])
+        assert result.exit_code == expected_code, result.output
+        return result.output
+
+    assert "from scratch: there is nothing in the storage" in fsck(0)
+    older, newer = make_store(folder)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    output = fsck(0)
+    assert f"checkpoint {newer.uuid} | good  | step 6, 60 processed records" in output.replace("│", "|")
+    assert "8 files agree with their names; 0 are needed by nothing" in output
+    assert f"6 steps on top of {newer.uuid}" in output
+    assert f"from checkpoint {newer.uuid}, step 6, and replays 6 steps of journal.log" in output
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+    batch = min((folder / "batches").glob("*.parquet"))
+    batch.write_bytes(batch.read_bytes()[:-1])
+    journal = folder / "journal.log"
+    journal.write_bytes(journal.read_bytes().replace(b'"offset":11000', b'"offset":11001'))
+    output = fsck(1)
+    assert f"The batch file {batch} is damaged" in output
+    assert "Needed by " in output
+    assert "record 5 of 6 does not agree with its checksum" in output
+    assert "The pipeline cannot start: " in output
+    (folder / "checkpoints" / f"{newer.uuid}.json").unlink()
+    output = fsck(1)
+    assert "is missing" in output
+    assert str(older.uuid) in output
 
 
 def test_hosts_are_listed_and_stopped(tmp_path: Path) -> None:

@@ -17,8 +17,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,7 +27,6 @@ from uuid6 import uuid7
 
 from airflow_pipelines.engine import manifest
 from airflow_pipelines.engine.durable import TEMPORARY, remove, sync_folder, write_atomically
-from airflow_pipelines.engine.manifest import DamagedManifestError
 from airflow_pipelines.engine.sealed import BrokenSealError, seal, unseal
 from airflow_pipelines.engine.storage_errors import MissingError, StorageError, storage_access
 
@@ -202,6 +200,11 @@ class CheckpointStore:
         counters = newest.contents.counters
         self._write_note(NewestNote(newest.uuid, newest.listed, newest.contents.step, counters.processed_records))
 
+    def manifests(self) -> list[tuple[Path, UUID | None]]:
+        """All manifests with their checkpoints, newest first; the recovery point, if there is one, with None."""
+        recovery: list[tuple[Path, UUID | None]] = [(self._recovery, None)] if self._recovery.exists() else []
+        return [*recovery, *((self.manifest_path(uuid), uuid) for uuid in reversed(self._ids()))]
+
     def newer_than(self, uuid: UUID) -> list[Path]:
         """The recovery point's manifest and those of all checkpoints after one, newest first."""
         return [self._recovery, *(self.manifest_path(other) for other in reversed(self._ids()) if other > uuid)]
@@ -285,7 +288,7 @@ class CheckpointStore:
         if not self._recovery.exists():
             return ()
         try:
-            with _fields_of(self._recovery):
+            with manifest.fields_of(self._recovery):
                 return (UUID(manifest.read(self._recovery, None)["uuid"]),)
         except StorageError as error:
             # What is about to be written replaces it.
@@ -298,29 +301,20 @@ class CheckpointStore:
 
     def _info(self, uuid: UUID) -> CheckpointInfo:
         path = self.manifest_path(uuid)
-        with _fields_of(path):
+        with manifest.fields_of(path):
             return _info(manifest.read(path, uuid))
 
     def _checkpoint(self, path: Path, uuid: UUID | None) -> Checkpoint:
         """The checkpoint of a manifest, with all its files; ``uuid`` is None for the recovery point."""
         document = manifest.read(path, uuid)
-        with _fields_of(path):
+        with manifest.fields_of(path):
             found = Checkpoint(UUID(document["uuid"]), uuid is not None, _contents(document))
             self._batches.verify(found.contents.files)
         return found
 
 
-@contextmanager
-def _fields_of(path: Path) -> Iterator[None]:
-    """A manifest of the format without a checksum may have any fields."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError) as error:
-        raise DamagedManifestError(path, f"a field cannot be read ({type(error).__name__}: {error})") from error
-
-
 def _files(path: Path) -> list[str]:
-    with _fields_of(path):
+    with manifest.fields_of(path):
         return list(manifest.read(path, None)["files"])
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -61,6 +62,19 @@ def decode(content: bytes, path: Path, expected: UUID | None) -> dict[str, Any]:
     if expected is not None and found != str(expected):
         raise DamagedManifestError(path, f"it is that of checkpoint {found}")
     return document
+
+
+@contextmanager
+def fields_of(path: Path) -> Iterator[None]:
+    """For taking the fields of a manifest: those of the format without a checksum may be any.
+
+    :param path: the manifest
+    :raises DamagedManifestError: when one is missing or of another type
+    """
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedManifestError(path, f"a field cannot be read ({type(error).__name__}: {error})") from error
 
 
 def _decoded(content: bytes, path: Path) -> dict[str, Any]:

@@ -77,13 +77,16 @@ class SavedStarts:
         """The checkpoints that can be gone back to, newest first, and what that would lose."""
         reached = self._reached()
         good = []
-        for info in self._checkpoints.listed():
+        for _, uuid in self._checkpoints.manifests():
+            if uuid is None:
+                continue
             try:
-                self._checkpoints.load(info.uuid)
+                contents = self._checkpoints.load(uuid).contents
             except StorageError:
                 continue
-            lost = (None, None) if reached is None else (reached[0] - info.steps, reached[1] - info.processed_records)
-            good.append(OlderCheckpoint(info.uuid, info.steps, info.processed_records, *lost))
+            step, records = contents.step, contents.counters.processed_records
+            lost = (None, None) if reached is None else (reached[0] - step, reached[1] - records)
+            good.append(OlderCheckpoint(uuid, step, records, *lost))
         return good
 
     def _check_expected(self, base: Checkpoint | None, expected: UUID | None) -> None:
@@ -120,5 +123,4 @@ class SavedStarts:
         end = read_journal_end(self._folder)
         if end is not None:
             known.append((end.step, end.processed_records))
-        known += [(info.steps, info.processed_records) for info in self._checkpoints.listed()]
-        return max(known, default=None) if noted is not None or end is not None else None
+        return max(known, default=None)

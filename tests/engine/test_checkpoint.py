@@ -204,14 +204,16 @@ def test_no_file_goes_while_it_is_not_known_who_needs_it(store: CheckpointStore,
 def test_a_kill_anywhere_in_a_checkpoint_leaves_the_one_before_or_the_new_one(tmp_path: Path) -> None:
     numbers = itertools.count()
     current: list[CheckpointStore] = []
+    made = tmp_path / "made"
+    files = Files(made / "batches")
+    for step in (1, 2, 3):
+        CheckpointStore(made, files).save(contents(step, files.add(f"f{step}")))
+    files.add("f4")
 
     def prepare():  # type: ignore[no-untyped-def]
         folder = tmp_path / str(next(numbers))
-        batches = Files(folder / "batches")
-        store = CheckpointStore(folder, batches)
-        for step in (1, 2, 3):
-            store.save(contents(step, batches.add(f"f{step}")))
-        batches.add("f4")
+        shutil.copytree(made, folder)
+        store = CheckpointStore(folder, Files(folder / "batches"))
         current[:] = [store]
 
         def action() -> None:
