@@ -26,6 +26,8 @@ class Settings:
     ``max_body_bytes``: the largest body of a request; ``max_ingress_bytes``: the same for rows.
     ``allowed_hosts``: names beside those of loopback under which the service may be asked, without a port.
     ``heartbeat_timeout_s``: seconds without a heartbeat after which a host counts as lost.
+    ``query_timeout_s``, ``query_result_bytes``, ``query_concurrency``: what an ad-hoc request may take: seconds from its arrival to
+    its result, bytes of the result, requests of one pipeline at the same time.
     ``host_idle_s``: seconds after which a shared host ends on which nothing runs and nobody compiles; 0 lets it stay.
     """
 
@@ -44,6 +46,9 @@ class Settings:
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     host_idle_s: float = 1800.0
+    query_timeout_s: float = 300.0
+    query_result_bytes: int = 512 << 20
+    query_concurrency: int = 4
 
     @property
     def logs(self) -> Path:
@@ -71,6 +76,9 @@ class Settings:
             allowed_hosts=_listed(env.get(f"{PREFIX}ALLOWED_HOSTS", "")),
             heartbeat_timeout_s=float(env.get(f"{PREFIX}HEARTBEAT_TIMEOUT_S", "15")),
             host_idle_s=float(env.get(f"{PREFIX}HOST_IDLE_S", "1800")),
+            query_timeout_s=float(env.get(f"{PREFIX}QUERY_TIMEOUT_S", "300")),
+            query_result_bytes=int(env.get(f"{PREFIX}QUERY_RESULT_BYTES", str(512 << 20))),
+            query_concurrency=int(env.get(f"{PREFIX}QUERY_CONCURRENCY", "4")),
         )
         return replace(settings, **overrides)
 

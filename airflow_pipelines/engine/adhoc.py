@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import time
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
@@ -15,14 +16,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_pipelines.engine.analysis import AUTOMATIC, Analysis, QueryRefused, is_unknown_name
 from airflow_pipelines.engine.analyzer import SessionAnalyzer
-from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.canonical import canonical_frame
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.collecting import collected
 from airflow_pipelines.engine.python_functions import register_functions
 from airflow_pipelines.engine.required import missing_part
 from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.engine.sessions import LARGE_CONF, SMALL_CONF, sibling
+from airflow_pipelines.engine.sessions import IN_TASKS_CONF, LARGE_CONF, SMALL_CONF, sibling
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.understanding import ClockEdits, Understood, understood
 from airflow_pipelines.engine.value_bytes import register_value_bytes
@@ -41,6 +42,9 @@ from airflow_pipelines.sql.rewrite.clauses import Tokens, around, level, selects
 from airflow_pipelines.sql.rewrite.scan import Scan
 from airflow_pipelines.sql.source import Source
 from airflow_pipelines.sql.types import UNSIGNED_MAXIMA
+
+_GROWING = re.compile(r"(?i)\b(?:repeat|space|[lr]pad|sequence|array_repeat|format_string|printf)\s*\(")
+"""Calls that make much of little. Spark would compute those of constants in its driver, where no task's limits hold."""
 
 
 class AdhocError(ValueError):
@@ -65,7 +69,9 @@ def _wall_clock() -> int:
     return time.time_ns() // 1000
 
 
-def run_adhoc(circuit: Circuit, text: str, clock: Callable[[], int] = _wall_clock) -> AdhocResult:
+def run_adhoc(
+    circuit: Circuit, text: str, clock: Callable[[], int] = _wall_clock, collect: Callable[[DataFrame], Any] = collected
+) -> AdhocResult:
     """Run a request of ``;``-separated statements, all of which see the same snapshot. Safe to call from several threads.
 
     The query, if any, is analyzed but not run. INSERT and DELETE are evaluated, but it is the caller who gives their changes to a
@@ -74,6 +80,7 @@ def run_adhoc(circuit: Circuit, text: str, clock: Callable[[], int] = _wall_cloc
     :param circuit: the running program
     :param text: the request
     :param clock: the pipeline's time in microseconds since the epoch, for a program of which no view follows the clock
+    :param collect: brings the rows of an INSERT or DELETE to Python
     :raises ProgramErrors: when the request does not parse, has a statement that is not allowed, or its query does not resolve
     :raises AdhocError: for an unknown or non-materialized relation, or rows that do not fit their table
     :raises pyspark.errors.PySparkException: when an expression fails
@@ -81,7 +88,7 @@ def run_adhoc(circuit: Circuit, text: str, clock: Callable[[], int] = _wall_cloc
     definitions = with_provided(circuit.compiled.program.definitions, text)
     statements = parse_adhoc(text, definitions)
     snapshot = circuit.snapshot
-    request = _Request(circuit, snapshot, text, _time(circuit, snapshot, clock), definitions.python_functions)
+    request = _Request(circuit, snapshot, text, _time(circuit, snapshot, clock), definitions.python_functions, collect)
     frame: DataFrame | None = None
     changes: list[TableChanges] = []
     for statement in statements:
@@ -115,19 +122,22 @@ class _Request:
     """What NOW() is, in microseconds since the epoch."""
     functions: tuple[FunctionDefinition, ...]
     """The Python functions that the request may call."""
+    collect: Callable[[DataFrame], Any]
+    """Brings rows to Python."""
 
     @contextmanager
     def session(self, reads: tuple[str, ...]) -> Iterator[SparkSession]:
         """A session in which ``reads`` name the contents in the snapshot. Frames made in it stay valid afterwards."""
         known = self.circuit.compiled.program.definitions.python_functions
-        if not reads and self.functions == known:
+        extra = IN_TASKS_CONF if _GROWING.search(self.text) else {}
+        if not reads and self.functions == known and not extra:
             # Such as INSERT ... VALUES: without names there is nothing to keep apart, and a new session takes its time.
             yield self.circuit.sessions.small
             return
         traces = [self.snapshot.traces.get(name) for name in reads]
         small = all(trace is None or trace.is_small(self.circuit.limits) for trace in traces)
         # A sibling session of its own per request: names of relations in one cannot meet those of another.
-        session = sibling(self.circuit.sessions.small, SMALL_CONF if small else LARGE_CONF)
+        session = sibling(self.circuit.sessions.small, {**(SMALL_CONF if small else LARGE_CONF), **extra})
         register_value_bytes(session)
         register_functions(session, self.functions)
         for name in reads:
@@ -240,7 +250,7 @@ def _insert(request: _Request, statement: AdhocStatement) -> TableChanges:
             cast = cast_text(value, column.type) if checked else f"CAST({value} AS {spark_type(column.type)})"
             items.append(f"{cast} AS {quote(column.name)}")
         aliases = ", ".join(sources.values())
-        rows = collected(session.sql(f"SELECT {', '.join(items)} FROM ({given.query.text}) AS `source`({aliases})"))
+        rows = request.collect(session.sql(f"SELECT {', '.join(items)} FROM ({given.query.text}) AS `source`({aliases})"))
     for column in schema.columns:
         if not column.type.nullable and rows[column.name].null_count:
             raise AdhocError(f"Column {display(column.name)} of table {display(table.name)} must not be NULL")
@@ -255,7 +265,7 @@ def _delete(request: _Request, statement: AdhocStatement) -> TableChanges:
     if table.append_only:
         raise AdhocError(f"Table {display(table.name)} is append-only; its rows cannot be deleted")
     with request.session(tuple(dict.fromkeys((table.name, *statement.reads)))) as session:
-        rows = collected(session.sql(request.understood(statement, session).query.text))
+        rows = request.collect(session.sql(request.understood(statement, session).query.text))
     return TableChanges(table.name, _with_operation(_typed(rows, schema), Op.DELETE))
 
 

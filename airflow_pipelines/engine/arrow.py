@@ -8,11 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from airflow_pipelines.engine.intervals import numbered, readable
+from airflow_pipelines.engine.intervals import numbered
 from airflow_pipelines.sql.plan.nodes import merging
 
 WEIGHT = "__weight"
@@ -43,19 +42,6 @@ def _relaxed(kind: DataType) -> DataType:
 def arrow_schema(schema: StructType) -> Any:
     """The pyarrow schema in which batches of a Spark schema hold their rows."""
     return to_arrow_schema(numbered(relaxed(schema)), timezone="UTC", error_on_duplicated_field_names_in_struct=False)
-
-
-def collected(frame: DataFrame) -> Any:
-    """A DataFrame's rows as a pyarrow Table, in the types of batches.
-
-    ``DataFrame.toArrow`` does the same and then a cast that fails for a VARIANT that is NULL and for intervals of months.
-    """
-    # Where the method comes from is hidden from type checkers.
-    within: Any = frame
-    batches = within._collect_as_arrow(empty_list_if_zero_records=True)
-    if not batches:
-        return arrow_schema(frame.schema).empty_table()
-    return pa.Table.from_batches([readable(batch) for batch in batches])
 
 
 def shaped(table: Any, schema: Any) -> Any:

@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.batch import WEIGHT, Batch
+from airflow_pipelines.engine.collecting import collected
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.planned import Result
 from airflow_pipelines.engine.prepared import PreparedQueries

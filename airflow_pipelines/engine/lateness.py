@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.collecting import collected
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.values import as_text, order, scalar
 from airflow_pipelines.sql.identifiers import SYSTEM_VIEW, quote

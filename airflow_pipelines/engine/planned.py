@@ -11,8 +11,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.collecting import collected
 from airflow_pipelines.engine.plans import replanned, rerunnable
 from airflow_pipelines.engine.slots import Slot, SlotMaker
 

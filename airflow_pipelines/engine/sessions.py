@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -47,6 +48,10 @@ APPLICATION_CONF: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    # The steps of several pipelines side by side, and before ad-hoc queries.
+    "spark.scheduler.mode": "FAIR",
+    # A task that runs out of memory fails; by default it would take its JVM along, which in local mode runs all pipelines.
+    "spark.executor.killOnFatalError.depth": "0",
     # What Spark's web page would show is kept in memory even where there is no page: a thousand plans as text, by default.
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.retainedJobs": "100",
@@ -80,6 +85,14 @@ NARROW_CONF: Mapping[str, str] = {
 
 LARGE_CONF: Mapping[str, str] = {**SESSION_CONF, "spark.sql.adaptive.enabled": "true"}
 """For operators with a large delta: Spark's own choices, adaptive execution on."""
+
+_OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
+IN_TASKS_CONF: Mapping[str, str] = {
+    "spark.sql.optimizer.excludedRules": f"{_OPTIMIZER}.ConstantFolding,{_OPTIMIZER}.ConvertToLocalRelation"
+}
+"""For queries whose constants may be huge: also what does not depend on any row is computed in tasks, not while planning."""
+
+SCHEDULER_POOLS = Path(__file__).with_name("scheduler.xml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +153,7 @@ def build_spark(master: str | None, app_name: str, conf: Mapping[str, str]) -> S
     builder = SparkSession.builder.appName(app_name)
     if master is not None:
         builder = builder.master(master)
-    for key, value in {**APPLICATION_CONF, **conf}.items():
+    pools = {"spark.scheduler.allocation.file": SCHEDULER_POOLS.as_uri()} if SCHEDULER_POOLS.is_file() else {}
+    for key, value in {**APPLICATION_CONF, **pools, **conf}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()

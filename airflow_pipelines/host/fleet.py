@@ -16,6 +16,8 @@ from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.host.compile import compile_checked
 from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.queries import DEFAULT_QUERY_LIMITS, Queries, QueryLimits
+from airflow_pipelines.host.query_watch import QueryWatch
 from airflow_pipelines.host.registry import Registry
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.host.spark_health import spark_problem
@@ -27,9 +29,12 @@ logger = logging.getLogger(__name__)
 class Fleet:
     """Runs deployments side by side in one Spark application, each with Spark sessions of its own."""
 
-    def __init__(self, spark: SparkSession, registry: Registry) -> None:
+    def __init__(self, spark: SparkSession, registry: Registry, limits: QueryLimits = DEFAULT_QUERY_LIMITS) -> None:
+        """Run deployments in ``spark``. ``limits``: what the ad-hoc requests of each may take."""
         self._spark = spark
         self._registry = registry
+        self._limits = limits
+        self._watch: QueryWatch | None = None
         self._lock = threading.Lock()
         self._compiling = threading.Lock()
         self._runners: dict[UUID, PipelineRunner] = {}
@@ -65,7 +70,7 @@ class Fleet:
             known = self._runners.get(deployment.deployment_id)
             if known is not None:
                 return known
-            runner = PipelineRunner(deployment, self._sessions(), self._registry)
+            runner = PipelineRunner(deployment, self._sessions(), self._registry, self._queries(deployment))
             self._runners[deployment.deployment_id] = runner
         runner.start()
         return runner
@@ -141,6 +146,11 @@ class Fleet:
         except Exception as failure:
             self._check_spark(failure)
             raise
+
+    def _queries(self, deployment: Deployment) -> Queries:
+        context = self._spark.sparkContext
+        self._watch = self._watch or QueryWatch(context, self._limits.heap_share)
+        return Queries(context, deployment.pipeline_name, str(deployment.deployment_id), self._limits, self._watch)
 
     def _check_spark(self, failure: Exception) -> None:
         """Raise Problem 410 when what failed is Spark as a whole: another host may do what was asked."""

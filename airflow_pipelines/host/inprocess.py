@@ -18,6 +18,7 @@ from uuid6 import uuid7
 
 from airflow_pipelines.host.app import create_app
 from airflow_pipelines.host.fleet import Fleet
+from airflow_pipelines.host.queries import DEFAULT_QUERY_LIMITS, QueryLimits
 from airflow_pipelines.host.registry import Base, HostRecord, Registry
 from airflow_pipelines.host.server import DataPlane
 from airflow_pipelines.host.spark_health import SparkHealth
@@ -29,14 +30,15 @@ class InProcessHost:
     """Serves the data plane from a thread of this process and registers as the store's shared host.
 
     ``spark``: the session beside which pipelines get sessions of their own. ``engine``: the store's database.
+    ``limits``: what ad-hoc requests may take.
     """
 
-    def __init__(self, spark: SparkSession, engine: Engine) -> None:
+    def __init__(self, spark: SparkSession, engine: Engine, limits: QueryLimits = DEFAULT_QUERY_LIMITS) -> None:
         Base.metadata.create_all(engine)
         self.host_id = UUID(int=uuid7().int)
         self.token = secrets.token_urlsafe(32)
         self.registry = Registry(engine)
-        self.fleet = Fleet(spark, self.registry)
+        self.fleet = Fleet(spark, self.registry, limits)
         self._health = SparkHealth(spark)
         self._stopped = threading.Event()
         self._plane = DataPlane(create_app(self.fleet, self.token, self.stop, lambda: self.fleet.idle))

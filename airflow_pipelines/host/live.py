@@ -14,11 +14,12 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_pipelines.connectors.base import ConnectorError, InputChunk
-from airflow_pipelines.engine.arrow import can_group, collected, consolidate
+from airflow_pipelines.engine.arrow import can_group, consolidate
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.checkpoint import CheckpointContents, CheckpointInfo
 from airflow_pipelines.engine.circuit import Circuit, Step
+from airflow_pipelines.engine.collecting import collected
 from airflow_pipelines.engine.compiler import CompiledProgram
 from airflow_pipelines.engine.figures import StepFigures
 from airflow_pipelines.engine.intervals import shown

@@ -22,6 +22,7 @@ from airflow_pipelines.engine.sessions import build_spark
 from airflow_pipelines.host.app import create_app
 from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.fleet import Fleet
+from airflow_pipelines.host.queries import QueryLimits
 from airflow_pipelines.host.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.host.server import DataPlane, PortInUseError
@@ -80,7 +81,11 @@ class Host:
         # Nothing is kept there, but Spark makes the folder, by default in whatever the working folder is.
         conf = {"spark.sql.warehouse.dir": str(self._settings.home / "spark-warehouse")}
         spark = build_spark(None if submitted else self._settings.master, f"airflow-pipelines {self._record.kind}", conf)
-        fleet = Fleet(spark, self._registry)
+        settings = self._settings
+        limits = QueryLimits(
+            time_s=settings.query_timeout_s, result_bytes=settings.query_result_bytes, at_once=settings.query_concurrency
+        )
+        fleet = Fleet(spark, self._registry, limits)
         app = create_app(fleet, self._record.token, self._ended.set, lambda: self._record.kind == "dedicated" or fleet.idle)
         health = SparkHealth(spark).start()
         plane = DataPlane(app, self._settings.host_address)

@@ -32,6 +32,7 @@ from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.programs import ProgramChange, ProgramVersion, unexpected_program
+from airflow_pipelines.host.queries import Queries
 from airflow_pipelines.host.recorder import StatusRecorder
 from airflow_pipelines.host.registry import Registry
 from airflow_pipelines.host.spark_health import spark_problem
@@ -63,8 +64,9 @@ class SuspendedEarly(Exception):
 class PipelineRunner:
     """Runs one deployment. The public methods may be called from any thread; everything that changes state happens in its own."""
 
-    def __init__(self, deployment: Deployment, sessions: SparkSessions, registry: Registry) -> None:
+    def __init__(self, deployment: Deployment, sessions: SparkSessions, registry: Registry, queries: Queries) -> None:
         self.deployment = deployment
+        self.queries = queries
         self.log = PipelineLog(deployment.log_path, deployment.pipeline_name)
         self.figures = PipelineFigures(deployment.deployment_id, Path(deployment.storage))
         self.requests = CheckpointRequests(deployment.deployment_id)
@@ -106,6 +108,7 @@ class PipelineRunner:
         with self._condition:
             self._stopping = True
             self._condition.notify_all()
+        self.queries.close(self._terminating())
         deadline = time.monotonic() + timeout_s
         while self._thread.is_alive() and time.monotonic() < deadline:
             if self._endpoints is not None:
@@ -635,6 +638,7 @@ class PipelineRunner:
     def _close(self, problem: Problem | None) -> None:
         """Let go of everything: connectors, waiting requests, the storage folder."""
         self._intake.close(problem or self._terminating())
+        self.queries.close(problem or self._terminating())
         if self._endpoints is not None:
             self._endpoints.close()
         if self._sync is not None and not self._stopping:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Coroutine
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
@@ -27,6 +27,8 @@ WATCH_S = 2.0
 _BODY = {"content-length", "transfer-encoding"}
 """One of these headers says that a request has a body, and how it ends."""
 _FORWARDED = ("content-type", "accept", "content-encoding", *_BODY)
+CLIENT_LEFT = 499
+"""The status of an answer that nobody reads any more, as some servers write it into their logs."""
 
 
 class HostLost(Exception):
@@ -58,7 +60,12 @@ class Proxy:
         When the host dies, an ``endless`` stream simply ends, an ``ndjson`` one ends with a line that says so, and any other is
         broken off, so that nobody takes half an answer for a whole one.
         """
-        target, upstream = await self._open(request, name, tail)
+        # The whole of it is here before anybody waits for the client to go: both are messages of the same kind.
+        await request.body()
+        opened = await _unless_left(request, self._open(request, name, tail))
+        if opened is None:
+            return Response(status_code=CLIENT_LEFT)
+        target, upstream = opened
         if not upstream.is_success:
             try:
                 content = await self._guarded(target, upstream.aread())
@@ -135,6 +142,24 @@ class Proxy:
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
             client = self._clients[loop] = httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=False)
         return client
+
+
+async def _unless_left(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
+    """What ``work`` gives, or None when the client has gone before: then it is cancelled."""
+
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(left())
+    waited: set[asyncio.Future[Any]] = {task, gone}
+    try:
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        for one in waited:
+            one.cancel()
+        await asyncio.gather(*waited, return_exceptions=True)
 
 
 def _content_type(upstream: httpx.Response) -> dict[str, str]:

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.engine.collecting import collected
 from airflow_pipelines.engine.intervals import frame_with_months, has_months
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.canonical import in_canonical_form
+from airflow_pipelines.engine.collecting import collected
 from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.sql.identifiers import quote
 from tests.engine.programs import Running

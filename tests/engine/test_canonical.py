@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.canonical import in_canonical_form
+from airflow_pipelines.engine.collecting import collected
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.sql import canonical_form
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.engine.adhoc import run_adhoc
-from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.collecting import collected
 from airflow_pipelines.engine.intervals import shown, shown_in_order
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot

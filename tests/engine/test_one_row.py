@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
-from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.engine.collecting import collected
 from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
 from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.limits import Limits

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.collecting import collected
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_pipelines.connectors.formats import jsontext, variant
-from airflow_pipelines.engine.arrow import collected
+from airflow_pipelines.engine.collecting import collected
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.variant_binary import assembled, canonical, decimal, double, integer, string, taken_apart
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -155,3 +157,26 @@ def test_calls_pass_to_the_host_as_they_come_within_bounds(tmp_path: Path) -> No
         assert httpx.get(f"{path}/query?sql=delete", headers=headers).status_code == 200
         assert READ_ONLY_HEADER in seen[-1]
     app.state.control.close()
+
+
+@pytest.mark.timeout(60)
+def test_a_client_that_leaves_is_not_waited_for(api: TestClient) -> None:
+    """Before the host has answered anything: it sees its connection closed, and cancels the query."""
+    messages = iter([{"type": "http.request", "body": b"", "more_body": False}, {"type": "http.disconnect"}])
+    statuses: list[int] = []
+
+    async def receive() -> dict[str, Any]:
+        return next(messages)
+
+    async def send(message: dict[str, Any]) -> None:
+        statuses.append(message.get("status", 0))
+
+    path = "/v0/pipelines/p/query"
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "scheme": "http", "path": path,
+        "raw_path": path.encode(), "query_string": b"sql=/stats", "root_path": "", "headers": [(b"host", b"localhost")],
+        "server": ("localhost", 80), "client": ("127.0.0.1", 1),
+    }  # fmt: skip
+    app: Any = api.app
+    asyncio.run(asyncio.wait_for(app(scope, receive, send), 20))
+    assert statuses[0] == 499

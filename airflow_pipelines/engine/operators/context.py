@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql.functions import count, lit
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import collected
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.collecting import collected
 from airflow_pipelines.engine.frames import Frames, empty_rows, summed
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.operators.crossing import passed

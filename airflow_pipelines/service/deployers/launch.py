@@ -93,6 +93,9 @@ class Launcher:
                 f"{PREFIX}STORAGE": str(settings.storage),
                 f"{PREFIX}HOST_ADDRESS": settings.host_address,
                 f"{PREFIX}HOST_IDLE_S": str(settings.host_idle_s),
+                f"{PREFIX}QUERY_TIMEOUT_S": str(settings.query_timeout_s),
+                f"{PREFIX}QUERY_RESULT_BYTES": str(settings.query_result_bytes),
+                f"{PREFIX}QUERY_CONCURRENCY": str(settings.query_concurrency),
             },
             log_path=Path(row.log_path),
         )

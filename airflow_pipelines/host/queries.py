@@ -1,0 +1,179 @@
+"""Ad-hoc requests of one pipeline: so many at once, each within its limits, none for a client that has gone."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from pyspark import SparkContext
+
+from airflow_pipelines.engine.collecting import AbortedError, Collector, ResultTooLargeError
+from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.query_watch import QueryWatch
+
+T = TypeVar("T")
+
+POOL: Final = "queries"
+"""The scheduler pool of ad-hoc requests: see engine/scheduler.xml."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryLimits:
+    """What ad-hoc requests may take.
+
+    :param time_s: seconds from its arrival to its result
+    :param result_bytes: bytes of the result in Arrow's form
+    :param at_once: so many of one pipeline run at the same time, the others wait
+    :param waiting: so many of one pipeline may wait
+    :param heap_share: above this share of the JVM's memory in use they are cancelled
+    """
+
+    time_s: float = 300.0
+    result_bytes: int = 512 << 20
+    at_once: int = 4
+    waiting: int = 256
+    heap_share: float = 0.9
+
+
+DEFAULT_QUERY_LIMITS = QueryLimits()
+
+
+class Query:
+    """One request. ``problem``: why it was cancelled, None while it was not."""
+
+    def __init__(self, context: SparkContext, group: str, limits: QueryLimits) -> None:
+        self.group = group
+        self.problem: Problem | None = None
+        self.collector = Collector(limits.result_bytes)
+        self._context: Any = context
+        self._lock = threading.Lock()
+
+    def cancel(self, problem: Problem) -> None:
+        """End it, with its Spark jobs and those that it would start next; the first reason counts. From any thread."""
+        with self._lock:
+            if self.problem is not None:
+                return
+            self.problem = problem
+        self.collector.abort()
+        self._context._jsc.sc().cancelJobGroupAndFutureJobs(self.group)
+
+    def begin(self, description: str) -> None:
+        """Mark this thread's Spark jobs as this request's."""
+        self._context.setJobGroup(self.group, description, interruptOnCancel=True)
+        self._context.setLocalProperty("spark.scheduler.pool", POOL)
+
+
+class Queries:
+    """Runs the ad-hoc requests of one incarnation in threads of their own.
+
+    :param name: the pipeline's name
+    :param group: begins the names of their Spark job groups
+    """
+
+    def __init__(self, context: SparkContext, name: str, group: str, limits: QueryLimits, watch: QueryWatch) -> None:
+        self._context = context
+        self._name = name
+        self._group = group
+        self._limits = limits
+        self._watch = watch
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._queries: set[Query] = set()
+        self._closed: Problem | None = None
+        self._threads = ThreadPoolExecutor(limits.at_once, thread_name_prefix=f"query {name}")
+
+    async def run(self, work: Callable[[Query], T], left: Callable[[], Awaitable[object]]) -> T:
+        """What ``work`` gives, which runs in another thread; it is cancelled when the client goes first or the time is up.
+
+        :param left: waits until the client has gone
+        :raises Problem: when the request is refused or cancelled, with the reason
+        """
+        query = self._admitted()
+        result = asyncio.wrap_future(self._threads.submit(self._carried, query, work))
+        gone = asyncio.ensure_future(left())
+        try:
+            waited: set[asyncio.Future[Any]] = {result, gone}
+            await asyncio.wait(waited, timeout=self._limits.time_s, return_when=asyncio.FIRST_COMPLETED)
+            if result.done():
+                return result.result()
+            reason = self._left() if gone.done() else self._late()
+            self._cancel_soon(query, reason)
+            raise reason
+        finally:
+            gone.cancel()
+            if not result.done():
+                self._cancel_soon(query, self._left())
+                # Nobody asks any more what it came to.
+                result.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    def close(self, problem: Problem) -> None:
+        """Cancel all requests, and take no more."""
+        with self._lock:
+            self._closed = problem
+            queries = list(self._queries)
+        for query in queries:
+            query.cancel(problem)
+        self._threads.shutdown(wait=False)
+
+    def _admitted(self) -> Query:
+        with self._lock:
+            if self._closed is not None:
+                raise self._closed
+            if len(self._queries) >= self._limits.at_once + self._limits.waiting:
+                raise Problem(
+                    429,
+                    "ApiConnectionLimit",
+                    f"{len(self._queries)} ad-hoc requests of the pipeline {self._name} run or wait already. Try again later.",
+                )
+            query = Query(self._context, f"{self._group}-query-{next(self._numbers)}", self._limits)
+            self._queries.add(query)
+            return query
+
+    def _carried(self, query: Query, work: Callable[[Query], T]) -> T:
+        try:
+            if query.problem is not None:
+                raise query.problem
+            with self._watch.over(query):
+                query.begin(f"ad-hoc request of pipeline {self._name}")
+                return work(query)
+        except ResultTooLargeError:
+            problem = self._too_large()
+            query.cancel(problem)
+            raise problem from None
+        except AbortedError:
+            raise query.problem or self._left() from None
+        except Exception as failure:
+            if query.problem is not None:
+                raise query.problem from failure
+            raise
+        finally:
+            with self._lock:
+                self._queries.discard(query)
+
+    def _cancel_soon(self, query: Query, reason: Problem) -> None:
+        """Cancel without waiting: a JVM in trouble must not hold up whoever asks for something else."""
+        threading.Thread(target=query.cancel, args=(reason,), name="cancel query", daemon=True).start()
+
+    def _late(self) -> Problem:
+        return Problem(
+            400,
+            "AdHocQueryError",
+            f"The request was cancelled: it was not done within {self._limits.time_s:g} s, the limit for ad-hoc requests "
+            "(AIRFLOW_PIPELINES_QUERY_TIMEOUT_S). Ask for less, or make it a view.",
+        )
+
+    def _too_large(self) -> Problem:
+        return Problem(
+            400,
+            "AdHocQueryError",
+            f"The request was cancelled: its result has more than {self._limits.result_bytes} bytes, the limit for ad-hoc requests "
+            "(AIRFLOW_PIPELINES_QUERY_RESULT_BYTES). Ask for fewer rows or columns, or write the view to a file.",
+        )
+
+    def _left(self) -> Problem:
+        return Problem(400, "AdHocQueryError", "The request was cancelled: its client has gone.")

@@ -1,0 +1,133 @@
+"""While ad-hoc requests run: they give way to the pipelines' steps, and end before the JVM is out of memory."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
+
+from pyspark import SparkContext
+
+from airflow_pipelines.host.problems import Problem
+
+LOOK_S: Final = 0.1
+
+logger = logging.getLogger(__name__)
+
+
+class Cancellable(Protocol):
+    """A request that runs."""
+
+    @property
+    def group(self) -> str:
+        """The name of its Spark job group."""
+        ...
+
+    def cancel(self, problem: Problem) -> None:
+        """End it for a reason."""
+        ...
+
+
+class QueryWatch:
+    """Looks at a host's Spark application ten times a second as long as a request runs in it.
+
+    :param heap_share: above this share of the JVM's memory in use all requests are cancelled
+    """
+
+    def __init__(self, context: SparkContext, heap_share: float) -> None:
+        self._context: Any = context
+        self._heap_share = heap_share
+        self._lock = threading.Lock()
+        self._running: list[Cancellable] = []
+        self._waiting: frozenset[int] = frozenset()
+
+    @contextmanager
+    def over(self, query: Cancellable) -> Iterator[None]:
+        """Look after a request within the block."""
+        with self._lock:
+            self._running.append(query)
+            if len(self._running) == 1:
+                threading.Thread(target=self._watch, name="query watch", daemon=True).start()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running.remove(query)
+
+    def _watch(self) -> None:
+        ended = threading.Event()
+        heap = _old_memory(self._context)
+        while True:
+            ended.wait(LOOK_S)
+            with self._lock:
+                queries = list(self._running)
+            if not queries:
+                return
+            try:
+                self._save_memory(queries, heap)
+                self._make_way(queries)
+            except Exception:
+                # Watching is a help; the requests have other limits.
+                logger.exception("The ad-hoc requests could not be looked after; it is tried again")
+
+    def _save_memory(self, queries: list[Cancellable], heap: list[Any]) -> None:
+        """What is in use after a garbage collection is in use; nobody can tell which request uses it, so all of them go."""
+        used, most = 0, 0
+        for pool in heap:
+            after = pool.getCollectionUsage()
+            used, most = used + after.getUsed(), most + max(after.getMax(), 0)
+        if most <= 0 or used <= self._heap_share * most:
+            return
+        text = f"{used >> 20} of {most >> 20} MiB"
+        logger.warning("%s of the JVM's memory are in use: %d ad-hoc requests are cancelled", text, len(queries))
+        for query in queries:
+            query.cancel(
+                Problem(
+                    400,
+                    "AdHocQueryError",
+                    f"The request was cancelled: the host's memory is used up ({text}), and ad-hoc requests give way to pipelines. "
+                    "Ask for less, or give hosts more memory (AIRFLOW_PIPELINES_DRIVER_MEMORY).",
+                )
+            )
+
+    def _make_way(self, queries: list[Cancellable]) -> None:
+        """Let a step have a core when requests hold all of them: Spark itself takes none away. The task is begun again later."""
+        tracker = self._context.statusTracker()
+        jobs = [tracker.getJobInfo(job) for query in queries for job in tracker.getJobIdsForGroup(query.group)]
+        theirs = {stage for job in jobs if job is not None for stage in job.stageIds}
+        active = set(tracker.getActiveStageIds())
+        found = {stage: tracker.getStageInfo(stage) for stage in active - theirs}
+        waiting = frozenset(
+            stage
+            for stage, info in found.items()
+            if info is not None and not info.numActiveTasks and info.numCompletedTasks < info.numTasks
+        )
+        # Twice, because what Spark tells is a little late.
+        starved, self._waiting = waiting & self._waiting, waiting
+        if not starved:
+            return
+        for stage in sorted(active & theirs):
+            task = _running_task(self._context, stage)
+            if task is not None:
+                logger.info("task %d of an ad-hoc request makes way for a step", task)
+                self._context._jsc.sc().killTaskAttempt(task, True, "a pipeline's step needs the core")
+                return
+
+
+def _running_task(context: Any, stage: int) -> int | None:
+    """The id of a task of a stage that has a core."""
+    store = context._jsc.sc().statusStore()
+    scala = context._jvm.scala
+    running = context._jvm.java.util.ArrayList()
+    running.add(context._jvm.org.apache.spark.status.api.v1.TaskStatus.RUNNING)
+    attempt = store.lastStageAttempt(stage).attemptId()
+    tasks = store.taskList(stage, attempt, 0, 1, getattr(getattr(scala, "None$"), "MODULE$"), True, running)
+    return int(tasks.apply(0).taskId()) if tasks.size() else None
+
+
+def _old_memory(context: Any) -> list[Any]:
+    """The JVM's pools of memory for what lives long, which are those that tell what was left by the last collection."""
+    pools = context._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    return [pool for pool in pools if any(word in pool.getName() for word in ("Old", "Tenured")) and pool.getCollectionUsage()]
