@@ -21,6 +21,7 @@ from airflow_pipelines.service.control import Control
 from airflow_pipelines.service.cross_site import AllowedHosts, CrossSiteGuard
 from airflow_pipelines.service.deployers.base import DedicatedHosts
 from airflow_pipelines.service.key_check import KeyCheck
+from airflow_pipelines.service.openapi import serve_document
 from airflow_pipelines.service.proxy import Proxy
 from airflow_pipelines.service.routes import api_keys, lifecycle, pipelines, runtime, system, unsupported
 from airflow_pipelines.service.version import platform_version
@@ -56,9 +57,9 @@ def create_embedded_app(settings: Settings, dedicated: DedicatedHosts | None = N
         yield
         control.close()
 
-    app = FastAPI(
-        title="Airflow Pipelines", version=platform_version(), lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None
-    )
+    # The document is served, but no page that shows it: such pages load their scripts from elsewhere.
+    app = FastAPI(title="Airflow Pipelines", version=platform_version(), lifespan=lifespan, docs_url=None, redoc_url=None)
+    serve_document(app)
     app.state.control = control
     proxy = Proxy(control)
     keyed = APIRouter(prefix="/v0")

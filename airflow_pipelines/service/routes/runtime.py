@@ -29,7 +29,8 @@ def router(proxy: Proxy) -> APIRouter:
         _forward(router, proxy, "POST", tail)
 
     # With POST the text comes in the body, where it may be longer.
-    @router.api_route("/query", methods=["GET", "POST"])
+    @router.get("/query")
+    @router.post("/query")
     async def query(name: str, request: Request, body: Body) -> Response:
         sql = body.get("sql") if request.method == "POST" and isinstance(body, dict) else request.query_params.get("sql")
         if isinstance(sql, str):

@@ -1,0 +1,348 @@
+"""The OpenAPI document of the service: the paths as FastAPI knows them, and what the routes read from requests themselves.
+
+The routes take bodies and parameters apart by hand, because their errors are the contract's. What they take is written down here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+
+from airflow_pipelines.service.api_keys import Scope
+from airflow_pipelines.service.configs import ProgramConfig, RuntimeConfig
+from airflow_pipelines.service.edits import FIELDS, MAX_DESCRIPTION, MAX_NAME, MAX_TAG, MAX_TAGS, NAME, TAG
+from airflow_pipelines.service.lifecycle import BootstrapPolicy, Initial
+from airflow_pipelines.service.records import Selector
+
+Schema = dict[str, Any]
+
+TEXT: Final[Schema] = {"type": "string"}
+FLAG: Final[Schema] = {"type": "boolean"}
+OBJECT: Final[Schema] = {"type": "object"}
+LIST: Final[Schema] = {"type": "array", "items": OBJECT}
+JSON: Final = "application/json"
+PLAIN: Final = "text/plain"
+BYTES: Final = "application/octet-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter in the address, after the question mark."""
+
+    name: str
+    schema: Schema
+    required: bool = False
+
+    def to_wire(self) -> Schema:
+        """The parameter in the document."""
+        return {"name": self.name, "in": "query", "required": self.required, "schema": self.schema}
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What FastAPI cannot know of an operation.
+
+    ``body``: schema of a JSON body. ``rows``: whether the body has rows, in whatever format. ``answer``: schema of the answer, None
+    for an empty one; ``kinds``: its content types. ``failures``: what may be answered beside that the request is wrong, by status.
+    """
+
+    summary: str
+    parameters: tuple[Parameter, ...] = ()
+    body: Schema | None = None
+    body_required: bool = True
+    rows: bool = False
+    status: str = "200"
+    answer: Schema | None = None
+    kinds: tuple[str, ...] = (JSON,)
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _one_of(*values: str) -> Schema:
+    return {"type": "string", "enum": list(values)}
+
+
+def _object(required: tuple[str, ...] = (), **properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+def _or_null(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+_RUNTIME: Final = {"503": "The pipeline does not run, or cannot be reached"}
+_COMPILER: Final = {"503": "There is no compiler", "504": "No compiler came up in time"}
+_PIPELINE = _ref("Pipeline")
+_SELECTOR = Parameter("selector", _one_of(*Selector))
+_COMPILE_ERRORS = Parameter("allow_compile_errors", FLAG)
+_BOOTSTRAP = (Parameter("silent_bootstrap", FLAG), Parameter("concurrent_bootstrap", FLAG))
+_QUERY_FORMAT = Parameter("format", _one_of("text", "json", "parquet", "arrow_ipc", "hash"))
+_ANSWERS_OF_QUERIES = (PLAIN, JSON, BYTES)
+_ROW_OPTIONS = (
+    Parameter("format", _one_of("json", "csv", "parquet", "raw")),
+    Parameter("force", FLAG),
+    Parameter("array", FLAG),
+    Parameter("update_format", TEXT),
+    Parameter("json_flavor", TEXT),
+)
+
+OPERATIONS: Final[Mapping[str, Operation]] = {
+    "GET /healthz": Operation("Whether the service answers", answer=OBJECT),
+    "GET /config/authentication": Operation("How to authenticate: nothing but API keys", answer=OBJECT),
+    "GET /v0/config": Operation("Version and edition", answer=OBJECT),
+    "GET /v0/cluster_healthz": Operation("Health of the service's parts", answer=OBJECT, failures={"503": "A part is not healthy"}),
+    "GET /v0/metrics": Operation("How many pipelines are in which state, for Prometheus", answer=TEXT, kinds=(PLAIN,)),
+    "POST /v0/validate_program": Operation(
+        "Compile a program that belongs to no pipeline",
+        body=_object(("program_code",), program_code=TEXT, udf_python=TEXT),
+        answer=OBJECT,
+        failures=_COMPILER,
+    ),
+    "GET /v0/api_keys": Operation("The API keys, without the keys themselves", answer=LIST),
+    "POST /v0/api_keys": Operation(
+        "Make an API key; the answer is the only place where it is shown",
+        body=_object(("name",), name=_ref("Name"), role=_one_of(*Scope)),
+        status="201",
+        answer=_object(("id", "name", "api_key"), id=TEXT, name=TEXT, api_key=TEXT),
+    ),
+    "GET /v0/api_keys/{key_name}": Operation("One API key, without the key itself", answer=OBJECT),
+    "DELETE /v0/api_keys/{key_name}": Operation("Take an API key away"),
+    "GET /v0/pipelines": Operation("All pipelines", (_SELECTOR,), answer={"type": "array", "items": _PIPELINE}),
+    "POST /v0/pipelines": Operation("Create a pipeline", body=_ref("NewPipeline"), status="201", answer=_PIPELINE),
+    "GET /v0/pipelines/{name}": Operation("One pipeline", (_SELECTOR,), answer=_PIPELINE),
+    "PUT /v0/pipelines/{name}": Operation(
+        "Create or replace a pipeline", (_COMPILE_ERRORS,), body=_ref("NewPipeline"), answer=_PIPELINE
+    ),
+    "PATCH /v0/pipelines/{name}": Operation(
+        "Change some fields of a pipeline", (_COMPILE_ERRORS,), body=_ref("PipelineFields"), answer=_PIPELINE
+    ),
+    "DELETE /v0/pipelines/{name}": Operation("Delete a stopped pipeline whose storage is cleared"),
+    "POST /v0/pipelines/{name}/validate": Operation("Say whether a PUT would be accepted", body=_ref("NewPipeline")),
+    "GET /v0/pipelines/{name}/udf_python": Operation("The program's Python module", answer=OBJECT),
+    "GET /v0/pipelines/{name}/deployment": Operation("Where the pipeline runs, and with what", answer=OBJECT),
+    "GET /v0/pipelines/{name}/logs": Operation("The pipeline's log, followed until it is deleted", answer=TEXT, kinds=(PLAIN,)),
+    "GET /v0/pipelines/{name}/events": Operation("Changes of the pipeline's status, newest first", (_SELECTOR,), answer=LIST),
+    "GET /v0/pipelines/{name}/events/{event_id}": Operation("One event, or 'latest'", (_SELECTOR,), answer=OBJECT),
+    "POST /v0/pipelines/{name}/start": Operation(
+        "Start an incarnation",
+        (
+            Parameter("initial", _one_of(*Initial)),
+            Parameter("bootstrap_policy", _one_of(*BootstrapPolicy)),
+            *_BOOTSTRAP,
+            Parameter("dismiss_error", FLAG),
+            Parameter("from_checkpoint", TEXT | {"format": "uuid"}),
+        ),
+        status="202",
+        answer=TEXT,
+    ),
+    "POST /v0/pipelines/{name}/stop": Operation(
+        "Stop the incarnation, without force with a checkpoint", (Parameter("force", FLAG),), status="202", answer=TEXT
+    ),
+    "POST /v0/pipelines/{name}/pause": Operation("Take no more inputs", status="202", answer=TEXT, failures=_RUNTIME),
+    "POST /v0/pipelines/{name}/resume": Operation("Take inputs again", status="202", answer=TEXT, failures=_RUNTIME),
+    "POST /v0/pipelines/{name}/activate": Operation(
+        "Leave standby", (Parameter("initial", _one_of("Running", "Paused")),), status="202", answer=TEXT, failures=_RUNTIME
+    ),
+    "POST /v0/pipelines/{name}/approve": Operation(
+        "Approve the change that the pipeline waits with",
+        _BOOTSTRAP,
+        body=_or_null(_object(("programs",), programs=OBJECT)),
+        body_required=False,
+        answer=TEXT,
+        failures=_RUNTIME,
+    ),
+    "POST /v0/pipelines/{name}/clear": Operation("Clear the storage", status="202", answer=TEXT),
+    "POST /v0/pipelines/{name}/dismiss_error": Operation("Forget the last error"),
+    "POST /v0/pipelines/{name}/update_runtime": Operation("Move a stopped pipeline to this release", answer=_PIPELINE),
+    "POST /v0/pipelines/{name}/rebalance": Operation("Nothing: Spark balances by itself", answer=TEXT, failures=_RUNTIME),
+    "GET /v0/pipelines/{name}/stats": Operation(
+        "Counters of the pipeline and its connectors",
+        (Parameter("include_connector_errors", FLAG),),
+        answer=OBJECT,
+        failures=_RUNTIME,
+    ),
+    "GET /v0/pipelines/{name}/metrics": Operation(
+        "Counters for a monitoring system",
+        (Parameter("format", _one_of("prometheus", "json")),),
+        answer=TEXT,
+        kinds=(PLAIN, JSON),
+        failures=_RUNTIME,
+    ),
+    "GET /v0/pipelines/{name}/completion_status": Operation(
+        "Whether what a token stands for is processed",
+        (Parameter("token", TEXT, required=True), Parameter("checkpoint", FLAG)),
+        answer=OBJECT,
+        failures=_RUNTIME,
+    ),
+    "GET /v0/pipelines/{name}/checkpoint_status": Operation(
+        "What became of the last checkpoint requests",
+        (Parameter("incarnation_uuid", TEXT | {"format": "uuid"}),),
+        answer=OBJECT,
+        failures=_RUNTIME,
+    ),
+    "GET /v0/pipelines/{name}/checkpoints": Operation("The local checkpoints", answer=LIST, failures=_RUNTIME),
+    "GET /v0/pipelines/{name}/checkpoint/sync_status": Operation(
+        "The last copies of checkpoints", answer=OBJECT, failures=_RUNTIME
+    ),
+    "GET /v0/pipelines/{name}/steps": Operation("Figures of the newest steps", answer=LIST, failures=_RUNTIME),
+    "POST /v0/pipelines/{name}/checkpoint": Operation("Ask for a checkpoint", answer=OBJECT, failures=_RUNTIME),
+    "POST /v0/pipelines/{name}/checkpoint/sync": Operation(
+        "Copy the newest checkpoint to the object store", status="202", answer=OBJECT, failures=_RUNTIME
+    ),
+    "POST /v0/pipelines/{name}/clock/advance": Operation(
+        "Move the clock of a pipeline that is driven by requests",
+        body=_or_null(_object(delta_ms=_or_null({"type": "integer"}))),
+        body_required=False,
+        answer=OBJECT,
+        failures=_RUNTIME,
+    ),
+    "GET /v0/pipelines/{name}/query": Operation(
+        "Run ad-hoc SQL",
+        (Parameter("sql", TEXT, required=True), _QUERY_FORMAT),
+        answer=TEXT,
+        kinds=_ANSWERS_OF_QUERIES,
+        failures=_RUNTIME,
+    ),
+    "POST /v0/pipelines/{name}/query": Operation(
+        "Run ad-hoc SQL with a longer text",
+        (_QUERY_FORMAT,),
+        body=_object(("sql",), sql=TEXT),
+        answer=TEXT,
+        kinds=_ANSWERS_OF_QUERIES,
+        failures=_RUNTIME,
+    ),
+    "POST /v0/pipelines/{name}/ingress/{table}": Operation(
+        "Push rows; answers with a completion token",
+        _ROW_OPTIONS,
+        rows=True,
+        answer=_object(("token",), token=TEXT),
+        failures=_RUNTIME,
+    ),
+    "POST /v0/pipelines/{name}/egress/{relation}": Operation(
+        "Follow the changes of a view",
+        (
+            Parameter("format", _one_of("json", "csv")),
+            Parameter("array", FLAG),
+            Parameter("backpressure", FLAG),
+            Parameter("send_snapshot", FLAG),
+        ),
+        body=_or_null(_object(format=_object(name=_one_of("json", "csv")))),
+        body_required=False,
+        answer=OBJECT,
+        failures=_RUNTIME,
+    ),
+    "GET /v0/pipelines/{name}/tables/{table}/connectors/{connector}/completion_token": Operation(
+        "A token for all that the connector has received", answer=OBJECT, failures=_RUNTIME
+    ),
+    "GET /v0/pipelines/{name}/tables/{table}/connectors/{connector}/stats": Operation(
+        "Counters and errors of an input", answer=OBJECT, failures=_RUNTIME
+    ),
+    "GET /v0/pipelines/{name}/views/{view}/connectors/{connector}/stats": Operation(
+        "Counters and errors of an output", answer=OBJECT, failures=_RUNTIME
+    ),
+    "POST /v0/pipelines/{name}/tables/{table}/connectors/{connector}/{action}": Operation(
+        "Start or pause an input", failures=_RUNTIME
+    ),
+}
+"""Every operation that this release has, by method and path."""
+
+
+def serve_document(app: FastAPI) -> None:
+    """Have ``app`` answer its document at its ``openapi_url``."""
+    made: list[Schema] = []
+
+    def openapi() -> Schema:
+        if not made:
+            made.append(document(app))
+        return made[0]
+
+    app.openapi = openapi  # type: ignore[method-assign]  # the way that FastAPI gives for it
+
+
+def document(app: FastAPI) -> Schema:
+    """The document of an application's routes."""
+    made = get_openapi(title=app.title, version=app.version, routes=app.routes)
+    for path, methods in made["paths"].items():
+        for method, found in methods.items():
+            _complete(found, f"{method.upper()} {path}")
+    made["components"] = {
+        "schemas": _schemas(),
+        "securitySchemes": {"apiKey": {"type": "http", "scheme": "bearer", "description": "An API key, where the service has any"}},
+    }
+    return made
+
+
+def _complete(found: Schema, place: str) -> None:
+    """Add to one operation of FastAPI's document what is written down here."""
+    method, _, path = place.partition(" ")
+    operation = OPERATIONS.get(place)
+    names = path.replace("{", "").replace("}", "").strip("/").split("/")
+    found["operationId"] = "_".join([method.lower(), *names])
+    found["parameters"] = _path_parameters(path) + [each.to_wire() for each in (operation.parameters if operation else ())]
+    problem = {"content": {JSON: {"schema": _ref("Problem")}}}
+    found["responses"] = {"4XX": {"description": "The request cannot be done as it is", **problem}}
+    if path.startswith("/v0"):
+        found["security"] = [{"apiKey": []}, {}]
+    if operation is None:
+        found["summary"] = "Not supported by this release"
+        found["responses"]["501"] = {"description": "This release does not have it", **problem}
+        return
+    found["summary"] = operation.summary
+    found["responses"] |= {operation.status: _answer(operation)}
+    if place == "PUT /v0/pipelines/{name}":
+        found["responses"]["201"] = _answer(operation)
+    found["responses"] |= {status: {"description": why, **problem} for status, why in operation.failures.items()}
+    if operation.body is not None:
+        found["requestBody"] = {"required": operation.body_required, "content": {JSON: {"schema": operation.body}}}
+    elif operation.rows:
+        kinds = (JSON, "text/csv", BYTES)
+        found["requestBody"] = {"required": True, "content": {kind: {"schema": TEXT | {"format": "binary"}} for kind in kinds}}
+
+
+def _answer(operation: Operation) -> Schema:
+    if operation.answer is None:
+        return {"description": "Done"}
+    return {"description": "Done", "content": {kind: {"schema": operation.answer} for kind in operation.kinds}}
+
+
+def _path_parameters(path: str) -> list[Schema]:
+    names = [part.strip("{}") for part in path.split("/") if part.startswith("{")]
+    return [{"name": name, "in": "path", "required": True, "schema": TEXT | {"minLength": 1}} for name in names]
+
+
+def _schemas() -> dict[str, Schema]:
+    """The named schemas: those that are checked by pydantic come from there."""
+    fields: dict[str, Schema] = {
+        "name": _ref("Name"),
+        "description": TEXT | {"maxLength": MAX_DESCRIPTION},
+        "tags": {"type": "array", "maxItems": MAX_TAGS, "items": TEXT | {"maxLength": MAX_TAG, "pattern": f"^{TAG.pattern}$"}},
+        "program_config": _ref("ProgramConfig"),
+        "runtime_config": _ref("RuntimeConfig"),
+    }
+    fields = {field: _or_null(fields.get(field, TEXT)) for field in FIELDS}
+    schemas: dict[str, Schema] = {
+        "Name": TEXT | {"minLength": 1, "maxLength": MAX_NAME, "pattern": f"^{NAME.pattern}$"},
+        "PipelineFields": {"type": "object", "properties": fields, "additionalProperties": False},
+        "NewPipeline": {
+            "type": "object",
+            "properties": fields | {"name": _ref("Name"), "program_code": TEXT},
+            "required": ["name", "program_code"],
+            "additionalProperties": False,
+        },
+        "Pipeline": _object(("id", "name"), id=TEXT, name=TEXT, deployment_status=TEXT, program_status=TEXT),
+        "Problem": _object(("message", "error_code", "details"), message=TEXT, error_code=TEXT, details={}),
+    }
+    models: tuple[type[BaseModel], ...] = (RuntimeConfig, ProgramConfig)
+    for model in models:
+        schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas |= schema.pop("$defs", {})
+        schemas[model.__name__] = schema
+    return schemas

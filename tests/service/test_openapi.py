@@ -1,0 +1,129 @@
+"""The OpenAPI document, and what the service answers to all that it allows, and to what it does not."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from fastapi import FastAPI
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from schemathesis.schemas import BaseSchema
+
+from airflow_pipelines.host.routers import checkpoints, clock, connectors, deployments, query, rows
+from airflow_pipelines.service import control, routes
+from airflow_pipelines.service.app import create_app
+from airflow_pipelines.service.openapi import OPERATIONS, document
+from airflow_pipelines.settings import Settings
+from tests.serving import serving
+
+EXAMPLES = int(os.environ.get("OPENAPI_EXAMPLES", "3"))
+"""How many requests of each kind and operation; more find rarer faults."""
+EXPECTED = {
+    501: {"NotSupported"},
+    503: {"PipelineInteractionNotDeployed"},
+    504: {"CompilerTimeout"},
+}
+"""What a 5xx may be where nothing runs and no host is there to compile: answers of the contract, each documented."""
+
+
+@pytest.fixture
+def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
+    """A service that never starts a host."""
+    app = create_app(Settings.load(tmp_path))
+    monkeypatch.setattr(app.state.control.compiler, "host", lambda: None)
+    monkeypatch.setattr(control, "HOST_START_WAIT_S", 0.0)
+    yield app
+    app.state.control.close()
+
+
+def test_the_document_has_every_operation_with_body_and_parameters(app: FastAPI) -> None:
+    paths = document(app)["paths"]
+    found = {f"{method.upper()} {path}": operation for path, methods in paths.items() for method, operation in methods.items()}
+    supported = {place for place, operation in found.items() if "501" not in operation["responses"]}
+    assert supported == OPERATIONS.keys()
+    assert len({operation["operationId"] for operation in found.values()}) == len(found)
+    documented = {place: query_names(operation) for place, operation in found.items()}
+    assert documented["POST /v0/pipelines/{name}/stop"] == {"force"}
+    # What the service's routes read, and what the hosts' take of the same name.
+    sources = "".join(path.read_text() for path in Path(routes.__file__).parent.glob("*.py"))
+    read = set(re.findall(r'(?:\(request, |query_params\.get\()"(\w+)"', sources))
+    assert len(read) > 8
+    assert read <= set().union(*documented.values())
+    for path, methods in host_paths().items():
+        for method, operation in methods.items():
+            place = f"{method.upper()} {path.replace('/deployments/{deployment_id}/', '/v0/pipelines/{name}/')}"
+            place = place.replace("egress/{view}", "egress/{relation}")
+            assert query_names(operation) <= documented.get(place, set()), place
+    body = found["POST /v0/pipelines"]["requestBody"]["content"]["application/json"]["schema"]
+    assert body == {"$ref": "#/components/schemas/NewPipeline"}
+    schemas = document(app)["components"]["schemas"]
+    assert {"name", "program_code", "runtime_config"} <= schemas["NewPipeline"]["properties"].keys()
+    assert "fault_tolerance" in schemas["RuntimeConfig"]["properties"]
+
+
+def query_names(operation: dict[str, Any]) -> set[str]:
+    return {each["name"] for each in operation.get("parameters", []) if each["in"] == "query"}
+
+
+def host_paths() -> dict[str, Any]:
+    """The paths of a host's data plane, as FastAPI describes them."""
+    app = FastAPI()
+    for module in (checkpoints, clock, connectors, deployments, query, rows):
+        app.include_router(module.router)
+    paths: dict[str, Any] = app.openapi()["paths"]
+    return paths
+
+
+@pytest.mark.timeout(180)
+def test_no_request_makes_the_service_fail(app: FastAPI) -> None:
+    with serving(app) as url:
+        schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
+        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+            assert len(ask_everything(app, schema, mode)) > 15
+
+
+def ask_everything(app: FastAPI, schema: BaseSchema, mode: GenerationMode) -> set[str]:
+    """Send requests of every operation of the document, half of them about the pipeline ``p``; returns which were sent."""
+    asked = set()
+
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(data=st.data())
+    def ask(operation: object, data: st.DataObject) -> None:
+        case = data.draw(operation.as_strategy(generation_mode=mode))  # type: ignore[attr-defined]
+        # Logs are followed for ever.
+        if "name" in (case.path_parameters or {}) and data.draw(st.booleans()) and not case.path.endswith("/logs"):
+            case.path_parameters["name"] = "p"
+        answer = case.call(timeout=20)
+        asked.add(case.operation.label)
+        if answer.status_code >= 500:
+            documented = operation.definition.raw["responses"]  # type: ignore[attr-defined]
+            code = answer.json()["error_code"]
+            assert code in EXPECTED.get(answer.status_code, set()), f"{case.as_curl_command()}\n{answer.text}"
+            assert str(answer.status_code) in documented
+        if answer.status_code >= 400:
+            assert set(answer.json()) == {"message", "error_code", "details"}
+
+    for found in schema.get_all_operations():
+        operation = found.ok()
+        raw = operation.definition.raw
+        # A text in a path can hardly be wrong.
+        takes = "requestBody" in raw or any(each["in"] == "query" for each in raw["parameters"])
+        if mode is GenerationMode.POSITIVE or takes:
+            if app.state.control.store.find("p") is None:
+                app.state.control.create({"name": "p", "program_code": ""})
+            ask(operation)
+    return asked
