@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -78,7 +80,11 @@ class CompiledProgram:
 
 
 def compile_program(
-    text: str, sessions: SparkSessions, check_connector: ConnectorCheck | None = None, udf_python: str = ""
+    text: str,
+    sessions: SparkSessions,
+    check_connector: ConnectorCheck | None = None,
+    udf_python: str = "",
+    limit_s: float = math.inf,
 ) -> CompiledProgram:
     """Compile a program. Runs no Spark job and may be called from several threads at once.
 
@@ -86,8 +92,10 @@ def compile_program(
     :param sessions: any sessions of the application whose analyzer is asked
     :param check_connector: called for each declared connector with its relation's schema
     :param udf_python: the text of the Python module with the functions that the program declares without a body
+    :param limit_s: no further view is begun after so many seconds
     :raises ProgramErrors: with all errors found and their places; when the text itself cannot be read, only those of the text
     """
+    started = time.monotonic()
     known = _recent.get((text, udf_python))
     if known is not None:
         messages = _connector_messages(known.program, known.schemas, check_connector)
@@ -103,7 +111,11 @@ def compile_program(
     compiler.add_functions()
     for table in program.tables.values():
         compiler.add_table(table)
-    for view in program.views.values():
+    for number, view in enumerate(program.views.values(), 1):
+        if time.monotonic() - started > limit_s:
+            place = f"it has come to view {display(view.name)}, number {number} of {len(program.views)}"
+            message = f"Compiling this program takes more than {limit_s:.0f} s: {place}. Divide it into several pipelines"
+            raise ProgramErrors([_message(Source(text), view.span, message)])
         compiler.add_view(view)
     compiler.add_circles()
     messages = [*compiler.messages, *_connector_messages(program, compiler.schemas, check_connector)]

@@ -23,7 +23,7 @@ from pyspark.sql.types import StructField, StructType
 
 from airflow_pipelines.engine import python_probe, python_worker
 from airflow_pipelines.sql.definitions import FunctionDefinition
-from airflow_pipelines.sql.errors import COMPILATION_ERROR, SYNTAX_ERROR, ProgramMessage
+from airflow_pipelines.sql.errors import COMPILATION_ERROR, SYNTAX_ERROR, ProgramErrors, ProgramMessage
 from airflow_pipelines.sql.identifiers import display
 from airflow_pipelines.sql.source import Source
 
@@ -47,6 +47,19 @@ class ModuleRefused(Exception):
     def __init__(self, message: ProgramMessage) -> None:
         super().__init__(message.message)
         self.message = message
+
+
+def import_module(module: str) -> None:
+    """Import a program's Python module before it is compiled, so that no other program waits while it is imported.
+
+    :param module: the module's text
+    :raises ProgramErrors: when it cannot be imported
+    """
+    if module.strip():
+        try:
+            _functions(module)
+        except ModuleRefused as refused:
+            raise ProgramErrors([refused.message]) from refused
 
 
 def check_functions(source: Source, functions: Sequence[FunctionDefinition], module: str) -> list[ProgramMessage]:

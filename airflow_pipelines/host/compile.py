@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from airflow_pipelines.connectors.registry import validate
 from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
 from airflow_pipelines.engine.sessions import SparkSessions
 
 
-def compile_checked(text: str, sessions: SparkSessions, udf_python: str = "") -> CompiledProgram:
-    """Compile a program and check its connectors. Raises ProgramErrors with the places of all errors found."""
-    return compile_program(text, sessions, check_connector=validate, udf_python=udf_python)
+def compile_checked(text: str, sessions: SparkSessions, udf_python: str = "", limit_s: float = math.inf) -> CompiledProgram:
+    """Compile a program and check its connectors, within about ``limit_s`` seconds.
+
+    :raises ProgramErrors: with the places of all errors found
+    """
+    return compile_program(text, sessions, check_connector=validate, udf_python=udf_python, limit_s=limit_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from contextlib import suppress
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from airflow_pipelines.engine.compiler import CompiledProgram
 from airflow_pipelines.engine.failures import failure_text, full_trace
+from airflow_pipelines.engine.python_functions import import_module
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.host.compile import compile_checked
 from airflow_pipelines.host.deployment import Deployment
@@ -25,6 +27,11 @@ from airflow_pipelines.sql.errors import ProgramErrors
 
 logger = logging.getLogger(__name__)
 
+COMPILE_LIMIT_S = 100.0
+"""No further view of a program is compiled after this time: whoever asked has given up by then, and others wait."""
+IMPORTS = 4
+"""So many Python modules of programs are imported at once."""
+
 
 class Fleet:
     """Runs deployments side by side in one Spark application, each with Spark sessions of its own."""
@@ -36,7 +43,8 @@ class Fleet:
         self._limits = limits
         self._watch: QueryWatch | None = None
         self._lock = threading.Lock()
-        self._compiling = threading.Lock()
+        self._importing = threading.BoundedSemaphore(IMPORTS)
+        self._compiling = threading.BoundedSemaphore(os.cpu_count() or 1)
         self._runners: dict[UUID, PipelineRunner] = {}
         self._closed = False
         self._compilations = 0
@@ -108,8 +116,10 @@ class Fleet:
             self._compilations += 1
         try:
             sessions = self._sessions()
+            with self._importing:
+                import_module(udf_python)
             with self._compiling:
-                return compile_checked(program_code, sessions, udf_python)
+                return compile_checked(program_code, sessions, udf_python, COMPILE_LIMIT_S)
         except ProgramErrors as errors:
             messages = [message.to_wire() for message in errors.messages]
             raise Problem(400, "SqlError", str(errors), {"messages": messages}) from errors

@@ -14,6 +14,7 @@ from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from airflow_pipelines.sql.chains import balanced
 from airflow_pipelines.sql.window_table_syntax import WindowTableParser
 
 QUERY_STARTS = frozenset({"select", "with", "values", "from", "table", "map", "reduce", "("})
@@ -156,7 +157,7 @@ def parse_tokens(tokens: Sequence[Token], text: str) -> exp.Expr:
     tree = trees[0] if trees else None
     if not isinstance(tree, exp.Expr):
         raise SyntaxFailure(0, 0, "Nothing to parse")
-    return tree
+    return balanced(tree)
 
 
 def operand_size(tokens: Sequence[Token], text: str) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_pipelines.connectors.base import UnknownOptionError
+from airflow_pipelines.engine.analyzer import SparkAnalyzer
 from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
 from airflow_pipelines.sql.compare import compare
 from airflow_pipelines.sql.errors import ProgramErrors, ProgramMessage
@@ -181,6 +182,43 @@ def test_errors_in_queries(sessions: SparkSessions, view: str, at: str | None, s
         assert len(messages) == 1
     for noise in ("SQLSTATE", "Project", "https://", "\n"):
         assert noise not in messages[0].message
+
+
+def test_what_spark_is_asked_grows_with_the_program_and_not_with_its_square(
+    sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    known = SparkAnalyzer.columns
+
+    def columns(self: SparkAnalyzer, query: str) -> object:
+        asked.append(query)
+        return known(self, query)
+
+    monkeypatch.setattr(SparkAnalyzer, "columns", columns)
+    sizes = []
+    for count in (4, 16):
+        union = " union all ".join(f"select a + {number} as x, b from t" for number in range(count))
+        asked.clear()
+        assert compile_program(f"{TABLE}create view v as {union}", sessions).plans["v"].reason is None
+        sizes.append(sum(map(len, asked)))
+    assert sizes[1] < 6 * sizes[0]
+
+
+def test_a_union_takes_the_wider_type_from_either_side(sessions: SparkSessions) -> None:
+    query = "select a, d, null as n from t union all select a + 1l, 1, 'x' from t union all select 1, 2.555, b from t"
+    compiled = compile_program(f"{TABLE}create view v as {query}", sessions)
+    assert compiled.plans["v"].reason is None
+    assert [column.type.spark_ddl() for column in compiled.view_columns["v"]] == ["BIGINT", "DECIMAL(13,3)", "STRING"]
+
+
+def test_a_program_that_takes_too_long_is_given_up_at_a_view(sessions: SparkSessions) -> None:
+    text = TABLE + "create view v as select a from t; create view w as select b from t"
+    with pytest.raises(ProgramErrors) as raised:
+        compile_program(text, sessions, limit_s=0.0)
+    (message,) = raised.value.messages
+    assert message.span is not None
+    assert Source(text).slice(message.span) == "v"
+    assert "more than 0 s: it has come to view v, number 1 of 2. Divide it" in message.message
 
 
 def test_columns_of_one_name_are_told_apart(sessions: SparkSessions) -> None:

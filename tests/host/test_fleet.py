@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -20,6 +21,9 @@ from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import Base, HostRecord, Registry
 from airflow_pipelines.host.spark_health import SparkHealth
 from airflow_pipelines.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -70,6 +74,36 @@ def test_a_host_that_nobody_uses_takes_nothing_more_and_ends(
         with pytest.raises(Problem) as refused:
             call()
         assert (refused.value.status, refused.value.error_code) == (410, "Terminating")
+
+
+def test_nobody_waits_for_the_import_of_another_programs_module(registry: Registry, spark: SparkSession, tmp_path: Path) -> None:
+    begun, end = tmp_path / "begun", tmp_path / "end"
+    module = f"""
+import pathlib, time
+pathlib.Path({str(begun)!r}).touch()
+while not pathlib.Path({str(end)!r}).exists():
+    time.sleep(0.05)
+def f(x): return x
+"""
+    program = "create function f(x int) returns int; create table t (x int); create view v as select f(x) as y from t;"
+    fleet, found = Fleet(spark, registry), []
+    slow = threading.Thread(target=lambda: found.append(fleet.compile(program, module)))
+    slow.start()
+    try:
+        assert eventually(begun.exists)
+        assert fleet.compile("create table t (x int); create view v as select x + 1 as y from t;").plans["v"].full
+        assert not found
+    finally:
+        end.touch()
+        slow.join(60)
+    assert found[0].plans["v"]
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    until = time.monotonic() + 30
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.02)
+    return condition()
 
 
 def _deployment(folder: Path) -> Deployment:

@@ -14,9 +14,18 @@ from airflow_pipelines.sql.plan.plain import plain_linear
 
 def union_all(builder: Builder, parts: Sequence[Linear]) -> UnionAll:
     """The sum of two nodes, with the first one's column names."""
-    # Spark widens types pair by pair from the left, and so do nested unions here.
-    found = builder.types(" UNION ALL ".join(f"({plain_linear(part)})" for part in parts))
-    return UnionAll(tuple(parts), tuple(zip(parts[0].columns, (kind for _, kind in found), strict=True)))
+    # Spark widens types pair by pair from the left, and so do nested unions here. Each part's types are asked for by themselves: in
+    # a chain of unions the text of all that stands on the left would be analyzed again for each part.
+    kinds = [_kinds(builder, part) for part in parts]
+    if any(other != kinds[0] for other in kinds[1:]):
+        rows = (", ".join(f"CAST(NULL AS {kind})" for kind in part) for part in kinds)
+        kinds[0] = [kind for _, kind in builder.types(" UNION ALL ".join(f"(SELECT {row})" for row in rows))]
+    return UnionAll(tuple(parts), tuple(zip(parts[0].columns, kinds[0], strict=True)))
+
+
+def _kinds(builder: Builder, node: Linear) -> list[str]:
+    found = node.types if isinstance(node, UnionAll) else builder.types(plain_linear(node))
+    return [kind for _, kind in found]
 
 
 def distinct(builder: Builder, node: Linear) -> Aggregate:

@@ -70,8 +70,8 @@ class WaterlineAnalysis:
             case Scan():
                 return {name: text for name, text in self.relations.get(node.relation, {}).items() if name in node.columns}
             case UnionAll():
-                parts = [list(self.of(part).get(name) for name in part.columns) for part in node.parts]
-                found = {name: least([part[at] for part in parts]) for at, name in enumerate(node.columns)}
+                parts = [(self.of(part), part.columns) for part in node.parts]
+                found = {name: least([known.get(names[at]) for known, names in parts]) for at, name in enumerate(node.columns)}
                 return {name: text for name, text in found.items() if text is not None}
             case Select():
                 return self._items([(item.name, item.text) for item in node.items], self._sources(node))
