@@ -142,22 +142,25 @@ class CheckpointStore:
     def save(self, contents: CheckpointContents) -> CheckpointInfo:
         """Write a listed checkpoint; its batch files must be on disk already. The recovery point, now older, goes.
 
+        Raises StorageError when it cannot be written.
         Returns what lists show. A kill at any moment leaves the earlier checkpoints and, at least until the new manifest is in
         place, the recovery point.
         """
         uuid = self._next_uuid()
-        document = self._document(uuid, contents)
-        write_atomically(self.manifest_path(uuid), manifest.encode(document))
-        self._note(document)
-        self.drop_recovery_point()
+        with storage_access(self.manifest_path(uuid)):
+            document = self._document(uuid, contents)
+            write_atomically(self.manifest_path(uuid), manifest.encode(document))
+            self._note(document)
+            self.drop_recovery_point()
         return _info(document)
 
     def save_recovery_point(self, contents: CheckpointContents) -> UUID:
         """Write the unlisted recovery point in place of the one before it. Returns its id."""
         uuid = self._next_uuid()
-        document = self._document(uuid, contents)
-        write_atomically(self._recovery, manifest.encode(document))
-        self._note(document)
+        with storage_access(self._recovery):
+            document = self._document(uuid, contents)
+            write_atomically(self._recovery, manifest.encode(document))
+            self._note(document)
         return uuid
 
     def drop_recovery_point(self) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import traceback
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -16,6 +19,7 @@ from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.java_errors import java_causes, java_stack, without_secrets
 from airflow_pipelines.engine.python_worker import FAILURE
 from airflow_pipelines.engine.sessions import RECURSION_LEVELS
+from airflow_pipelines.engine.storage_errors import StorageError, storage_error
 
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ([^\n]*)")
 _END = re.compile(r"\s*SQLSTATE: |;? line \d+ pos \d+|\n\s*['+:]|\n\n== SQL|\n== SQL|\n\s*JVM stacktrace")
@@ -25,6 +29,8 @@ _LEVELS = re.compile(r", try increasing it like '[^']*'")
 """Spark's advice about endless recursion is a clause that bounds one query; the limit of all is a setting."""
 _SEARCH_PATH = re.compile(r"Cannot resolve routine (`[^ ]*`) on search path .*", re.DOTALL)
 _PYTHON = re.compile(re.escape(FAILURE) + r"(\{.*\})")
+_REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+"""Java tells these in the system's words."""
 _LONGEST = 1000
 """Longer texts of Java's are cut."""
 _FRAGMENT = re.compile(r"^== SQL.*?==\n(.*?)\n\s*\^", re.DOTALL | re.MULTILINE)
@@ -43,6 +49,19 @@ def spark_complaint(error: Exception) -> str:
     """:func:`spark_cause`, with the piece of SQL that it is about when Spark tells."""
     cause, fragment = spark_cause(error), failing_fragment(error)
     return f"{cause} in {fragment}" if fragment else cause
+
+
+def refused_write(folder: Path, error: BaseException) -> StorageError | None:
+    """What the file system said when Spark wrote into a storage; None when the error is another one.
+
+    :param folder: the storage's folder
+    :param error: what Spark raised
+    :returns: the error of the storage
+    """
+    causes = java_causes(error)
+    told = causes[-1].message if causes else ""
+    refused = next((number for number in _REFUSALS if os.strerror(number) in told), None)
+    return None if refused is None else storage_error(folder, OSError(refused, os.strerror(refused)))
 
 
 def is_of_query(error: Exception) -> bool:

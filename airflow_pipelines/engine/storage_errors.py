@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -24,7 +25,7 @@ class StorageProblem(StrEnum):
 
 
 ADVICE: Final = {
-    StorageProblem.FULL: "Make room on its file system, or give the user that runs the host a larger quota; then start again.",
+    StorageProblem.FULL: "Make room on its file system, or give the user that runs the host a larger quota, and try again.",
     StorageProblem.READ_ONLY: (
         "Mount its file system for writing and give the user that runs the host write permission, or choose another folder "
         "(AIRFLOW_PIPELINES_STORAGE)."
@@ -151,4 +152,6 @@ def storage_error(path: Path, error: OSError) -> StorageError:
     """
     problem = _PROBLEMS.get(error.errno or 0, StorageProblem.UNUSABLE)
     where = Path(error.filename) if isinstance(error.filename, str) and Path(error.filename).is_absolute() else path
-    return StorageError(problem, where, f"{where} cannot be used: {error.strerror or error}.")
+    # Arrow's messages have its own words around the system's.
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return StorageError(problem, where, f"{where} cannot be used: {reason}.")

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any
 
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.failures import failure_text
-from airflow_pipelines.engine.storage_errors import StorageError, StorageProblem
+from airflow_pipelines.engine.storage_errors import StorageError
 from airflow_pipelines.engine.sync import SyncError
 from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.host.storage_problems import storage_problem
 from airflow_pipelines.sql.errors import ProgramErrors
-
-_CODES: Final = {
-    StorageProblem.FULL: "RuntimeError.StorageFull",
-    StorageProblem.READ_ONLY: "RuntimeError.StorageReadOnly",
-    StorageProblem.DAMAGED: "RuntimeError.StorageDamaged",
-    StorageProblem.MISSING: "RuntimeError.StorageMissing",
-    StorageProblem.LOCKED: "RuntimeError.StorageLocked",
-    StorageProblem.UNUSABLE: "RuntimeError.StorageError",
-}
-
-
-STORAGE_CODES: Final = frozenset(_CODES.values())
-"""Error codes of storage that cannot be used: the message says all."""
 
 
 def deployment_error(failure: Exception) -> dict[str, Any]:
@@ -50,14 +38,7 @@ def as_problem(failure: Exception, pipeline: str | None = None) -> Problem:
         messages = [message.to_wire() for message in failure.messages]
         return Problem(400, "StartFailedDueToFailedCompilation", str(failure), {"messages": messages})
     if isinstance(failure, StorageError):
-        where = "" if pipeline is None else f"The storage of pipeline {pipeline} cannot be used. "
-        details = {
-            "path": str(failure.path),
-            "problem": failure.problem.value,
-            "advice": failure.advice,
-            "checkpoints": [checkpoint.to_wire() for checkpoint in failure.older],
-        }
-        return Problem(500, _CODES[failure.problem], f"{where}{failure}", details)
+        return storage_problem(failure, pipeline)
     if isinstance(failure, SyncError):
         return Problem(500, "CheckpointFetchError", str(failure))
     return Problem(500, "RuntimeError.WorkerPanic", f"The pipeline's worker failed: {failure_text(failure)}")

@@ -76,7 +76,9 @@ def _limits(tweaks: Mapping[str, Any]) -> Limits:
 
 
 def _verification(tweaks: Mapping[str, Any]) -> Verification:
-    asked = tweaks.get("verify_batches", Verification.ONCE)
+    asked = tweaks.get("verify_batches")
+    if asked is None:
+        return Verification.ONCE
     try:
         return Verification(asked)
     except ValueError as error:

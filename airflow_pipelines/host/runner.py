@@ -23,7 +23,7 @@ from airflow_pipelines.host.compile import compile_checked
 from airflow_pipelines.host.deployment import Deployment, RuntimeStatus
 from airflow_pipelines.host.durability import Durability, ProgramIdentity, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
-from airflow_pipelines.host.failures import STORAGE_CODES, as_problem
+from airflow_pipelines.host.failures import as_problem
 from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.intake import Intake, Push
 from airflow_pipelines.host.listeners import Listener
@@ -37,6 +37,7 @@ from airflow_pipelines.host.recorder import StatusRecorder
 from airflow_pipelines.host.registry import Registry
 from airflow_pipelines.host.spark_health import spark_problem
 from airflow_pipelines.host.statistics import PipelineFigures
+from airflow_pipelines.host.storage_problems import STORAGE_CODES
 from airflow_pipelines.host.tokens import CompletionToken
 from airflow_pipelines.sql.compare import program_hash
 

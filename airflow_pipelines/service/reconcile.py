@@ -16,9 +16,11 @@ from uuid import UUID
 
 from uuid6 import uuid7
 
+from airflow_pipelines.engine.storage_errors import storage_error
 from airflow_pipelines.host.deployment import Deployment, RuntimeStatus
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import SHARED, HostRecord, Registry
+from airflow_pipelines.host.storage_problems import storage_problem
 from airflow_pipelines.service import errors, lifecycle
 from airflow_pipelines.service.compiling import COMPILE_TIMEOUT_S, compile_on
 from airflow_pipelines.service.deployers.base import Deployers, SubmitError
@@ -244,9 +246,8 @@ class Reconciler:
         except SubmitError as error:
             return self._failed(record, _error("RunnerInteractionUnreachable", f"The host could not be started: {error}"))
         except OSError as error:
-            where = error.filename or self._files.storage(record)
-            text = f"The folder {where} cannot be used ({error.strerror or error}): see that the service may write there"
-            return self._failed(record, _error("RuntimeError.StorageError", text))
+            problem = storage_problem(storage_error(self._files.storage(record), error), record.name)
+            return self._failed(record, problem.body())
         except Problem as error:
             return self._failed(record, error.body())
         except HostUnreachable as error:

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import decimal
+import errno
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from pyspark.sql.types import DecimalType, LongType, StringType, StructField, StructType
 
@@ -55,6 +58,19 @@ def test_equal_content_is_stored_once_and_a_missing_file_is_named(tmp_path: Path
         with pytest.raises(StorageError, match=first.files[0]) as raised:
             Snapshot.from_manifest(manifest, opened)
         assert raised.value.problem is StorageProblem.MISSING
+
+
+def test_a_full_disk_is_named_and_leaves_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_half(_: Any, target: Path, **__: Any) -> None:
+        target.write_bytes(b"PAR1")
+        raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space left on device")
+
+    store = BatchStore(tmp_path)
+    monkeypatch.setattr(pyarrow.parquet, "write_table", write_half)
+    with pytest.raises(StorageError, match=rf"^{tmp_path} cannot be used: No space left on device\. Make room") as raised:
+        _batch((1, "a", None, 1)).flush(store)
+    assert raised.value.problem is StorageProblem.FULL
+    assert list((tmp_path / ".staging").iterdir()) == []
 
 
 def _flipped(path: Path, bit: int) -> None:

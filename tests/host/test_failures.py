@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from airflow_pipelines.engine.storage_errors import StorageError, storage_access
+from airflow_pipelines.engine.failures import refused_write
+from airflow_pipelines.engine.storage_errors import StorageError, StorageProblem, storage_access
 from airflow_pipelines.host.failures import as_problem, deployment_error
 from airflow_pipelines.host.pipeline_log import PipelineLog
 
@@ -62,6 +63,14 @@ def test_a_java_error_is_told_by_its_innermost_cause() -> None:
     error = deployment_error(OfJava())
     assert error["error_code"] == "RuntimeError.WorkerPanic"
     assert error["message"] == "The pipeline's worker failed: IOException: No space left on device"
+
+
+def test_a_full_disk_that_java_met_is_a_problem_of_the_storage(tmp_path: Path) -> None:
+    refused = refused_write(tmp_path, OfJava())
+    assert refused is not None
+    assert (refused.problem, refused.path) == (StorageProblem.FULL, tmp_path)
+    assert f"{tmp_path} cannot be used: No space left on device. Make room" in str(refused)
+    assert refused_write(tmp_path, ValueError("No space left on device")) is None
 
 
 def test_the_log_has_the_whole_stack_without_secrets(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.collecting import collected
+from airflow_pipelines.engine.failures import refused_write
 from airflow_pipelines.engine.frames import Frames, empty_rows, summed
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.operators.crossing import passed
@@ -229,8 +230,11 @@ class Context:
         staging = self.store.staging()
         try:
             frame.write.mode("overwrite").option("compression", COMPRESSION).parquet(str(staging))
-        except BaseException:
+        except BaseException as error:
             self.store.discard(staging)
+            refused = refused_write(self.store.folder, error)
+            if refused is not None:
+                raise refused from error
             raise
         with self.store.lock:
             files = self.store.adopt(staging)

@@ -1,0 +1,37 @@
+"""Errors of a pipeline's storage in the words of the contract: each problem has a code of its own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from airflow_pipelines.engine.storage_errors import StorageError, StorageProblem
+from airflow_pipelines.host.problems import Problem
+
+_CODES: Final = {
+    StorageProblem.FULL: "RuntimeError.StorageFull",
+    StorageProblem.READ_ONLY: "RuntimeError.StorageReadOnly",
+    StorageProblem.DAMAGED: "RuntimeError.StorageDamaged",
+    StorageProblem.MISSING: "RuntimeError.StorageMissing",
+    StorageProblem.LOCKED: "RuntimeError.StorageLocked",
+    StorageProblem.UNUSABLE: "RuntimeError.StorageError",
+}
+
+STORAGE_CODES: Final = frozenset(_CODES.values())
+"""Error codes of storage that cannot be used: the message says all."""
+
+
+def storage_problem(error: StorageError, pipeline: str | None) -> Problem:
+    """The answer for an error of a storage.
+
+    :param error: what is wrong
+    :param pipeline: the name of the pipeline, where it is known
+    :returns: a Problem with the path, the advice and the checkpoints to go back to in its details
+    """
+    where = "" if pipeline is None else f"The storage of pipeline {pipeline} cannot be used. "
+    details = {
+        "path": str(error.path),
+        "problem": error.problem.value,
+        "advice": error.advice,
+        "checkpoints": [checkpoint.to_wire() for checkpoint in error.older],
+    }
+    return Problem(500, _CODES[error.problem], f"{where}{error}", details)
