@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -125,7 +125,7 @@ class BatchStore:
         return tuple(names)
 
     def _adopt(self, path: Path) -> str:
-        name = f"{_digest(path)}.parquet"
+        name = _name_of(path)
         target = self.folder / name
         if target.exists():
             # A manifest may name the file that is there, so that it must not give way to one that is not on disk; or it is torn,
@@ -161,7 +161,7 @@ class BatchStore:
             if not path.exists():
                 raise MissingError(path, f"The batch file {path} is missing.")
             if self._is_due(name):
-                if f"{_digest(path)}.parquet" != name:
+                if _name_of(path) != name:
                     raise DamagedError(path, f"The batch file {path} is damaged: its content is not what its name says.")
                 self._verified.add(name)
         return path
@@ -208,12 +208,21 @@ class BatchStore:
         return len(dead)
 
 
-def _digest(path: Path) -> str:
+def content_name(file: BinaryIO) -> str:
+    """The name of a batch file with the content of an open one.
+
+    :param file: read from where it stands
+    :returns: the name under which a store has it
+    """
     digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    while chunk := file.read(_CHUNK):
+        digest.update(chunk)
+    return f"{digest.hexdigest()}.parquet"
+
+
+def _name_of(path: Path) -> str:
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return content_name(file)
 
 
 def _sync(path: Path) -> None:

@@ -19,6 +19,8 @@ import fsspec
 from airflow_pipelines.engine import manifest
 from airflow_pipelines.engine.checkpoint import BatchFiles, CheckpointStore
 from airflow_pipelines.engine.durable import TEMPORARY, sync_folder, write_atomically
+from airflow_pipelines.engine.storage import content_name
+from airflow_pipelines.engine.storage_errors import StorageError
 
 OWNER = "owner.json"
 LATEST = "latest"
@@ -33,7 +35,8 @@ class SyncConfig:
     """Where checkpoints are synced to: ``runtime_config.storage.backend.config.sync``.
 
     ``bucket`` is ``name/prefix`` of an S3-compatible store, a URL, or a path of a local folder. ``start_from_checkpoint`` is
-    ``latest``, a checkpoint's id, or None (never pull).
+    ``latest``, a checkpoint's id, or None (never pull). ``ignore_checksum``: copies that are there are compared by size only, and
+    not read back.
     """
 
     bucket: str
@@ -45,6 +48,7 @@ class SyncConfig:
     start_from_checkpoint: str | None = None
     fail_if_no_checkpoint: bool = False
     push_interval_s: float | None = None
+    ignore_checksum: bool = False
 
     @classmethod
     def from_wire(cls, config: Mapping[str, Any]) -> SyncConfig:
@@ -63,17 +67,21 @@ class SyncConfig:
             start_from_checkpoint=config.get("start_from_checkpoint"),
             fail_if_no_checkpoint=bool(config.get("fail_if_no_checkpoint", False)),
             push_interval_s=None if interval is None else float(interval),
+            ignore_checksum=bool(config.get("ignore_checksum", False)),
         )
 
 
 class RemoteCheckpoints:
     """The checkpoints under one bucket.
 
+    A copy is compared with its name, which is the hash of its content, when it is first met and after it was sent.
     Any fsspec URL works when its package is installed; a plain ``name/prefix`` means S3.
     """
 
     def __init__(self, config: SyncConfig, bucket: str | None = None) -> None:
         self.url = _url(bucket or config.bucket)
+        self._trusting = config.ignore_checksum
+        self._whole: set[str] = set()
         options: dict[str, Any] = {}
         if self.url.startswith(("s3://", "s3a://")):
             client = {"region_name": config.region}
@@ -117,48 +125,94 @@ class RemoteCheckpoints:
             raise SyncError(f"The owner of {self.url} cannot be read: {_cause(error)}") from error
 
     def push(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID) -> int:
-        """Copy a local checkpoint; what is there already is not sent again. Returns the number of batch files sent."""
+        """Copy a local checkpoint; what is there already, whole, is not sent again. Returns the number of batch files sent.
+
+        Raises StorageError when a local file is damaged: no copy of it is made.
+        """
         path = store.manifest_path(uuid)
         content = path.read_bytes()
-        if uuid in self.list():
-            return 0
-        sent = 0
-        for name in manifest.decode(content, path, uuid)["files"]:
-            if self._put_file(f"batches/{name}", Path(batches.path(name))):
-                sent += 1
-        self._put_bytes(f"checkpoints/{uuid}.json", content)
+        names = manifest.decode(content, path, uuid)["files"]
+        batches.verify(names)
+        sent = sum(self._put_batch(name, Path(batches.path(name))) for name in names)
+        if self._manifest(uuid) != content:
+            self._put_bytes(f"checkpoints/{uuid}.json", content)
         return sent
 
     def pull(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID) -> None:
-        """Copy a checkpoint into the local store; its manifest is put in place last."""
+        """Copy a checkpoint into the local store; its manifest is put in place last.
+
+        Raises SyncError when a copy is damaged: nothing of the local store is replaced by it.
+        """
+        content = self._manifest(uuid)
+        if content is None:
+            raise SyncError(f"There is no checkpoint {uuid} in {self.url}.")
         try:
-            content = self._system.cat_file(f"{self._root}/checkpoints/{uuid}.json")
-            for name in manifest.decode(content, Path(f"{self._root}/checkpoints/{uuid}.json"), uuid)["files"]:
-                target = Path(batches.path(name))
-                if not target.exists():
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    aside = target.with_name(target.name + TEMPORARY)
-                    self._system.get_file(f"{self._root}/batches/{name}", str(aside))
-                    with aside.open("rb") as file:
-                        os.fsync(file.fileno())
-                    aside.replace(target)
-                    sync_folder(target.parent)
-        except (OSError, ValueError) as error:
-            raise SyncError(f"The checkpoint {uuid} cannot be read from {self.url}: {_cause(error)}") from error
+            names = manifest.decode(content, Path(f"checkpoints/{uuid}.json"), uuid)["files"]
+        except StorageError as error:
+            raise SyncError(f"The checkpoint {uuid} in {self.url} is damaged: {error.what}") from error
+        for name in names:
+            try:
+                batches.verify([name])
+            except StorageError:
+                self._get_batch(name, Path(batches.path(name)))
         write_atomically(store.manifest_path(uuid), content)
 
-    def _put_file(self, name: str, source: Path) -> bool:
-        path = f"{self._root}/{name}"
+    def _manifest(self, uuid: UUID) -> bytes | None:
+        path = f"{self._root}/checkpoints/{uuid}.json"
         try:
-            if self._system.exists(path) and self._system.size(path) == source.stat().st_size:
-                return False
-            self._make_parent(path)
-            aside = path + TEMPORARY
-            self._system.put_file(str(source), aside)
-            self._system.mv(aside, path)
+            return bytes(self._system.cat_file(path)) if self._system.exists(path) else None
         except (OSError, ValueError) as error:
-            raise SyncError(f"{name} cannot be written to {self.url}: {_cause(error)}") from error
-        return True
+            raise SyncError(f"The checkpoint {uuid} cannot be read from {self.url}: {_cause(error)}") from error
+
+    def _get_batch(self, name: str, target: Path) -> None:
+        aside = target.with_name(target.name + TEMPORARY)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self._system.get_file(f"{self._root}/batches/{name}", str(aside))
+            with aside.open("rb") as file:
+                found = content_name(file)
+                os.fsync(file.fileno())
+        except (OSError, ValueError) as error:
+            raise SyncError(f"batches/{name} cannot be read from {self.url}: {_cause(error)}") from error
+        if found != name:
+            aside.unlink()
+            raise SyncError(
+                f"The copy {self.url}/batches/{name} is damaged: its content is not what its name says. "
+                "Start from another checkpoint, or sync again from where the pipeline ran."
+            )
+        aside.replace(target)
+        sync_folder(target.parent)
+
+    def _put_batch(self, name: str, source: Path) -> bool:
+        """Send a batch file unless a whole copy is there. Returns whether it was sent."""
+        path = f"{self._root}/batches/{name}"
+        if name in self._whole:
+            return False
+        try:
+            sending = not self._has_whole(path, name, source)
+            if sending:
+                self._make_parent(path)
+                aside = path + TEMPORARY
+                self._system.put_file(str(source), aside)
+                self._check_sent(aside, name)
+                self._system.mv(aside, path)
+        except (OSError, ValueError) as error:
+            raise SyncError(f"batches/{name} cannot be written to {self.url}: {_cause(error)}") from error
+        self._whole.add(name)
+        return sending
+
+    def _has_whole(self, path: str, name: str, source: Path) -> bool:
+        if not self._system.exists(path) or self._system.size(path) != source.stat().st_size:
+            return False
+        return self._trusting or self._content_name(path) == name
+
+    def _check_sent(self, path: str, name: str) -> None:
+        if not self._trusting and self._content_name(path) != name:
+            raise SyncError(f"batches/{name} did not arrive whole in {self.url}: sync again.")
+
+    def _content_name(self, path: str) -> str:
+        with self._system.open(path, "rb") as file:
+            return content_name(file)
 
     def _put_bytes(self, name: str, content: bytes) -> None:
         path = f"{self._root}/{name}"

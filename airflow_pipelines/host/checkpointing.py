@@ -97,6 +97,7 @@ class CheckpointSync:
         self._periodic: UUID | None = None
         self._failure: dict[str, Any] | None = None
         self._last_push = time.monotonic()
+        self._bucket: RemoteCheckpoints | None = None
 
     @property
     def busy(self) -> bool:
@@ -164,7 +165,8 @@ class CheckpointSync:
         if previous is not None:
             previous.join()
         try:
-            remote = RemoteCheckpoints(config)
+            # The one of the incarnation, which knows what it has compared already.
+            remote = self._bucket = self._bucket or RemoteCheckpoints(config)
             remote.claim(self._owner)
             sent = remote.push(self._durability.checkpoints, self._durability.batches, uuid)
         except Exception as error:  # noqa: BLE001  whatever the object store raises is the answer of the status request

@@ -48,7 +48,7 @@ EFFECTS: Final[dict[str, Effect]] = {
     f"{_SYNC}push_interval": Effect("seconds after which a new checkpoint is copied by itself; null copies when asked only"),
     f"{_SYNC}transfers": _TRANSFER,
     f"{_SYNC}checkers": _TRANSFER,
-    f"{_SYNC}ignore_checksum": _TRANSFER,
+    f"{_SYNC}ignore_checksum": Effect("true: copies that are there are compared by size only, not by their hash"),
     f"{_SYNC}multi_thread_streams": _TRANSFER,
     f"{_SYNC}multi_thread_cutoff": _TRANSFER,
     f"{_SYNC}upload_concurrency": _TRANSFER,

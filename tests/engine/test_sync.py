@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+import io
+import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from airflow_pipelines.engine.checkpoint import CheckpointStore
+from airflow_pipelines.engine.storage import content_name
+from airflow_pipelines.engine.storage_errors import DamagedError, StorageError
 from airflow_pipelines.engine.sync import RemoteCheckpoints, SyncConfig, SyncError, resolve_start
 from tests.engine.test_checkpoint import Files, contents
 
 
+class NamedByContent(Files):
+    """A batch store of plain files whose names are the hashes of what is in them."""
+
+    def verify(self, names: Iterable[str]) -> None:
+        super().verify(names)
+        for name in names:
+            if name != _name(self.path(name).read_bytes()):
+                raise DamagedError(self.path(name), f"The batch file {self.path(name)} is damaged.")
+
+    def add(self, name: str, content: bytes | None = None) -> str:
+        content = f"rows {name}".encode() if content is None else content
+        return super().add(_name(content), content)
+
+
+def _name(content: bytes) -> str:
+    return content_name(io.BytesIO(content))
+
+
 def local(folder: Path) -> tuple[CheckpointStore, Files]:
-    files = Files(folder / "batches")
+    files = NamedByContent(folder / "batches")
     return CheckpointStore(folder, files), files
 
 
@@ -22,13 +45,13 @@ def test_push_sends_only_what_is_missing_and_the_manifest_last(tmp_path: Path, m
     remote = RemoteCheckpoints(SyncConfig(str(tmp_path / "bucket")))
     first = store.save(contents(1, files.add("a"), files.add("b"))).uuid
     assert remote.push(store, files, first) == 2
-    second = store.save(contents(2, "a", "b", files.add("c"))).uuid
+    second = store.save(contents(2, files.add("a"), files.add("b"), files.add("c"))).uuid
     assert remote.push(store, files, second) == 1
     assert remote.push(store, files, second) == 0
     assert remote.list() == (first, second)
 
     third = store.save(contents(3, files.add("d"), files.add("e"))).uuid
-    put, calls = RemoteCheckpoints._put_file, []
+    put, calls = RemoteCheckpoints._put_batch, []
 
     def broken(self: RemoteCheckpoints, name: str, source: Path) -> bool:
         calls.append(name)
@@ -36,7 +59,7 @@ def test_push_sends_only_what_is_missing_and_the_manifest_last(tmp_path: Path, m
             raise SyncError("cut off")
         return put(self, name, source)
 
-    monkeypatch.setattr(RemoteCheckpoints, "_put_file", broken)
+    monkeypatch.setattr(RemoteCheckpoints, "_put_batch", broken)
     with pytest.raises(SyncError, match="cut off"):
         remote.push(store, files, third)
     assert remote.list() == (first, second)
@@ -50,14 +73,69 @@ def test_pull_gives_the_same_checkpoint(tmp_path: Path, form: str) -> None:
     bucket = tmp_path / "bucket"
     config = SyncConfig(str(bucket) if form == "path" else bucket.as_uri(), start_from_checkpoint="latest")
     store, files = local(tmp_path / "one")
-    saved = contents(5, files.add("a", b"content"))
+    saved = contents(5, name := files.add("a", b"content"))
     uuid = store.save(saved).uuid
     RemoteCheckpoints(config).push(store, files, uuid)
 
     other, other_files = local(tmp_path / "two")
     assert resolve_start(config, other, other_files) == uuid
     assert other.load(uuid).contents == saved
-    assert other_files.path("a").read_bytes() == b"content"
+    assert other_files.path(name).read_bytes() == b"content"
+
+
+def test_copies_are_compared_by_hash_and_not_by_size(tmp_path: Path) -> None:
+    bucket = tmp_path / "bucket"
+    config = SyncConfig(str(bucket))
+    store, files = local(tmp_path / "one")
+    uuid = store.save(contents(1, one := files.add("a"), other := files.add("b"))).uuid
+    RemoteCheckpoints(config).push(store, files, uuid)
+    copy = bucket / "batches" / one
+    whole = copy.read_bytes()
+    shutil.copy(bucket / "batches" / other, copy)
+
+    fresh, fresh_files = local(tmp_path / "two")
+    with pytest.raises(SyncError, match=f"batches/{one} is damaged: its content is not what its name says. Start from another"):
+        RemoteCheckpoints(config).pull(fresh, fresh_files, uuid)
+    assert fresh.listed() == []
+    assert one not in fresh_files.names()
+
+    by_size = SyncConfig(str(bucket), ignore_checksum=True)
+    assert RemoteCheckpoints(by_size).push(store, files, uuid) == 0
+    remote = RemoteCheckpoints(config)
+    assert remote.push(store, files, uuid) == 1
+    assert copy.read_bytes() == whole
+    assert remote.push(store, files, uuid) == 0
+    RemoteCheckpoints(config).pull(fresh, fresh_files, uuid)
+    assert fresh.load(uuid).contents == store.load(uuid).contents
+
+
+def test_a_damaged_manifest_is_not_pulled_and_is_sent_again(tmp_path: Path) -> None:
+    bucket = tmp_path / "bucket"
+    config = SyncConfig(str(bucket), start_from_checkpoint="latest")
+    store, files = local(tmp_path / "one")
+    uuid = store.save(contents(7, files.add("a"))).uuid
+    RemoteCheckpoints(config).push(store, files, uuid)
+    copy = bucket / "checkpoints" / f"{uuid}.json"
+    whole = copy.read_bytes()
+    copy.write_bytes(whole.replace(b'"offset":7', b'"offset":9'))
+    with pytest.raises(SyncError, match=f"The checkpoint {uuid} in .* is damaged"):
+        resolve_start(config, *local(tmp_path / "two"))
+    RemoteCheckpoints(config).push(store, files, uuid)
+    assert copy.read_bytes() == whole
+
+
+def test_a_damaged_local_file_is_not_copied_and_is_replaced_by_a_whole_copy(tmp_path: Path) -> None:
+    remote = RemoteCheckpoints(SyncConfig(str(tmp_path / "bucket")))
+    store, files = local(tmp_path / "one")
+    uuid = store.save(contents(1, name := files.add("a"))).uuid
+    remote.push(store, files, uuid)
+    whole = files.path(name).read_bytes()
+    files.path(name).write_bytes(b"other")
+    with pytest.raises(StorageError, match=f"{name} is damaged"):
+        RemoteCheckpoints(SyncConfig(str(tmp_path / "bucket2"))).push(store, files, uuid)
+    assert not (tmp_path / "bucket2" / "batches" / name).exists()
+    remote.pull(store, files, uuid)
+    assert files.path(name).read_bytes() == whole
 
 
 def test_a_local_checkpoint_is_preferred(tmp_path: Path) -> None:
