@@ -70,6 +70,7 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut
     async def unexpected(_: Request, failure: Exception) -> JSONResponse:
         # The whole of it goes to the host's log; a stack of Java frames is no answer.
         text = (failure_text(failure).splitlines() or [""])[0]
-        return JSONResponse(Problem(500, "InternalError", f"The host failed ({text}).").body(), 500)
+        # The server closes the connection after this; a caller that were not told would send its next call into nothing.
+        return JSONResponse(Problem(500, "InternalError", f"The host failed ({text}).").body(), 500, {"Connection": "close"})
 
     return app

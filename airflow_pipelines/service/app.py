@@ -112,4 +112,5 @@ def _answer_errors(app: FastAPI, control: Control) -> None:
     async def unexpected(request: Request, error: Exception) -> JsonAnswer:
         logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
         found = Problem(500, "InternalError", f"The service failed ({type(error).__name__}: {error}); its log has the details")
-        return JsonAnswer(found.body(), 500)
+        # The server closes the connection after this; a client that were not told would send its next call into nothing.
+        return JsonAnswer(found.body(), 500, {"Connection": "close"})

@@ -7,10 +7,12 @@ from typing import Any
 
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import HostRecord
-from airflow_pipelines.service.hosts import Hosts, raise_for_problem
+from airflow_pipelines.service.hosts import Hosts, HostTimeout, HostUnreachable, raise_for_problem
 from airflow_pipelines.service.records import PipelineRecord
 
 COMPILE_TIMEOUT_S = 110.0
+COMPILE_ATTEMPTS = 3
+"""A program with which so many hosts were lost is not given to another one: perhaps it is what they die of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,11 @@ def compile_on(hosts: Hosts, host: HostRecord, record: PipelineRecord) -> Compil
     Raises :class:`Problem` when the compiler itself fails and HostUnreachable when it died.
     """
     return compile_text(hosts, host, record.program_code, record.udf_python)
+
+
+def is_lost_compiler(error: BaseException) -> bool:
+    """Whether another host may compile what this one could not; one that takes too long is not lost."""
+    return isinstance(error, HostUnreachable) and not isinstance(error, HostTimeout)
 
 
 def compile_text(hosts: Hosts, host: HostRecord, program_code: str, udf_python: str) -> Compiled:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import tenacity
 from sqlalchemy import Engine
 from uuid6 import uuid7
 
@@ -20,7 +21,7 @@ from airflow_pipelines.host.registry import HostRecord, Registry
 from airflow_pipelines.private_files import make_private_folder, make_private_tree
 from airflow_pipelines.service import edits, errors, lifecycle
 from airflow_pipelines.service.api_keys import ApiKeys
-from airflow_pipelines.service.compiling import Compiled, compile_text
+from airflow_pipelines.service.compiling import COMPILE_ATTEMPTS, Compiled, compile_text, is_lost_compiler
 from airflow_pipelines.service.config_effects import without_effect
 from airflow_pipelines.service.deployers.base import DedicatedHosts, Deployer, Deployers, SubmitError
 from airflow_pipelines.service.deployers.dedicated import DedicatedDeployer
@@ -42,7 +43,6 @@ from airflow_pipelines.settings import Settings
 logger = logging.getLogger(__name__)
 
 APPROVAL_WAIT_S = 60.0
-HOST_START_WAIT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,17 +249,19 @@ class Control:
 
     def compile(self, program_code: str, udf_python: str = "") -> Compiled:
         """Compile a program that belongs to no pipeline; starts the shared host when there is none, which takes its time."""
-        deadline = time.monotonic() + HOST_START_WAIT_S
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(is_lost_compiler), stop=tenacity.stop_after_attempt(COMPILE_ATTEMPTS), reraise=True
+        )
         try:
-            while (host := self.compiler.host()) is None:
-                if time.monotonic() > deadline:
-                    raise Problem(
-                        504, "CompilerTimeout", f"The shared host did not come up within {HOST_START_WAIT_S:g} s. Try again"
-                    )
-                time.sleep(0.1)
-            return compile_text(self.hosts, host, program_code, udf_python)
+            return attempts(lambda: compile_text(self.hosts, self._compiling_host(), program_code, udf_python))
         except (SubmitError, HostUnreachable) as error:
             raise Problem(503, "CompilerUnavailable", f"The compiler is not available: {error}") from error
+
+    def _compiling_host(self) -> HostRecord:
+        """The shared host, once it is up. Who looks for it gives up one that does not come up; here no time is counted."""
+        while (host := self.compiler.host()) is None:
+            time.sleep(0.1)
+        return host
 
     # --- inside -----------------------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import httpx
+import tenacity
 
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import HostRecord, Registry
@@ -19,7 +20,9 @@ from airflow_pipelines.service import errors, processes
 CALL_TIMEOUT_S = 30.0
 HEALTH_TIMEOUT_S = 2.0
 UNSTARTED_LIMIT_S = 30.0
-"""A host of this machine whose process is not known after this long was never started: its starter died."""
+"""A host that nobody is starting after this long was never started: its starter died."""
+_AGAIN = (httpx.ConnectError, httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError)
+"""What a connection fails with that was closed from the other side; a call that may be repeated is."""
 
 
 class HostState(StrEnum):
@@ -40,6 +43,10 @@ class Health:
 
 class HostUnreachable(Exception):
     """A call did not get through to the host, or its answer did not get back."""
+
+
+class HostTimeout(HostUnreachable):
+    """A host did not answer in time; it may be at work."""
 
 
 class Hosts:
@@ -87,17 +94,30 @@ class Hosts:
     def call(
         self, host: HostRecord, method: str, path: str, *, json: Any = None, timeout_s: float = CALL_TIMEOUT_S
     ) -> httpx.Response:
-        """One call; raises :class:`HostUnreachable` when it does not get through. Any status is an answer."""
+        """One call, which may get there more than once: hosts take every call of the service again without harm.
+
+        :raises HostTimeout: when there is no answer in time
+        :raises HostUnreachable: when the call does not get through. Any status is an answer
+        """
         if host.url is None:
             raise HostUnreachable("it has not registered an address yet")
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(_AGAIN),
+            stop=tenacity.stop_after_attempt(3),
+            wait=tenacity.wait_random_exponential(0.05, max=0.5),
+            reraise=True,
+        )
         try:
-            return self._http.request(
+            return attempts(
+                self._http.request,
                 method,
                 host.url.rstrip("/") + path,
                 json=json,
                 headers=authorization(host),
                 timeout=httpx.Timeout(timeout_s, connect=5.0),
             )
+        except httpx.ReadTimeout as error:
+            raise HostTimeout(f"{method} {path}: no answer within {timeout_s:g} s") from error
         except httpx.HTTPError as error:
             raise HostUnreachable(f"{method} {path}: {error or type(error).__name__}") from error
 

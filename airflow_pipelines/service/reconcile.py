@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,7 +23,7 @@ from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.host.storage_problems import storage_problem
 from airflow_pipelines.service import errors, lifecycle
-from airflow_pipelines.service.compiling import COMPILE_TIMEOUT_S, compile_on
+from airflow_pipelines.service.compiling import COMPILE_ATTEMPTS, COMPILE_TIMEOUT_S, compile_on, is_lost_compiler
 from airflow_pipelines.service.deployers.base import Deployers, SubmitError
 from airflow_pipelines.service.deployers.shared import SharedDeployer
 from airflow_pipelines.service.hosts import Hosts, HostState, HostUnreachable
@@ -53,6 +54,7 @@ class Reconciler:
         self._compiler = compiler
         self._files = files
         # What this process has already asked of hosts, by incarnation and host; after a crash it is asked again.
+        self._lost_compilers: Counter[tuple[UUID, int]] = Counter()
         self._asked: set[tuple[str, UUID, UUID | None]] = set()
 
     def change(self, record: PipelineRecord, action: Callable[[PipelineRecord], PipelineRecord]) -> PipelineRecord:
@@ -191,10 +193,16 @@ class Reconciler:
             result = compile_on(self._hosts, host, record)
         except HostUnreachable as error:
             logger.warning("The compiler of pipeline %s went away: %s", record.name, error)
+            program = (record.id, record.program_version)
+            self._lost_compilers[program] += 1
+            if is_lost_compiler(error) and self._lost_compilers[program] < COMPILE_ATTEMPTS:
+                return self._finish(record, lambda current: [lifecycle.reset_program(current, _now())])
+            del self._lost_compilers[program]
             tail = _tail(self._hosts.last_lines(host.host_id))
             return self._compiler_failed(record, f"The compiling host was lost: {error}{tail}")
         except Problem as error:
             return self._compiler_failed(record, f"{error.error_code}: {error.message}")
+        self._lost_compilers.pop((record.id, record.program_version), None)
         info = result.program_info
         if info is None:
             return self._finish(record, lambda r: [lifecycle.sql_failed(r, result.messages, _now())])

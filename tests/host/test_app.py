@@ -87,3 +87,15 @@ def test_an_unknown_deployment_is_not_found(http: httpx.Client) -> None:
 def test_a_body_that_makes_no_sense_is_a_problem(http: httpx.Client) -> None:
     answer = http.post("/deployments", json={"deployment_id": "x"})
     assert (answer.status_code, answer.json()["error_code"]) == (400, "InvalidParam")
+
+
+def test_an_internal_error_leaves_no_dead_connection_behind(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: object) -> None:
+        raise KeyError("unforeseen")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fleet.Fleet, "deployments", property(broken))
+        for _ in range(10):
+            failed = http.get("/health")
+            assert (failed.status_code, failed.headers["connection"]) == (500, "close")
+            assert http.get(f"/deployments/{uuid4()}/stats").status_code == 404

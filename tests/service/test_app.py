@@ -288,3 +288,12 @@ def test_programs_and_queries_have_a_size(api: TestClient) -> None:
     ):
         assert (answer.status_code, answer.json()["details"]) == (413, {"limit": 4 * 2**20})
     assert api.post("/v0/pipelines", json={"name": "q", "program_code": large[:-1]}).status_code == 201
+
+
+def test_an_internal_error_closes_its_connection_with_notice(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise KeyError("unforeseen")
+
+    monkeypatch.setattr(app.state.control, "pipelines", broken)
+    answer = TestClient(app, raise_server_exceptions=False, base_url="http://localhost").get("/v0/pipelines")
+    assert (answer.status_code, answer.json()["error_code"], answer.headers["connection"]) == (500, "InternalError", "close")

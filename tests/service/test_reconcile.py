@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,7 +22,7 @@ from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import HostRecord
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.control import Control
-from airflow_pipelines.service.hosts import HostUnreachable
+from airflow_pipelines.service.hosts import HostTimeout, HostUnreachable
 from airflow_pipelines.service.lifecycle import StartRequest
 from airflow_pipelines.service.records import PipelineRecord, ProgramStatus
 from airflow_pipelines.settings import Settings
@@ -131,6 +133,55 @@ def test_a_start_on_a_host_that_ends_goes_on_with_another(
         assert record.deployment_error is None
         time.sleep(0.01)
     assert control.pipeline("p").host_id == UUID(int=77)
+
+
+@pytest.mark.parametrize(
+    ("failure", "attempts"), [(HostUnreachable("its JVM is gone"), 3), (HostTimeout("no answer within 110 s"), 1)]
+)
+def test_a_program_whose_compiler_died_is_compiled_by_another(
+    control: Control, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception, attempts: int
+) -> None:
+    host = host_row(control, tmp_path, kind="shared", deployment_id=None)
+    asked: list[str] = []
+
+    def call(_: HostRecord, _method: str, path: str, **__: object) -> httpx.Response:
+        asked.append(path)
+        raise failure
+
+    monkeypatch.setattr(control.compiler, "host", lambda: host)
+    monkeypatch.setattr(control.hosts, "call", call)
+    control.create({"name": "p", "program_code": "create table t (a int);"})
+    deadline = time.monotonic() + 10
+    while (record := control.pipeline("p")).program_status is not ProgramStatus.SYSTEM_ERROR:
+        assert time.monotonic() < deadline, record
+        time.sleep(0.02)
+    assert asked == ["/compile"] * attempts
+    assert str(failure) in (record.program_error or {})["system_error"]
+
+
+def test_calls_survive_a_connection_that_the_host_has_closed(control: Control, tmp_path: Path) -> None:
+    """A connection in the pool may be closed by the host at the moment of the next call."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        answers = 0
+
+        def serve() -> None:
+            nonlocal answers
+            for number in range(3):
+                connection, _ = server.accept()
+                with connection:
+                    assert connection.recv(65536)
+                    if number == 2:
+                        answers += 1
+                        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        host = host_row(control, tmp_path, url=f"http://127.0.0.1:{server.getsockname()[1]}")
+        assert control.hosts.call(host, "POST", "/suspend").status_code == 200
+        thread.join(10)
+    assert answers == 1
+    with pytest.raises(HostUnreachable, match="refused"):
+        control.hosts.call(host, "GET", "/health")
 
 
 def test_what_a_host_recorded_before_it_died_counts(control: Control, tmp_path: Path, process: subprocess.Popen[bytes]) -> None:

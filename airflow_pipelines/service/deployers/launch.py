@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -55,8 +56,9 @@ class Launcher:
             deployment=None if deployment is None else deployment.model_dump(mode="json"),
             url=None,
             token=secrets.token_urlsafe(32),
-            pid=None,
-            machine=None,
+            # Until it runs it is as alive as who starts it, however long that takes on a busy machine.
+            pid=os.getpid(),
+            machine=processes.this_machine(),
             log_path=str(log_path),
             submitted_at=datetime.now(UTC),
             heartbeat=None,
@@ -70,6 +72,7 @@ class Launcher:
         try:
             process = self._submitter.submit(self._request(row, deployment, master, conf))
         except SubmitError:
+            self._registry.update(host_id, pid=None, machine=None)
             self._registry.end(host_id)
             raise
         self._note_process(host_id, process)
