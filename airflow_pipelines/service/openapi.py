@@ -119,13 +119,15 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "POST /v0/pipelines": Operation("Create a pipeline", body=_ref("NewPipeline"), status="201", answer=_PIPELINE),
     "GET /v0/pipelines/{name}": Operation("One pipeline", (_SELECTOR,), answer=_PIPELINE),
     "PUT /v0/pipelines/{name}": Operation(
-        "Create or replace a pipeline", (_COMPILE_ERRORS,), body=_ref("NewPipeline"), answer=_PIPELINE
+        "Create or replace a pipeline", (_COMPILE_ERRORS,), body=_ref("NewPipeline"), answer=_PIPELINE, failures=_COMPILER
     ),
     "PATCH /v0/pipelines/{name}": Operation(
-        "Change some fields of a pipeline", (_COMPILE_ERRORS,), body=_ref("PipelineFields"), answer=_PIPELINE
+        "Change some fields of a pipeline", (_COMPILE_ERRORS,), body=_ref("PipelineFields"), answer=_PIPELINE, failures=_COMPILER
     ),
     "DELETE /v0/pipelines/{name}": Operation("Delete a stopped pipeline whose storage is cleared"),
-    "POST /v0/pipelines/{name}/validate": Operation("Say whether a PUT would be accepted", body=_ref("NewPipeline")),
+    "POST /v0/pipelines/{name}/validate": Operation(
+        "Say whether a PUT would be accepted", body=_ref("NewPipeline"), failures=_COMPILER
+    ),
     "GET /v0/pipelines/{name}/udf_python": Operation("The program's Python module", answer=OBJECT),
     "GET /v0/pipelines/{name}/deployment": Operation("Where the pipeline runs, and with what", answer=OBJECT),
     "GET /v0/pipelines/{name}/logs": Operation("The pipeline's log, followed until it is deleted", answer=TEXT, kinds=(PLAIN,)),

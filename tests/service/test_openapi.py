@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from tests.serving import serving
 
 EXAMPLES = int(os.environ.get("OPENAPI_EXAMPLES", "3"))
 """How many requests of each kind and operation; more find rarer faults."""
+KEY = "k3y"
 EXPECTED = {
     501: {"NotSupported"},
     503: {"PipelineInteractionNotDeployed"},
@@ -35,8 +37,8 @@ EXPECTED = {
 
 @pytest.fixture
 def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
-    """A service that never starts a host."""
-    app = create_app(Settings.load(tmp_path))
+    """A service that never starts a host. Its key is its own: keys that requests make would lock the next ones out."""
+    app = create_app(Settings.load(tmp_path, api_keys=(KEY,)))
     monkeypatch.setattr(app.state.control.compiler, "host", lambda: None)
     monkeypatch.setattr(control, "HOST_START_WAIT_S", 0.0)
     yield app
@@ -86,12 +88,16 @@ def test_no_request_makes_the_service_fail(app: FastAPI) -> None:
     with serving(app) as url:
         schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
-            assert len(ask_everything(app, schema, mode)) > 15
+            answers = ask_everything(app, schema, mode)
+            assert len(answers) > 15
+            # The requests get as far as they should: right ones do what they ask for, wrong ones are refused.
+            expected = 201 if mode is GenerationMode.POSITIVE else 400
+            assert expected in answers["POST /v0/pipelines"]
 
 
-def ask_everything(app: FastAPI, schema: BaseSchema, mode: GenerationMode) -> set[str]:
-    """Send requests of every operation of the document, half of them about the pipeline ``p``; returns which were sent."""
-    asked = set()
+def ask_everything(app: FastAPI, schema: BaseSchema, mode: GenerationMode) -> dict[str, set[int]]:
+    """Send requests of every operation of the document, half of them about the pipeline ``p``; returns the answers' statuses."""
+    answers: dict[str, set[int]] = defaultdict(set)
 
     @settings(
         max_examples=EXAMPLES,
@@ -104,11 +110,13 @@ def ask_everything(app: FastAPI, schema: BaseSchema, mode: GenerationMode) -> se
     @given(data=st.data())
     def ask(operation: object, data: st.DataObject) -> None:
         case = data.draw(operation.as_strategy(generation_mode=mode))  # type: ignore[attr-defined]
-        # Logs are followed for ever.
-        if "name" in (case.path_parameters or {}) and data.draw(st.booleans()) and not case.path.endswith("/logs"):
+        if case.path.endswith("/logs"):
+            # Those of a pipeline that exists are followed for ever.
+            case.path_parameters["name"] = "nobody"
+        elif "name" in (case.path_parameters or {}) and data.draw(st.booleans()):
             case.path_parameters["name"] = "p"
-        answer = case.call(timeout=20)
-        asked.add(case.operation.label)
+        answer = case.call(timeout=20, headers={"Authorization": f"Bearer {KEY}"})
+        answers[case.operation.label].add(answer.status_code)
         if answer.status_code >= 500:
             documented = operation.definition.raw["responses"]  # type: ignore[attr-defined]
             code = answer.json()["error_code"]
@@ -126,4 +134,4 @@ def ask_everything(app: FastAPI, schema: BaseSchema, mode: GenerationMode) -> se
             if app.state.control.store.find("p") is None:
                 app.state.control.create({"name": "p", "program_code": ""})
             ask(operation)
-    return asked
+    return answers
