@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 from collections.abc import Sequence
@@ -11,12 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.connectors.formats.parquet import ParquetParser
 from airflow_pipelines.connectors.formats.parsed import Parsed
+from airflow_pipelines.connectors.http import parse_ingress
 from airflow_pipelines.engine.arrow import arrow_schema, row_keys
 from airflow_pipelines.engine.batch import WEIGHT, weighted
 from airflow_pipelines.engine.normalise import Normaliser
@@ -24,6 +26,7 @@ from airflow_pipelines.engine.required import missing_part
 from airflow_pipelines.engine.schema import RelationSchema, arrow_type
 from airflow_pipelines.sql.program import Column, Table
 from airflow_pipelines.sql.types import ColumnType
+from tests.engine import ingested
 
 Row = dict[str, Any]
 _SCALARS = {
@@ -86,7 +89,7 @@ def histories(draw: st.DrawFn) -> tuple[RelationSchema, list[list[tuple[str, Row
     rows = st.fixed_dictionaries({"k": st.integers(0, 2), **{column.name: _values(column.type) for column in columns[1:]}})
     operations = st.tuples(st.sampled_from(["insert", "insert", "delete"]), rows)
     steps = draw(st.lists(st.lists(operations, min_size=1, max_size=4), min_size=1, max_size=3))
-    return RelationSchema("t", columns), steps
+    return RelationSchema("t", columns, ("k",)), steps
 
 
 class Stored:
@@ -97,19 +100,23 @@ class Stored:
         self.rows: list[Row] = []
 
     def take(self, parsed: Parsed) -> None:
-        """One step."""
-        table = Table("t", self.schema.columns, primary_key=("k",))
+        """One step, in which nothing is left out."""
+        assert self.accept(parsed) == 0
+
+    def accept(self, *all_parsed: Parsed) -> int:
+        """One step; returns how many changes were left out."""
+        table = Table("t", self.schema.columns, primary_key=self.schema.primary_key or None)
         normaliser = Normaliser(table, self.schema, self._lookup)
-        if parsed.changes is None:
-            return
-        delta = normaliser.delta([parsed.changes])
-        assert not normaliser.rejected
-        for row in delta.to_pylist():
+        changes = [parsed.changes for parsed in all_parsed if parsed.changes is not None]
+        if not changes:
+            return 0
+        for row in normaliser.delta(changes).to_pylist():
             weight = row.pop(WEIGHT)
             if weight > 0:
-                self.rows.append(row)
-            else:
-                self.rows.remove(row)
+                self.rows += [row] * weight
+            for _ in range(-weight):
+                del self.rows[[repr(stored) for stored in self.rows].index(repr(row))]
+        return sum(rejected.count for rejected in normaliser.rejected)
 
     def _lookup(self, wanted: Any, names: Sequence[str]) -> Any:
         keys = set(row_keys(wanted.select(names)))
@@ -120,7 +127,7 @@ class Stored:
 
 
 ROW = ColumnType("STRUCT", fields=(("x", ColumnType("BIGINT", False)),))
-TWICE = RelationSchema("t", (Column("k", ColumnType("BIGINT", False)), Column("r", ROW)))
+TWICE = RelationSchema("t", (Column("k", ColumnType("BIGINT", False)), Column("r", ROW)), ("k",))
 """A struct that may be NULL, with a field that may not."""
 
 
@@ -142,6 +149,80 @@ def test_json_changes(history: tuple[RelationSchema, list[list[tuple[str, Row]]]
             else:
                 expected.pop(row["k"], None)
         assert _shown(stored) == _comparable(schema, expected)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(ingested.histories())
+def test_each_record_of_any_type_is_taken_or_named_whatever_comes_with_it(
+    history: tuple[RelationSchema, list[list[tuple[str, str]]]],
+) -> None:
+    schema, steps = history
+    at_once, one_by_one = Stored(schema), Stored(schema)
+    for operations in steps:
+        texts = [f'{{"{operation}":{row}}}' for operation, row in operations]
+        alone = [parse_ingress(schema, text.encode(), "json") for text in texts]
+        bad = [at for at, parsed in enumerate(alone) if parsed.num_errors]
+        together = parse_ingress(schema, "\n".join(texts).encode(), "json")
+        assert [error.index for error in together.errors] == bad
+        assert together.records == len(texts) - len(bad)
+        as_array = parse_ingress(schema, f"[{','.join(texts)}]".encode(), "json", {"array": "true"})
+        assert as_array.records == (0 if bad else len(texts)), "an array is taken or refused as a whole"
+        left_out = at_once.accept(together)
+        left_out_alone = sum(one_by_one.accept(parsed) for parsed in alone)
+        rows = parse_ingress(schema, _csv(schema, operations).encode(), "csv")
+        assert rows.records + rows.num_errors == len([operation for operation, _ in operations if operation == "insert"])
+        assert [at_once.accept(rows), one_by_one.accept(rows)] == [0, 0]
+        if schema.primary_key:
+            assert left_out == left_out_alone
+            assert sorted(map(repr, at_once.rows)) == sorted(map(repr, one_by_one.rows))
+
+
+def _csv(schema: RelationSchema, operations: Sequence[tuple[str, str]]) -> str:
+    """The inserts as CSV: nested values as JSON, texts as they are."""
+    sink = io.StringIO()
+    writer = csv.writer(sink)
+    for operation, text in operations:
+        if operation == "insert":
+            # Half a surrogate cannot be written to a file.
+            row = json.loads(text.replace("\\ud800", "?"))
+            cells = [row.get(column.name) for column in schema.columns]
+            writer.writerow("" if cell is None else cell if isinstance(cell, str) else json.dumps(cell) for cell in cells)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "VARCHAR", "VARIANT"])
+@pytest.mark.parametrize("depth", [150, 330, 480, 900, 5000])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"x":', "}")])
+def test_a_record_that_is_nested_too_deeply_costs_itself_only(kind: str, depth: int, opening: str, closing: str) -> None:
+    schema = RelationSchema("t", (Column("k", ColumnType("BIGINT", False)), Column("c", ColumnType(kind))), ("k",))
+    deep = opening * depth + "1" + closing * depth
+    fits = kind == "VARIANT" and depth == 150
+    body = f'{{"insert":{{"k":1,"c":{deep}}}}}\n{{"insert":{{"k":2,"c":null}}}}'.encode()
+    parsed = parse_ingress(schema, body, "json")
+    assert (parsed.records, [error.index for error in parsed.errors]) == ((2, []) if fits else (1, [0]))
+    assert Stored(schema).accept(parsed) == 0
+    refused = parse_ingress(schema, b"[" + body.replace(b"\n", b",") + b"]", "json", {"array": "true"})
+    assert refused.records == (2 if fits else 0)
+    quoted = deep.replace('"', '""')
+    parsed = parse_ingress(schema, f'1,"{quoted}"\n2,\n'.encode(), "csv")
+    assert (parsed.records, [error.index for error in parsed.errors]) == ((2, []) if fits or kind == "VARCHAR" else (1, [1]))
+
+
+def test_maps_with_keys_of_any_type() -> None:
+    for key, good, twice in (
+        (ColumnType("ARRAY", False, component=ColumnType("REAL")), '{"[0]": 1, "[1.5]": 2}', '{"[0]": 1, "[-0.0]": 2}'),
+        (ColumnType("STRUCT", False, fields=(("a", ColumnType("DATE")),)), """{"{\\"a\\": \\"2026-01-02\\"}": 1}""", None),
+        (ColumnType("DOUBLE", False), '{"0": 1, "1": 2}', '{"0.0": 1, "-0.0": 2}'),
+        (ColumnType("ARRAY", False, component=ColumnType("BIGINT")), '{"[]": 1}', '{"null": 1}'),
+    ):
+        columns = (Column("k", ColumnType("BIGINT", False)), Column("c", ColumnType("MAP", key=key, value=ColumnType("BIGINT"))))
+        schema = RelationSchema("t", columns, ("k",))
+        parsed = parse_ingress(schema, f'{{"insert": {{"k": 1, "c": {good}}}}}'.encode(), "json")
+        assert (parsed.records, parsed.errors) == (1, ())
+        assert Stored(schema).accept(parsed) == 0
+        if twice is not None:
+            refused = parse_ingress(schema, f'{{"insert": {{"k": 1, "c": {twice}}}}}'.encode(), "json")
+            assert "has a key twice" in refused.errors[0].message or "key must not be NULL" in refused.errors[0].message
 
 
 def _as_spark_writes(array: Any) -> Any:

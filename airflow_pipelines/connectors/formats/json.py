@@ -122,7 +122,7 @@ class JsonParser:
             try:
                 changes.append(self._change(item))
             except RecordProblem as problem:
-                sample = excerpt(jsontext.dumps(item))
+                sample = excerpt(jsontext.shown(item))
                 whole = f"; the whole array of {len(value)} records is rejected" if len(value) > 1 else ""
                 buffer.reject(index + number, f"record {index + number}: {problem} in {sample}{whole}")
                 return index + len(value)

@@ -24,6 +24,14 @@ def loads(text: str) -> Any:
     return DECODER.decode(text)
 
 
+def shown(value: Any) -> str:
+    """The same as :func:`dumps` for a message about ``value``, which may be nested more deeply than can be written."""
+    try:
+        return dumps(value)
+    except RecursionError:
+        return "a value that is nested too deeply to be shown"
+
+
 def dumps(value: Any) -> str:
     """The compact JSON text of a value made of what :func:`loads` returns; Decimals keep their scale."""
     if isinstance(value, str):

@@ -123,7 +123,7 @@ def is_null_text(text: str) -> bool:
 
 
 def _wanted(what: str, value: Any) -> RecordProblem:
-    return RecordProblem(f"{excerpt(jsontext.dumps(value), 60)} is not {what}")
+    return RecordProblem(f"{excerpt(jsontext.shown(value), 60)} is not {what}")
 
 
 def _number(text: str) -> Any:
@@ -335,12 +335,25 @@ def _map_converter(key_kind: ColumnType, value_kind: ColumnType, pandas: bool) -
         if not isinstance(value, dict):
             raise _wanted("a map, written as a JSON object", value)
         pairs = [(key(name), item(content)) for name, content in value.items()]
-        names = [jsontext.dumps(name) if isinstance(name, (list, dict)) else str(name) for name, _ in pairs]
-        if len(set(names)) < len(names):
-            raise RecordProblem(f"the map {excerpt(jsontext.dumps(value), 60)} has a key twice")
+        if any(name is None for name, _ in pairs):
+            raise RecordProblem("a map's key must not be NULL")
+        if len({_comparable(name) for name, _ in pairs}) < len(pairs):
+            raise RecordProblem(f"the map {excerpt(jsontext.shown(value), 60)} has a key twice")
         return pairs
 
     return convert
+
+
+def _comparable(value: Any) -> Any:
+    """A converted value in a form that can be hashed and is the same for values that are stored as one."""
+    if isinstance(value, float):
+        # The two zeros are stored as one.
+        return value + 0.0
+    if isinstance(value, dict):
+        return tuple(_comparable(part) for part in value.values())
+    if isinstance(value, (list, tuple)):
+        return tuple(_comparable(part) for part in value)
+    return value
 
 
 def _struct_converter(fields: tuple[tuple[str, ColumnType], ...], pandas: bool) -> Converter:

@@ -14,18 +14,20 @@ from airflow_pipelines.connectors.formats import jsontext
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
 from airflow_pipelines.engine import variant_binary as binary
 
+MAX_DEPTH = 200
+"""How many arrays and objects a value may be nested in: what is stored has to be read, compared and sent again, in any thread."""
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
 def encode(value: Any) -> dict[str, bytes]:
     """The variant for a parsed JSON value, as the struct in which Arrow carries it.
 
-    :raises RecordProblem: when a number or text has no variant form
+    :raises RecordProblem: when a number or text has no variant form, or the value is nested too deeply
     """
     try:
-        return binary.assembled(_tree(value))
+        return binary.assembled(_tree(value, MAX_DEPTH))
     except UnicodeEncodeError as error:
-        raise RecordProblem(f"{excerpt(jsontext.dumps(value), 60)} holds text that is not valid UTF-8") from error
+        raise RecordProblem(f"{excerpt(jsontext.shown(value), 60)} holds text that is not valid UTF-8") from error
 
 
 def to_json(variant: Mapping[str, bytes]) -> str:
@@ -33,7 +35,7 @@ def to_json(variant: Mapping[str, bytes]) -> str:
     return _to_json(binary.taken_apart(variant))
 
 
-def _tree(value: Any) -> binary.Tree:
+def _tree(value: Any, depth: int) -> binary.Tree:
     if value is None:
         return binary.null()
     if isinstance(value, bool):
@@ -42,9 +44,11 @@ def _tree(value: Any) -> binary.Tree:
         return binary.string(value.encode())
     if isinstance(value, (int, Decimal)):
         return _number(value)
+    if depth == 0:
+        raise RecordProblem(f"the value is nested more than {MAX_DEPTH} levels deep")
     if isinstance(value, list):
-        return [_tree(item) for item in value]
-    return {name: _tree(item) for name, item in value.items()}
+        return [_tree(item, depth - 1) for item in value]
+    return {name: _tree(item, depth - 1) for name, item in value.items()}
 
 
 def _number(value: int | Decimal) -> bytes:
