@@ -6,7 +6,9 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeVar
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -167,10 +169,13 @@ def open_input(connector: Connector, schema: RelationSchema, env: Mapping[str, s
     return FileInput(options, format_name, lambda: input_parser(schema, format_name, config, where))
 
 
-def open_output(connector: Connector, schema: RelationSchema, env: Mapping[str, str] | None = None) -> OutputTransport:
+def open_output(
+    connector: Connector, schema: RelationSchema, env: Mapping[str, str] | None = None, positions: Path | None = None
+) -> OutputTransport:
     """The output that a declaration describes; it is not opened yet.
 
     :param env: values for ``${env:NAME}`` references
+    :param positions: a folder of the pipeline's storage in which outputs keep how far they are; None without storage
     :raises UnknownOptionError: like :func:`validate`
     :raises ConnectorFailure: when a reference has no value
     """
@@ -180,9 +185,10 @@ def open_output(connector: Connector, schema: RelationSchema, env: Mapping[str, 
     where = f"connector {connector.endpoint!r}"
     options = FileOutputOptions.model_validate(_resolved(connector.transport_config, env or {}, where))
     config = _resolved(connector.format_config, env or {}, where)
+    kept = positions / f"{quote(connector.endpoint, safe='')}.steps" if positions is not None else None
     if connector.format == "csv":
-        return FileOutput(options, CsvOptions.model_validate(config))
-    return FileOutput(options, JsonOptions.model_validate(config))
+        return FileOutput(options, CsvOptions.model_validate(config), kept)
+    return FileOutput(options, JsonOptions.model_validate(config), kept)
 
 
 def input_parser(schema: RelationSchema, format_name: str, config: Mapping[str, Any], where: str) -> Parser:

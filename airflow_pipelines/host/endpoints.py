@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -20,12 +21,15 @@ from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.sql.program import Connector, ConnectorDirection
 
+OUTPUTS = "outputs"
+"""The folder of a pipeline's storage in which its outputs keep how far they are."""
+
 
 class Endpoints:
     """The inputs and outputs of one incarnation.
 
     ``arrived(records, bytes)`` is called from connector threads when something came in. ``env`` has what references in inputs
-    stand for, before the host's own environment.
+    stand for, before the host's own environment. ``storage`` is the pipeline's storage folder, None where it has none.
     """
 
     def __init__(
@@ -34,10 +38,12 @@ class Endpoints:
         arrived: Callable[[int, int], None],
         log: PipelineLog,
         env: Mapping[str, str] = MappingProxyType({}),
+        storage: Path | None = None,
     ) -> None:
         self._compiled = compiled
         self._log = log
         self._env = env
+        self._positions = storage / OUTPUTS if storage is not None else None
         self.listeners = Listeners()
         self.inputs: dict[str, InputEndpoint] = {}
         self.outputs: dict[str, OutputEndpoint] = {}
@@ -188,4 +194,4 @@ class Endpoints:
 
     def _output_opener(self, connector: Connector) -> Callable[[], Any]:
         schema = self._compiled.schemas[connector.relation]
-        return lambda: open_output(connector, schema)
+        return lambda: open_output(connector, schema, positions=self._positions)

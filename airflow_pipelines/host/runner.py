@@ -413,7 +413,8 @@ class PipelineRunner:
         return saved
 
     def _build(self, compiled: CompiledProgram, durability: Durability) -> LivePipeline:
-        self._endpoints = Endpoints(compiled, self._arrived, self.log, self._options.env)
+        storage = Path(self.deployment.storage) if self._options.storage else None
+        self._endpoints = Endpoints(compiled, self._arrived, self.log, self._options.env, storage)
         circuit = Circuit(compiled, self._sessions, durability.batches, limits=self._options.limits)
         circuit.takes = self._endpoints.takes
         fingerprints = compiled.fingerprints

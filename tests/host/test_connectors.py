@@ -106,3 +106,19 @@ def test_an_output_file_has_every_step_once_over_kills(make: Make, tmp_path: Pat
     pipeline.start()
     assert sorted(sink.read_text().split()) == ["2,1", "3,1", "6,1"]
     assert pipeline.query("SELECT COUNT(*) AS n FROM t") == [{"n": 3}]
+
+
+def test_two_pipelines_do_not_write_one_file(make: Make, tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    first, second = make(program(sink=path)), make(program(sink=path))
+    first.start()
+    first.insert("t", {"x": 1})
+    second.start()
+    second.insert("t", {"x": 5})
+    wire = second.get("views/v/connectors/out/stats").json()
+    assert wire["health"]["status"] == "Unhealthy"
+    assert f"{path}: another output writes this file" in wire["fatal_error"]
+    assert second.query("SELECT * FROM t") == [{"x": 5}]
+    first.insert("t", {"x": 2})
+    assert path.read_text() == "2,1\n3,1\n"
+    assert first.get("views/v/connectors/out/stats").json()["health"]["status"] == "Healthy"

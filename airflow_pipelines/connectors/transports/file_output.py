@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import itertools
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,11 @@ from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.formats.csv import CsvOptions
 from airflow_pipelines.connectors.formats.delta import csv_changes, json_changes, ordered_changes
 from airflow_pipelines.connectors.formats.json import JsonOptions
+from airflow_pipelines.connectors.transports.step_ends import StepEnds
 from airflow_pipelines.private_files import make_output_file
 
-KEPT_STEPS = 10_000
-"""For how many of the newest steps the side file knows where in the output they end."""
 _LINES_AT_ONCE = 10_000
+_ANEW = "Put it back as it was, or move it away and give the connector another name to start a new file."
 
 
 class FileOutputOptions(BaseModel):
@@ -33,87 +35,135 @@ class FileOutputOptions(BaseModel):
 class FileOutput:
     """Appends each step's changes to a file, on disk before :meth:`write` returns.
 
-    A side file, ``<path>.steps``, says how long the output was after each step. With it a restarted pipeline takes back what was
-    written after the checkpoint it goes on from (:meth:`rewind`), so that a step is in the file once however often it was computed.
+    Where each step ends is kept in the pipeline's storage. With it a restarted pipeline takes back what was written after the
+    checkpoint it goes on from (:meth:`rewind`), so that a step is in the file once however often it was computed. The file is
+    locked while it is open, and what others did to it is noticed.
     """
 
-    def __init__(self, options: FileOutputOptions, encoding: CsvOptions | JsonOptions) -> None:
+    def __init__(self, options: FileOutputOptions, encoding: CsvOptions | JsonOptions, positions: Path | None = None) -> None:
+        """:param positions: the file in the pipeline's storage that says where steps end; None for a pipeline without storage."""
         self._path = Path(options.path).expanduser().absolute()
-        self._steps_path = self._path.with_name(self._path.name + ".steps")
+        self._positions = positions
+        self._ends = StepEnds(positions)
         self._encoding = encoding
         self._file: io.FileIO | None = None
-        self._steps_file: io.FileIO | None = None
-        self._ends: list[tuple[int, int]] = []
 
     def open(self, resumed: bool) -> None:
         """Start a new file, or go on with the one that is there when ``resumed``, without what a crash left unfinished.
 
-        :raises ConnectorFailure: when the file cannot be written
+        :raises ConnectorFailure: when the file cannot be written, another output writes it, or it is not as it was left
         """
         try:
-            if not resumed:
-                self._path.unlink(missing_ok=True)
-                self._steps_path.unlink(missing_ok=True)
+            known = resumed and self._known()
+            missing = known and self._ends.end > 0 and not self._path.exists()
+            if missing:
+                raise self._failure(f"the file is gone, which had {self._ends.end} bytes after step {self._ends.step}. {_ANEW}")
             make_output_file(self._path)
-            self._file = io.FileIO(self._path, "a+")
-            size = os.fstat(self._file.fileno()).st_size
-            self._ends = self._read_steps(size)
-            if self._steps_path.exists():
-                self._file.truncate(self._ends[-1][1] if self._ends else 0)
-            self._rewrite_steps()
+            file = io.FileIO(self._path, "a+")
+            try:
+                self._lock(file)
+                self._begin(file, resumed, known)
+            except BaseException:
+                file.close()
+                raise
+            self._file = file
         except OSError as error:
             raise ConnectorFailure(
                 f"file_output cannot write {self._path}: {error.strerror or error}. Check that the folder may be written by the "
                 "user that runs the pipeline."
             ) from error
 
+    def _known(self) -> bool:
+        """Whether it is known what an earlier incarnation wrote."""
+        beside = self._path.with_name(self._path.name + ".steps")
+        if self._positions is not None and not self._positions.exists() and beside.is_file():
+            # Earlier releases kept it there.
+            self._positions.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(beside, self._positions)
+        return self._ends.read()
+
+    def _lock(self, file: io.FileIO) -> None:
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise self._failure(
+                "another output writes this file, of this or another pipeline, and two would mix their lines. Give each a path of "
+                "its own, or stop the other pipeline."
+            ) from error
+
+    def _begin(self, file: io.FileIO, resumed: bool, known: bool) -> None:
+        size = os.fstat(file.fileno()).st_size
+        if known:
+            self._check_size(size)
+            file.truncate(self._ends.end)
+            return
+        if resumed and size:
+            raise self._failure(
+                "the pipeline's storage does not say which steps this file holds, so that they could come twice. Move it away to "
+                "start a new one with the next step."
+            )
+        file.truncate(0)
+        self._ends.begin(-1, 0)
+
+    def _check_size(self, size: int) -> None:
+        if size < self._ends.end:
+            raise self._failure(f"it has {size} bytes and had {self._ends.end} after step {self._ends.step}. {_ANEW}")
+
     def write(self, step: int, batch: Any) -> tuple[int, int]:
         """Append a step's delta, in place of what was written for this or a later step before; returns (changes, bytes)."""
-        if self._file is None or self._steps_file is None:
-            raise ConnectorFailure(f"file_output {self._path} is not open")
-        if self._ends and self._ends[-1][0] >= step:
+        file = self._opened()
+        if self._ends.step >= step:
             self.rewind(step - 1)
         ordered = ordered_changes(batch)
         records = size = 0
         try:
+            self._check_unchanged(file)
             for lines in self._blocks(ordered):
                 records += len(lines)
-                size += self._append("".join(lines).encode())
-            os.fsync(self._file.fileno())
-            end = os.fstat(self._file.fileno()).st_size
-            self._ends.append((step, end))
-            self._steps_file.write(f"{step} {end}\n".encode())
-            os.fsync(self._steps_file.fileno())
-            if len(self._ends) > 2 * KEPT_STEPS:
-                self._ends = self._ends[-KEPT_STEPS:]
-                self._rewrite_steps()
+                size += _append(file, "".join(lines).encode())
+            os.fsync(file.fileno())
+            self._ends.add(step, os.fstat(file.fileno()).st_size)
         except OSError as error:
             raise ConnectorFailure(f"file_output cannot write {self._path}: {error.strerror or error}") from error
         return records, size
+
+    def _check_unchanged(self, file: io.FileIO) -> None:
+        """Refuse to go on with a file that somebody deleted, replaced or cut: its readers would miss changes."""
+        ours = os.fstat(file.fileno())
+        try:
+            there = self._path.stat()
+        except FileNotFoundError:
+            raise self._failure(f"somebody deleted the file, which had {self._ends.end} bytes. {_ANEW}") from None
+        if (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino):
+            raise self._failure(f"somebody replaced the file by another. {_ANEW}")
+        self._check_size(ours.st_size)
 
     def rewind(self, step: int) -> None:
         """Take back what was written after ``step``.
 
         :raises ConnectorFailure: when that is too long ago to be known
         """
-        if self._file is None:
-            raise ConnectorFailure(f"file_output {self._path} is not open")
-        while self._ends and self._ends[-1][0] > step:
-            self._ends.pop()
-        if not self._ends:
-            raise ConnectorFailure(
-                f"file_output {self._path}: {self._steps_path.name} no longer says where step {step} ended; move the file away to "
-                "start a new one."
+        file = self._opened()
+        if not self._ends.rewind(step):
+            raise self._failure(
+                f"the pipeline's storage no longer says where step {step} ended. Move the file away to start a new one."
             )
-        self._file.truncate(self._ends[-1][1])
-        self._rewrite_steps()
+        file.truncate(self._ends.end)
 
     def close(self) -> None:
         """Let go of the file; everything in it is on disk already."""
-        for file in (self._file, self._steps_file):
-            if file is not None:
-                file.close()
-        self._file = self._steps_file = None
+        if self._file is not None:
+            self._file.close()
+        self._ends.close()
+        self._file = None
+
+    def _opened(self) -> io.FileIO:
+        if self._file is None:
+            raise self._failure("it is not open")
+        return self._file
+
+    def _failure(self, reason: str) -> ConnectorFailure:
+        return ConnectorFailure(f"file_output {self._path}: {reason}")
 
     def _blocks(self, ordered: Any) -> Iterator[list[str]]:
         if isinstance(self._encoding, CsvOptions):
@@ -123,36 +173,10 @@ class FileOutput:
         while block := list(itertools.islice(lines, _LINES_AT_ONCE)):
             yield block
 
-    def _append(self, data: bytes) -> int:
-        """Write all of ``data``: an unbuffered file may take only a part at a time."""
-        if self._file is None:
-            raise ConnectorFailure(f"file_output {self._path} is not open")
-        view = memoryview(data)
-        while view:
-            view = view[self._file.write(view) :]
-        return len(data)
 
-    def _read_steps(self, size: int) -> list[tuple[int, int]]:
-        """Where the steps end that are wholly in the output; the first entry stands for what was there before any step."""
-        if not self._steps_path.exists():
-            return [(-1, size)]
-        ends = []
-        for line in self._steps_path.read_text().splitlines():
-            step, _, end = line.partition(" ")
-            # A line that a crash cut off, or that speaks of bytes that never came to disk, ends what is known.
-            if not (end.isdigit() and int(end) <= size):
-                break
-            ends.append((int(step), int(end)))
-        return ends or [(-1, 0)]
-
-    def _rewrite_steps(self) -> None:
-        """Put the side file in agreement with what is known, aside and then in place."""
-        if self._steps_file is not None:
-            self._steps_file.close()
-        aside = self._steps_path.with_name(self._steps_path.name + ".new")
-        with aside.open("w") as file:
-            file.writelines(f"{step} {end}\n" for step, end in self._ends)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(self._steps_path)
-        self._steps_file = io.FileIO(self._steps_path, "a")
+def _append(file: io.FileIO, data: bytes) -> int:
+    """Write all of ``data``: an unbuffered file may take only a part at a time."""
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]
+    return len(data)

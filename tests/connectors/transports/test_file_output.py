@@ -12,7 +12,7 @@ import pytest
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.formats.csv import CsvOptions
 from airflow_pipelines.connectors.formats.json import JsonOptions
-from airflow_pipelines.connectors.transports import file_output
+from airflow_pipelines.connectors.transports import step_ends
 from airflow_pipelines.connectors.transports.file_output import FileOutput, FileOutputOptions
 from airflow_pipelines.connectors.transports.null_output import NullOutput
 
@@ -23,9 +23,14 @@ def delta(*rows: tuple[int, str | None, int]) -> pa.Table:
 
 
 def output(path: Path, *, resumed: bool = False, csv: bool = False) -> FileOutput:
-    sink = FileOutput(FileOutputOptions(path=str(path)), CsvOptions() if csv else JsonOptions())
+    sink = FileOutput(FileOutputOptions(path=str(path)), CsvOptions() if csv else JsonOptions(), positions(path))
     sink.open(resumed)
     return sink
+
+
+def positions(path: Path) -> Path:
+    """Where the pipeline's storage is, beside the folder of the output."""
+    return path.parent.parent / f"{path.parent.name}-storage" / "outputs" / "v.out.steps"
 
 
 def ids(path: Path) -> list[int]:
@@ -85,41 +90,123 @@ def test_a_step_written_again_replaces_itself(tmp_path: Path) -> None:
     assert ids(path) == [1, 20]
 
 
-@pytest.mark.parametrize("torn", ["data", "steps", "both"])
+@pytest.mark.parametrize("torn", ["data", "position", "both"])
 def test_what_a_crash_left_unfinished_is_removed(tmp_path: Path, torn: str) -> None:
     path = tmp_path / "out"
     sink = output(path)
     sink.write(1, delta((1, "x", 1)))
     sink.close()
-    if torn != "steps":
+    if torn != "position":
         with path.open("a") as file:
             file.write('{"insert":{"id":2')
     if torn != "data":
-        with (tmp_path / "out.steps").open("a") as file:
-            file.write("2 9999999\n")
+        with positions(path).open("a") as file:
+            file.write("2 ")
     sink = output(path, resumed=True)
     sink.write(2, delta((2, "x", 1)))
     assert ids(path) == [1, 2]
 
 
-def test_the_side_file_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_output, "KEPT_STEPS", 3)
+def test_only_the_newest_positions_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(step_ends, "KEPT_STEPS", 3)
     sink = output(tmp_path / "out")
     for step in range(20):
         sink.write(step, delta((step, "x", 1)))
-    assert len((tmp_path / "out.steps").read_text().splitlines()) <= 6
+    assert len(positions(tmp_path / "out").read_text().splitlines()) <= 6
     with pytest.raises(ConnectorFailure, match="no longer says where step 2 ended"):
         sink.rewind(2)
     assert ids(tmp_path / "out") == list(range(20))
 
 
-def test_a_file_that_was_there_without_its_side_file_is_kept(tmp_path: Path) -> None:
+def test_nothing_lies_beside_the_file(tmp_path: Path) -> None:
+    output(tmp_path / "folder" / "out").write(1, delta((1, "x", 1)))
+    assert [found.name for found in (tmp_path / "folder").iterdir()] == ["out"]
+
+
+def test_positions_of_an_earlier_release_are_taken_over(tmp_path: Path) -> None:
     path = tmp_path / "out"
-    path.write_text('{"insert":{"id":0}}\n')
+    line = '{"insert":{"id":%d,"name":"x"}}\n'
+    path.write_text(line % 1 + line % 2)
+    (tmp_path / "out.steps").write_text(f"-1 0\n1 {len(line % 1)}\n2 {len(line % 1) * 2}\n")
     sink = output(path, resumed=True)
+    sink.rewind(1)
+    sink.write(2, delta((20, "x", 1)))
+    assert ids(path) == [1, 20]
+    assert not (tmp_path / "out.steps").exists()
+
+
+def test_without_positions_nothing_is_written_twice(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    sink = output(path)
     sink.write(1, delta((1, "x", 1)))
-    sink.rewind(0)
-    assert ids(path) == [0]
+    sink.close()
+    positions(path).unlink()
+    before = path.read_bytes()
+    with pytest.raises(ConnectorFailure, match=r"does not say which steps this file holds.*Move it away"):
+        output(path, resumed=True)
+    assert path.read_bytes() == before
+    path.rename(tmp_path / "away")
+    sink = output(path, resumed=True)
+    sink.write(2, delta((2, "x", 1)))
+    assert ids(path) == [2]
+
+
+def test_two_outputs_never_write_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    first = output(path)
+    first.write(1, delta((1, "x", 1)))
+    for resumed in (False, True):
+        second = FileOutput(FileOutputOptions(path=str(path)), JsonOptions(), tmp_path / "other" / "w.out.steps")
+        with pytest.raises(ConnectorFailure, match=r"/out: another output writes this file"):
+            second.open(resumed)
+    first.write(2, delta((2, "x", 1)))
+    assert ids(path) == [1, 2]
+    first.close()
+    second.open(False)
+    second.write(1, delta((7, "x", 1)))
+    assert ids(path) == [7]
+
+
+@pytest.mark.parametrize(
+    ("harm", "says"),
+    [
+        ("delete", "somebody deleted the file"),
+        ("replace", "somebody replaced the file"),
+        ("shorten", r"it has 5 bytes and had \d+ after step 1"),
+    ],
+)
+def test_what_others_do_to_a_file_is_noticed_by_the_next_step(tmp_path: Path, harm: str, says: str) -> None:
+    path = tmp_path / "out"
+    sink = output(path)
+    sink.write(1, delta((1, "x", 1)))
+    harmed(path, harm)
+    with pytest.raises(ConnectorFailure, match=says):
+        sink.write(2, delta((2, "x", 1)))
+
+
+@pytest.mark.parametrize(("harm", "says"), [("delete", "the file is gone, which had"), ("shorten", "it has 5 bytes and had")])
+def test_what_others_do_to_a_file_is_noticed_by_the_next_start(tmp_path: Path, harm: str, says: str) -> None:
+    path = tmp_path / "out"
+    sink = output(path)
+    sink.write(1, delta((1, "x", 1)))
+    sink.close()
+    harmed(path, harm)
+    with pytest.raises(ConnectorFailure, match=says):
+        output(path, resumed=True)
+    sink = output(path)
+    sink.write(1, delta((1, "x", 1)))
+    assert ids(path) == [1]
+
+
+def harmed(path: Path, harm: str) -> None:
+    if harm == "shorten":
+        with path.open("r+") as file:
+            file.truncate(5)
+        return
+    content = path.read_bytes()
+    path.unlink()
+    if harm == "replace":
+        path.write_bytes(content)
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:

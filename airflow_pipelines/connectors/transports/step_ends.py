@@ -1,0 +1,89 @@
+"""Where each step ends in a file that an output appends to: what a restart needs to take back what it will write again."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+KEPT_STEPS = 10_000
+"""For how many of the newest steps it is known."""
+
+
+class StepEnds:
+    """The ends of the newest steps, each on disk when :meth:`add` returns.
+
+    The first entry stands for what the file held before any step that is known. Without a path nothing is kept beyond the process.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        """:param path: the file to keep them in, which nobody else writes."""
+        self._path = path
+        self._file: io.FileIO | None = None
+        self._ends: list[tuple[int, int]] = []
+
+    def read(self) -> bool:
+        """Take over what an earlier incarnation knew; False when there is nothing."""
+        if self._path is None or not self._path.exists():
+            return False
+        self._ends = []
+        for line in self._path.read_text(errors="replace").splitlines():
+            step, _, end = line.partition(" ")
+            # What a crash cut off ends what is known.
+            if not (step.removeprefix("-").isdigit() and end.isdigit()):
+                break
+            self._ends.append((int(step), int(end)))
+        return bool(self._ends)
+
+    def begin(self, step: int, end: int) -> None:
+        """Forget all; the file ends at ``end`` (bytes) after ``step``."""
+        self._ends = [(step, end)]
+        self._rewrite()
+
+    @property
+    def end(self) -> int:
+        """The length that the file should have, in bytes."""
+        return self._ends[-1][1] if self._ends else 0
+
+    @property
+    def step(self) -> int:
+        """The newest step in the file."""
+        return self._ends[-1][0] if self._ends else -1
+
+    def add(self, step: int, end: int) -> None:
+        """Note that the file, which is on disk, ends at ``end`` after ``step``."""
+        self._ends.append((step, end))
+        if len(self._ends) > 2 * KEPT_STEPS:
+            self._ends = self._ends[-KEPT_STEPS:]
+            self._rewrite()
+        elif self._file is not None:
+            self._file.write(f"{step} {end}\n".encode())
+            os.fsync(self._file.fileno())
+
+    def rewind(self, step: int) -> bool:
+        """Forget the steps after ``step``; False, and nothing is forgotten, when it is not known where that ended."""
+        kept = [entry for entry in self._ends if entry[0] <= step]
+        if kept:
+            self._ends = kept
+            self._rewrite()
+        return bool(kept)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+
+    def _rewrite(self) -> None:
+        """Write all that is known, aside and then in place."""
+        if self._path is None:
+            return
+        self.close()
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        aside = self._path.with_name(self._path.name + ".new")
+        with aside.open("w") as file:
+            file.writelines(f"{step} {end}\n" for step, end in self._ends)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(self._path)
+        self._file = io.FileIO(self._path, "a")
