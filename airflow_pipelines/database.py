@@ -62,6 +62,37 @@ def _make_private(path: Path) -> None:
         close_to_others(file)
 
 
+class DatabaseFile:
+    """The file of a SQLite database, as it was when this was made.
+
+    A process that has it open reads and writes it also when it is not there any more, and so would never notice.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        """Remember the file of ``engine``; a database that is no file of its own never goes."""
+        name = engine.url.database
+        is_file = engine.url.get_backend_name() == "sqlite" and name and name != ":memory:"
+        self._path = Path(name).absolute() if is_file and name else None
+        self._identity = self._now()
+
+    @property
+    def gone(self) -> str | None:
+        """What happened to the file; None while it is there."""
+        now = self._now()
+        if now == self._identity:
+            return None
+        return f"{self._path} was {'deleted' if now is None else 'replaced'}"
+
+    def _now(self) -> tuple[int, int] | None:
+        if self._path is None:
+            return None
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
+
+
 def _with_driver(url: URL) -> URL:
     """PostgreSQL without a named driver means psycopg, the one the ``postgres`` extra installs."""
     return url.set(drivername="postgresql+psycopg") if url.drivername in {"postgresql", "postgres"} else url

@@ -17,7 +17,7 @@ from uuid import UUID
 from pyspark.sql import SparkSession
 from sqlalchemy.exc import SQLAlchemyError
 
-from airflow_pipelines.database import open_database
+from airflow_pipelines.database import DatabaseFile, open_database
 from airflow_pipelines.engine.sessions import build_spark
 from airflow_pipelines.host.app import create_app
 from airflow_pipelines.host.deployment import Deployment
@@ -32,8 +32,11 @@ from airflow_pipelines.private_files import PRIVATE_UMASK
 from airflow_pipelines.settings import Settings
 
 HEARTBEAT_S = 1.0
-STORE_GRACE_S = 120.0
+STORE_GRACE_S = 90.0
 """How long a host goes on without reaching the store; the lock on each storage folder keeps a second host out meanwhile."""
+
+LAST_RESORT_S = 20.0
+"""How long a host that nobody wants may take to end in order."""
 
 log = logging.getLogger("airflow_pipelines.host")
 
@@ -51,12 +54,13 @@ def main(arguments: Sequence[str]) -> int:
     try:
         check_spark_packages()
         settings = Settings.load()
-        registry = Registry(open_database(settings.database_url))
+        engine = open_database(settings.database_url)
+        registry = Registry(engine)
         record = registry.get(host_id)
         if record is None or record.ended_at is not None:
             log.error("the host %s is not wanted: its row is %s", host_id, "missing" if record is None else "ended")
             return 3
-        return Host(record, registry, settings).run()
+        return Host(record, registry, settings, DatabaseFile(engine)).run()
     except (SetupError, PortInUseError) as error:
         log.error("%s", error)  # noqa: TRY400  the message says it all
         return 2
@@ -65,8 +69,9 @@ def main(arguments: Sequence[str]) -> int:
 class Host:
     """One host process."""
 
-    def __init__(self, record: HostRecord, registry: Registry, settings: Settings) -> None:
+    def __init__(self, record: HostRecord, registry: Registry, settings: Settings, store: DatabaseFile) -> None:
         self._record = record
+        self._store = store
         self._registry = registry
         self._settings = settings
         self._parent = os.getppid()
@@ -128,21 +133,36 @@ class Host:
                 self._registry.end(self._record.host_id, f"nobody used it for {idle_s:g} s")
                 self._ended.set()
                 return
-            try:
-                alive = self._registry.update(self._record.host_id, heartbeat=time.time())
-            except SQLAlchemyError as error:
-                log.warning("the store cannot be reached: %s", error)
-                alive = time.monotonic() - self._last_contact < STORE_GRACE_S
-            else:
-                self._last_contact = time.monotonic()
-            if not alive:
-                log.info("the host's row was ended; exiting")
+            reason = self._unwanted()
+            if reason is not None:
+                log.info("%s; exiting", reason)
                 self._ended.set()
                 # Taking pipelines down in order is a courtesy: committed steps are on disk.
-                last_resort = threading.Timer(20, os._exit, (5,))
+                last_resort = threading.Timer(LAST_RESORT_S, os._exit, (5,))
                 last_resort.daemon = True
                 last_resort.start()
                 return
+
+    def _unwanted(self) -> str | None:
+        """Send a heartbeat; why the host should end, or None."""
+        try:
+            wanted = self._registry.update(self._record.host_id, heartbeat=time.time())
+            gone = self._store.gone
+        except (SQLAlchemyError, OSError) as error:
+            wanted, gone = True, f"the store cannot be reached: {error}"
+        if gone is None:
+            self._last_contact = time.monotonic()
+            return None if wanted else "the host's row was ended"
+        silent = time.monotonic() - self._last_contact
+        if silent < STORE_GRACE_S:
+            self._warn(gone, silent)
+            return None
+        return f"{gone}, for {silent:.0f} s by now"
+
+    def _warn(self, gone: str, silent: float) -> None:
+        """Say what is wrong with the store, at first and then every ten seconds."""
+        if int(silent) % 10 <= HEARTBEAT_S:
+            log.warning("%s; the host ends after %g s without its store", gone, STORE_GRACE_S)
 
     def _exit_without_spark(self, problem: str, jvm: int | None) -> NoReturn:
         """Leave at once: without Spark no pipeline here can take another step, and nothing can be closed in order either."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, DateTime, Engine, Float, Index, Integer, MetaData, String, Uuid, select, update
+from sqlalchemy import JSON, DateTime, Engine, Float, Index, Integer, MetaData, String, Uuid, delete, func, select, update
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from airflow_pipelines.host.deployment import RuntimeStatus, RuntimeTransition
@@ -156,6 +156,29 @@ class Registry:
                     recorded_at=datetime.now(UTC),
                 )
             )
+
+    def forget_transitions(self, deployment_id: UUID, below: int | None = None) -> None:
+        """Delete the transitions of one incarnation: those with a sequence below ``below``, or all.
+
+        The newest of all stays in any case: SQLite would give its number again, and whoever has seen it would miss the next one.
+        """
+        newest = select(func.max(TransitionRow.sequence)).scalar_subquery()
+        statement = delete(TransitionRow).where(TransitionRow.deployment_id == deployment_id, TransitionRow.sequence < newest)
+        if below is not None:
+            statement = statement.where(TransitionRow.sequence < below)
+        with Session(self._engine) as session, session.begin():
+            session.execute(statement)
+
+    def ended_before(self, moment: datetime) -> list[HostRecord]:
+        """Hosts that were declared ended before a moment."""
+        statement = select(HostRow).where(HostRow.ended_at < moment)
+        with Session(self._engine) as session:
+            return [_record(row) for row in session.scalars(statement)]
+
+    def forget_host(self, host_id: UUID) -> None:
+        """Delete the row of a host that has ended."""
+        with Session(self._engine) as session, session.begin():
+            session.execute(delete(HostRow).where(HostRow.host_id == host_id, HostRow.ended_at.is_not(None)))
 
     def transitions(self, deployment_id: UUID, after: int) -> list[RuntimeTransition]:
         """The transitions of one incarnation with a sequence above ``after``, in order."""

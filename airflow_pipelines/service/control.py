@@ -144,7 +144,7 @@ class Control:
         record = self.store.require(name)
         host_id = record.host_id
         record = self._seen(record)
-        return errors.unreachable(record, why, self.hosts.last_lines(host_id))
+        return errors.unreachable(record, why, str(self.hosts.log_tail(host_id, self.files.log(record))))
 
     # --- changing ---------------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy.engine import URL
@@ -60,14 +59,12 @@ def unavailable(record: PipelineRecord, why: str) -> Problem:
     )
 
 
-def unreachable(record: PipelineRecord, why: str, last_lines: Iterable[str]) -> Problem:
-    """The host was lost or broke off the call."""
-    lines = list(last_lines)
-    tail = "\nThe last lines of the host's log:\n" + "\n".join(lines) if lines else ""
+def unreachable(record: PipelineRecord, why: str, log_tail: str) -> Problem:
+    """The host was lost or broke off the call. ``log_tail``: the last lines of a log, with a heading."""
     return Problem(
         503,
         "PipelineInteractionUnreachable",
-        f"The host of pipeline '{record.name}' could not be reached: {why}{tail}",
+        f"The host of pipeline '{record.name}' could not be reached: {why}{log_tail}",
         state(record),
     )
 

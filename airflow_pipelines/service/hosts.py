@@ -14,7 +14,7 @@ import httpx
 import tenacity
 
 from airflow_pipelines.host.problems import Problem
-from airflow_pipelines.host.registry import HostRecord, Registry
+from airflow_pipelines.host.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.service import errors, processes
 
 CALL_TIMEOUT_S = 30.0
@@ -39,6 +39,17 @@ class Health:
 
     state: HostState
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogTail:
+    """The last lines of a log, and whose it is, as far as this machine can read it."""
+
+    of: str
+    lines: list[str]
+
+    def __str__(self) -> str:
+        return f"\nThe last lines of {self.of}:\n" + "\n".join(self.lines) if self.lines else ""
 
 
 class HostUnreachable(Exception):
@@ -127,10 +138,16 @@ class Hosts:
         if host.pid is not None and host.machine == processes.this_machine():
             processes.kill_host(host.pid, host.host_id)
 
-    def last_lines(self, host_id: UUID | None, count: int = 20) -> list[str]:
-        """The last lines of a host's log, as far as this machine can read it."""
+    def log_tail(self, host_id: UUID | None, own_log: Path) -> LogTail:
+        """The last lines that a pipeline may see: of its host's log when the host is its own, else of its own log.
+
+        :param host_id: the pipeline's host
+        :param own_log: the pipeline's log
+        """
         host = None if host_id is None else self.registry.get(host_id)
-        return [] if host is None else processes.last_lines(Path(host.log_path), count)
+        if host is None or host.kind == SHARED:
+            return LogTail("the pipeline's log", processes.last_lines(own_log))
+        return LogTail("the host's log", processes.last_lines(Path(host.log_path)))
 
     def age_s(self, host: HostRecord) -> float:
         """Seconds since the host was submitted."""

@@ -26,7 +26,7 @@ from airflow_pipelines.service import errors, lifecycle
 from airflow_pipelines.service.compiling import COMPILE_ATTEMPTS, COMPILE_TIMEOUT_S, compile_on, is_lost_compiler
 from airflow_pipelines.service.deployers.base import Deployers, SubmitError
 from airflow_pipelines.service.deployers.shared import SharedDeployer
-from airflow_pipelines.service.hosts import Hosts, HostState, HostUnreachable
+from airflow_pipelines.service.hosts import Hosts, HostState, HostUnreachable, LogTail
 from airflow_pipelines.service.pipeline_files import PipelineFiles
 from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
 from airflow_pipelines.service.store import Conflict, Store
@@ -78,6 +78,9 @@ class Reconciler:
             except Conflict:
                 record = self._reload(record)
                 continue
+            if record.deployment_id is not None and observed.consumed_sequence > record.consumed_sequence:
+                # The last one stays: a pipeline that is taken down is asked how its incarnation ended.
+                self._registry.forget_transitions(record.deployment_id, below=observed.consumed_sequence)
             error = observed.deployment_error
             if error is not None and record.deployment_error is None and error["error_code"] in _LOSSES:
                 self._tell(observed, error)
@@ -142,15 +145,15 @@ class Reconciler:
         if host is not None:
             health = self._hosts.health(host)
             if health.state is HostState.LOST:
-                return self._host_lost(host, health.reason)
+                return self._host_lost(record, host, health.reason)
         if record.deployment_resources_status is ResourcesStatus.PROVISIONING and record.provisioning_since is not None:
             limit = record.runtime_config.get("provisioning_timeout_secs") or DEFAULT_PROVISIONING_TIMEOUT_S
             if (now - record.provisioning_since).total_seconds() > limit:
-                lines = self._hosts.last_lines(record.host_id)
+                tail = self._log_tail(record)
                 return _error(
                     "AutomatonProvisioningTimeout",
-                    f"The host was not ready within {limit:g} s (provisioning_timeout_secs){_tail(lines)}",
-                    {"timeout_secs": limit, "host_log": lines},
+                    f"The host was not ready within {limit:g} s (provisioning_timeout_secs){tail}",
+                    {"timeout_secs": limit, "log": tail.lines},
                 )
         return None
 
@@ -159,13 +162,16 @@ class Reconciler:
         begun = record.deployment_resources_status is not ResourcesStatus.PROVISIONING
         return not begun and self._deployers.get(record.deployer) is self._compiler
 
-    def _host_lost(self, host: HostRecord, reason: str) -> dict[str, Any]:
-        lines = self._hosts.last_lines(host.host_id)
+    def _host_lost(self, record: PipelineRecord, host: HostRecord, reason: str) -> dict[str, Any]:
+        tail = self._log_tail(record)
         return _error(
             HOST_LOST,
-            f"The host of the pipeline was lost: {reason}{_tail(lines)}",
-            {"host_id": str(host.host_id), "reason": reason, "host_log": lines},
+            f"The host of the pipeline was lost: {reason}{tail}",
+            {"host_id": str(host.host_id), "reason": reason, "log": tail.lines},
         )
+
+    def _log_tail(self, record: PipelineRecord) -> LogTail:
+        return self._hosts.log_tail(record.host_id, self._files.log(record))
 
     # --- compiling --------------------------------------------------------------------------------------------------------------
 
@@ -198,8 +204,7 @@ class Reconciler:
             if is_lost_compiler(error) and self._lost_compilers[program] < COMPILE_ATTEMPTS:
                 return self._finish(record, lambda current: [lifecycle.reset_program(current, _now())])
             del self._lost_compilers[program]
-            tail = _tail(self._hosts.last_lines(host.host_id))
-            return self._compiler_failed(record, f"The compiling host was lost: {error}{tail}")
+            return self._compiler_failed(record, f"The compiling host was lost: {error}. Its log is {host.log_path}")
         except Problem as error:
             return self._compiler_failed(record, f"{error.error_code}: {error.message}")
         self._lost_compilers.pop((record.id, record.program_version), None)
@@ -299,7 +304,10 @@ class Reconciler:
                 return record
             record = self.observe(record)
             self._asked -= {asked for asked in self._asked if asked[1] == deployment_id}
-        return self._store.commit(record, [lifecycle.stopped(record, _now())])
+        stopped = self._store.commit(record, [lifecycle.stopped(record, _now())])
+        if deployment_id is not None:
+            self._registry.forget_transitions(deployment_id)
+        return stopped
 
     def _gone(self, record: PipelineRecord, host: HostRecord, deployment_id: UUID) -> bool:
         deployer = self._deployers.get(record.deployer) or self._deployers.of_kind(host.kind)
@@ -342,7 +350,9 @@ class Reconciler:
 
     def _tell(self, record: PipelineRecord, error: dict[str, Any]) -> None:
         """Write an error into the pipeline's log, for those who follow it: the host cannot do so any more."""
-        self._note(record, f"{error['error_code']}: {error['message']}", "ERROR")
+        # Its own last lines stand right before it.
+        message = error["message"].partition("\nThe last lines of the pipeline's log:")[0]
+        self._note(record, f"{error['error_code']}: {message}", "ERROR")
 
     def _note(self, record: PipelineRecord, message: str, level: str) -> None:
         try:
@@ -388,10 +398,6 @@ def _failed_start(record: PipelineRecord, message: str) -> list[PipelineRecord]:
 
 def _error(code: str, message: str, details: Any = None) -> dict[str, Any]:
     return {"message": message, "error_code": code, "details": details or {}}
-
-
-def _tail(lines: list[str]) -> str:
-    return "\nThe last lines of the host's log:\n" + "\n".join(lines) if lines else ""
 
 
 def _now() -> datetime:

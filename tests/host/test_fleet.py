@@ -1,4 +1,4 @@
-"""When a host ends because nobody uses it. What it takes to know that is no Spark."""
+"""When a host ends because nobody uses it, or its store is gone. What it takes to know that is no Spark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from airflow_pipelines.database import open_database
+from airflow_pipelines.database import DatabaseFile, open_database
 from airflow_pipelines.host import fleet as fleet_module
 from airflow_pipelines.host import main
 from airflow_pipelines.host.deployment import Deployment
@@ -61,7 +61,7 @@ def test_a_host_that_nobody_uses_takes_nothing_more_and_ends(
     work = threading.Thread(target=fleet.compile, args=("create table t (x int);",))
     work.start()
     assert compiling.wait(10)
-    one = main.Host(host, registry, Settings.load(tmp_path, host_idle_s=0.2))
+    one = main.Host(host, registry, Settings.load(tmp_path, host_idle_s=0.2), DatabaseFile(registry._engine))
     watch = threading.Thread(target=one._watch, args=(False, fleet, SparkHealth(spark)))
     watch.start()
     watch.join(0.5)
@@ -104,6 +104,31 @@ def eventually(condition: Callable[[], bool]) -> bool:
     while not condition() and time.monotonic() < until:
         time.sleep(0.02)
     return condition()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_host_whose_store_is_deleted_ends(
+    registry: Registry, host: HostRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replaced: bool
+) -> None:
+    """The file stays readable and writable for who has it open, so that heartbeats say nothing about it."""
+    spark: Any = None
+    monkeypatch.setattr(main, "HEARTBEAT_S", 0.02)
+    monkeypatch.setattr(main, "STORE_GRACE_S", 0.4)
+    monkeypatch.setattr(main, "LAST_RESORT_S", 3600.0)
+    one = main.Host(host, registry, Settings.load(tmp_path), DatabaseFile(registry._engine))
+    watch = threading.Thread(target=one._watch, args=(False, Fleet(spark, registry), SparkHealth(spark)))
+    watch.start()
+    watch.join(0.6)
+    assert watch.is_alive(), "it ended although its store is there"
+    store = tmp_path / "store.sqlite"
+    store.unlink()
+    if replaced:
+        store.write_bytes(b"another one")
+    began = time.monotonic()
+    watch.join(10)
+    assert one._ended.is_set()
+    assert time.monotonic() - began > 0.3, "a moment without it is no reason"
+    assert registry.get(host.host_id) is not None, "it is still readable"
 
 
 def _deployment(folder: Path) -> Deployment:

@@ -184,6 +184,19 @@ def test_calls_survive_a_connection_that_the_host_has_closed(control: Control, t
         control.hosts.call(host, "GET", "/health")
 
 
+def test_of_a_shared_hosts_log_a_pipeline_sees_nothing(control: Control, tmp_path: Path, process: subprocess.Popen[bytes]) -> None:
+    host_row(control, tmp_path, kind="shared", deployment_id=None, pid=process.pid)
+    record = put(control, replace(given.running(), deployer="shared"))
+    control.files.note(record, "a word of its own")
+    process.kill()
+    process.wait(10)
+    error = wait_stopped(control).deployment_error
+    assert error is not None
+    assert "a word of its own" in error["message"]
+    assert "OutOfMemoryError" not in str(error)
+    assert control.files.log(record).read_text().count("a word of its own") == 1
+
+
 def test_what_a_host_recorded_before_it_died_counts(control: Control, tmp_path: Path, process: subprocess.Popen[bytes]) -> None:
     host_row(control, tmp_path, pid=process.pid)
     put(control, given.running())

@@ -16,8 +16,10 @@ from uuid6 import uuid7
 
 from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.registry import HostRecord, HostRow, Registry
+from airflow_pipelines.private_files import make_private_folder
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess, Submitter
+from airflow_pipelines.service.housekeeping import Housekeeping, spark_folder
 from airflow_pipelines.settings import PREFIX, Settings
 
 HOST_SCRIPT = Path(__file__).resolve().parents[2] / "host" / "submit.py"
@@ -32,6 +34,7 @@ class Launcher:
         self._engine = engine
         self._registry = Registry(engine)
         self._submitter = submitter
+        self._housekeeping = Housekeeping(settings, engine)
 
     def launch(
         self,
@@ -69,11 +72,14 @@ class Launcher:
         except IntegrityError:
             # Another thread or process was quicker.
             return
+        self._housekeeping.tidy()
         try:
             process = self._submitter.submit(self._request(row, deployment, master, conf))
-        except SubmitError:
+        except (SubmitError, OSError) as error:
             self._registry.update(host_id, pid=None, machine=None)
             self._registry.end(host_id)
+            if isinstance(error, OSError):
+                raise SubmitError(f"The folder {error.filename} cannot be made ({error.strerror or error})") from error
             raise
         self._note_process(host_id, process)
 
@@ -89,7 +95,7 @@ class Launcher:
             script=HOST_SCRIPT,
             arguments=("--host-id", str(row.host_id)),
             master=master,
-            conf=dict(conf),
+            conf=self._folders(row.host_id, master) | dict(conf),
             environment={
                 f"{PREFIX}DATABASE_URL": settings.database_url,
                 f"{PREFIX}HOME": str(settings.home),
@@ -102,6 +108,15 @@ class Launcher:
             },
             log_path=Path(row.log_path),
         )
+
+    def _folders(self, host_id: UUID, master: str | None) -> dict[str, str]:
+        """Spark properties by which a host on this machine has its folders in one of its own, which is removed after it."""
+        if master is None or not master.startswith("local"):
+            return {}
+        folder = spark_folder(self._settings, host_id)
+        make_private_folder(folder.parent)
+        make_private_folder(folder)
+        return {"spark.local.dir": str(folder), "spark.driver.extraJavaOptions": f'"-Djava.io.tmpdir={folder}"'}
 
     def _note_process(self, host_id: UUID, process: SubmittedProcess) -> None:
         """Remember the process until the host registers its own, so that a host that dies before that is noticed."""

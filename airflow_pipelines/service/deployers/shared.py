@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from uuid import UUID
 
 from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.registry import SHARED, HostRecord
+from airflow_pipelines.service import processes
 from airflow_pipelines.service.deployers.base import SubmitError
 from airflow_pipelines.service.deployers.launch import Launcher
 from airflow_pipelines.service.hosts import Hosts, HostState, HostUnreachable, problem_of, raise_for_problem
@@ -80,7 +82,8 @@ class SharedDeployer:
             # Killed too, if it merely hangs: it must not go on with what others will take over.
             self._hosts.end(host)
             if host.heartbeat is None and host.machine is not None:
-                lines = "\n".join(self._hosts.last_lines(host.host_id))
+                # It has run nothing yet, so that what it said is about nobody's pipeline.
+                lines = "\n".join(processes.last_lines(Path(host.log_path)))
                 failure = SubmitError(
                     f"The shared host ended while it was starting ({reason}). The last lines of its log:\n{lines}"
                 )

@@ -84,9 +84,12 @@ def test_secrets_go_by_environment_only(tmp_path: Path, engine: Engine) -> None:
     Launcher(settings(tmp_path), engine, submitter).launch("shared", host_id=HOST, master="local[2]", conf={"spark.x": "y"})
     request = submitter.requests[0]
     command = submit_command(request, spark_home())
+    spark_folder = tmp_path / "spark" / str(HOST)
+    assert spark_folder.is_dir()
     assert command[1:] == [
-        "--name", "airflow-pipelines shared host", "--master", "local[2]", "--conf", "spark.x=y", str(HOST_SCRIPT),
-        "--host-id", str(HOST),
+        "--name", "airflow-pipelines shared host", "--master", "local[2]",
+        "--conf", f'spark.driver.extraJavaOptions="-Djava.io.tmpdir={spark_folder}"',
+        "--conf", f"spark.local.dir={spark_folder}", "--conf", "spark.x=y", str(HOST_SCRIPT), "--host-id", str(HOST),
     ]  # fmt: skip
     assert Path(command[0]).is_file()
     assert HOST_SCRIPT.is_file()

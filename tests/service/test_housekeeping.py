@@ -1,0 +1,90 @@
+"""What hosts leave behind goes; what somebody still needs stays."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+from airflow_pipelines.host.deployment import RuntimeStatus
+from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.service import processes
+from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.housekeeping import Housekeeping, spark_folder
+from airflow_pipelines.settings import Settings
+from tests.service import records as given
+from tests.service.records import transition
+
+NOBODY = 2**22 + 1
+"""No process has this id."""
+
+
+@pytest.fixture
+def control(tmp_path: Path) -> Iterator[Control]:
+    control = Control(Settings.load(tmp_path))
+    yield control
+    control.close()
+
+
+def left_behind(control: Control, *, ended: timedelta | None, pid: int = NOBODY, host_id: UUID | None = None) -> HostRecord:
+    """A host that ended some time ago, or lives, with its log and its Spark folder."""
+    host_id = host_id or uuid4()
+    log = control.settings.logs / f"host-{host_id}.log"
+    for path in (log, log.with_name(f"{log.name}.1")):
+        path.write_text("serving\n")
+    folder = spark_folder(control.settings, host_id) / "blockmgr-1"
+    folder.mkdir(parents=True)
+    (folder / "shuffle").write_text("rows")
+    host = HostRecord(
+        host_id=host_id, kind="dedicated", deployment_id=None, deployment=None, url="http://127.0.0.1:9", token="t", pid=pid,
+        machine=processes.this_machine(), log_path=str(log), submitted_at=datetime.now(UTC), heartbeat=time.time(), ended_at=None,
+    )  # fmt: skip
+    control.registry.submit(host)
+    if ended is not None:
+        control.registry.update(host_id, ended_at=datetime.now(UTC) - ended)
+    return host
+
+
+def remains(control: Control, host: HostRecord) -> tuple[bool, bool, bool]:
+    """Whether a host's row, log and Spark folder are there."""
+    logs = [path for path in control.settings.logs.iterdir() if str(host.host_id) in path.name]
+    return control.registry.get(host.host_id) is not None, bool(logs), spark_folder(control.settings, host.host_id).exists()
+
+
+def test_rows_logs_and_folders_of_hosts_go_in_their_time(control: Control) -> None:
+    old = left_behind(control, ended=timedelta(days=8))
+    recent = left_behind(control, ended=timedelta(days=6))
+    ending = left_behind(control, ended=timedelta(seconds=1), pid=os.getpid())
+    live = left_behind(control, ended=None)
+    needed = left_behind(control, ended=timedelta(days=8), host_id=given.HOST)
+    control.store.create(replace(given.stopping(), consumed_sequence=0))
+    Housekeeping(control.settings, control.store.engine).tidy()
+    assert remains(control, old) == (False, False, False)
+    assert remains(control, recent) == (True, True, False)
+    assert remains(control, ending) == (True, True, True)
+    assert remains(control, live) == (True, True, True)
+    assert remains(control, needed) == (True, True, False)
+
+
+def test_transitions_that_the_record_has_taken_in_go(control: Control) -> None:
+    left_behind(control, ended=None, pid=os.getpid(), host_id=given.HOST)
+    control.store.create(
+        replace(given.provisioning(), deployer="dedicated", consumed_sequence=0, provisioning_since=datetime.now(UTC))
+    )
+    for status in (RuntimeStatus.INITIALIZING, *[RuntimeStatus.RUNNING, RuntimeStatus.PAUSED] * 20):
+        control.registry.record(transition(status))
+    assert control.pipeline("p").deployment_status == "Paused"
+    (last,) = control.registry.transitions(given.DEPLOYMENT, 0)
+    assert last.status is RuntimeStatus.PAUSED
+    assert control.pipeline("p").deployment_status == "Paused"
+    # Numbers are never given again, or the next transition would be taken for one that is known.
+    control.registry.forget_transitions(given.DEPLOYMENT)
+    control.registry.record(transition(RuntimeStatus.RUNNING))
+    assert control.registry.transitions(given.DEPLOYMENT, last.sequence)
+    assert control.pipeline("p").deployment_status == "Running"
