@@ -6,6 +6,7 @@ Layout of a pipeline's storage folder::
     batches/                 immutable batch files, named by content
     checkpoints/<uuid>.json  listed checkpoints, newest two kept
     recovery.json            the unlisted recovery point, if any
+    epoch.json               the newest run of the pipeline (see engine/fence.py)
     newest.json              which of these was written last
     journal.log              committed steps since the newest of these (see engine/journal.py)
     journal.end              how many of them were acknowledged (see engine/journal_end.py)
@@ -28,6 +29,7 @@ from uuid6 import uuid7
 
 from airflow_pipelines.engine import manifest
 from airflow_pipelines.engine.durable import TEMPORARY, remove, sync_folder, write_atomically
+from airflow_pipelines.engine.fence import Fence
 from airflow_pipelines.engine.sealed import BrokenSealError, seal, unseal
 from airflow_pipelines.engine.storage_errors import MissingError, StorageError, storage_access
 
@@ -113,11 +115,12 @@ class CheckpointInfo:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint as read back: its id, whether it is the unlisted recovery point, and its contents."""
+    """A checkpoint as read back: its id, whether it is listed, its contents, and the epoch of the run that wrote it."""
 
     uuid: UUID
     listed: bool
     contents: CheckpointContents
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,8 @@ class CheckpointStore:
         self._manifests = folder / "checkpoints"
         self._recovery = folder / "recovery.json"
         self._newest = folder / "newest.json"
+        self.fence: Fence | None = None
+        """The epoch of the run that writes; None for those who only read."""
 
     def save(self, contents: CheckpointContents) -> CheckpointInfo:
         """Write a listed checkpoint; its batch files must be on disk already. The recovery point, now older, goes.
@@ -150,7 +155,7 @@ class CheckpointStore:
         uuid = self._next_uuid()
         with storage_access(self.manifest_path(uuid)):
             document = self._document(uuid, contents)
-            write_atomically(self.manifest_path(uuid), manifest.encode(document))
+            self._write(self.manifest_path(uuid), document)
             self._note(document)
             self.drop_recovery_point()
         return _info(document)
@@ -160,7 +165,7 @@ class CheckpointStore:
         uuid = self._next_uuid()
         with storage_access(self._recovery):
             document = self._document(uuid, contents)
-            write_atomically(self._recovery, manifest.encode(document))
+            self._write(self._recovery, document)
             self._note(document)
         return uuid
 
@@ -251,11 +256,12 @@ class CheckpointStore:
         ``in_use`` are the batch files of the running pipeline and of its journal; those of the kept checkpoints and the recovery
         point are added here. Manifests go before the files they name, so that no manifest is ever left without its files.
         """
+        self._guard()
         ids = self._ids()
         for uuid in ids[:-KEEP]:
             self.manifest_path(uuid).unlink(missing_ok=True)
         if self._manifests.is_dir():
-            for left in self._manifests.glob(f"*{TEMPORARY}"):
+            for left in (*self._manifests.glob(f"*{TEMPORARY}"), *self.folder.glob(f"*{TEMPORARY}")):
                 left.unlink(missing_ok=True)
             sync_folder(self._manifests)
         try:
@@ -279,6 +285,30 @@ class CheckpointStore:
         # A clock that was set back must not make the newest checkpoint look like an old one.
         return fresh if newest is None or fresh > newest else UUID(int=newest.int + 1)
 
+    def greatest_epoch(self) -> int:
+        """That of the manifests that can be read; 0 when there is none."""
+        epochs = [0]
+        for path, uuid in self.manifests():
+            try:
+                epochs.append(int(manifest.read(path, uuid).get("epoch", 0)))
+            except StorageError as error:
+                log.warning("the epoch of a checkpoint cannot be read: %s", error.what)
+        return max(epochs)
+
+    def _guard(self) -> None:
+        if self.fence is not None:
+            self.fence.check()
+
+    def _write(self, path: Path, document: dict[str, Any]) -> None:
+        write_atomically(path, manifest.encode(document), self._guard)
+        try:
+            self._guard()
+        except StorageError:
+            if path != self._recovery:
+                # Nobody has been told of it, and it must not be taken for the newest one.
+                path.unlink(missing_ok=True)
+            raise
+
     def _note(self, document: dict[str, Any]) -> None:
         listed = self.manifest_path(UUID(document["uuid"])).exists()
         processed = document["counters"]["processed_records"]
@@ -286,7 +316,7 @@ class CheckpointStore:
 
     def _write_note(self, note: NewestNote) -> None:
         with storage_access(self._newest):
-            write_atomically(self._newest, seal(asdict(note) | {"uuid": str(note.uuid)}))
+            write_atomically(self._newest, seal(asdict(note) | {"uuid": str(note.uuid)}), self._guard)
 
     def _recovery_uuid(self) -> tuple[UUID, ...]:
         if not self._recovery.exists():
@@ -301,7 +331,8 @@ class CheckpointStore:
 
     def _document(self, uuid: UUID, contents: CheckpointContents) -> dict[str, Any]:
         size = sum(Path(self._batches.path(name)).stat().st_size for name in contents.files)
-        return {"uuid": str(uuid), "created_at": time.time(), "size": size, **asdict(contents)}
+        epoch = 0 if self.fence is None else self.fence.epoch
+        return {"uuid": str(uuid), "created_at": time.time(), "size": size, "epoch": epoch, **asdict(contents)}
 
     def _info(self, uuid: UUID) -> CheckpointInfo:
         path = self.manifest_path(uuid)
@@ -312,7 +343,7 @@ class CheckpointStore:
         """The checkpoint of a manifest, with all its files; ``uuid`` is None for the recovery point."""
         document = manifest.read(path, uuid)
         with manifest.fields_of(path):
-            found = Checkpoint(UUID(document["uuid"]), uuid is not None, _contents(document))
+            found = Checkpoint(UUID(document["uuid"]), uuid is not None, _contents(document), document.get("epoch", 0))
             self._batches.verify(found.contents.files)
         return found
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,17 +21,25 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Put ``content`` at ``path``: readers see the old file or the whole new one, whenever the process is killed."""
+def unguarded() -> None:
+    """For writes that nothing forbids."""
+
+
+def write_atomically(path: Path, content: bytes, guard: Callable[[], None] = unguarded) -> None:
+    """Put ``content`` at ``path``: readers see the old file or the whole new one, whenever the process is killed.
+
+    ``guard`` is called at the last moment; what it raises leaves the old file.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(path.name + TEMPORARY)
+    aside = path.with_name(f"{path.name}.{uuid.uuid4().hex}{TEMPORARY}")
     try:
         with aside.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        guard()
         aside.replace(path)
-    except OSError:
+    except Exception:
         # A disk that is full must not be kept full by what did not fit.
         with suppress(OSError):
             aside.unlink(missing_ok=True)

@@ -45,8 +45,8 @@ class DamagedJournalError(DamagedError):
 class JournalHeader:
     """What the records build on: the base's id (None: an empty pipeline) and the program that made them.
 
-    ``layouts``: of the relations whose deltas the records have, and of others. ``canonical_form``: the version of the form in which
-    the values in the records are.
+    ``layouts``: of the relations whose deltas the records have, and of others. ``epoch``: that of the run that writes it.
+    ``canonical_form``: the version of the form in which the values in the records are.
     """
 
     base: UUID | None
@@ -58,6 +58,7 @@ class JournalHeader:
     layouts: dict[str, str] = field(default_factory=dict)
     canonical_form: int = CANONICAL_FORM
     program_version: int | None = None
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +212,7 @@ def _header(document: dict[str, Any]) -> JournalHeader:
         # Before there was one, no form was noted.
         canonical_form=document.get("canonical_form", 0),
         program_version=document.get("program_version"),
+        epoch=document.get("epoch", 0),
     )
 
 

@@ -10,7 +10,7 @@ from airflow_pipelines.engine.checkpoint import Checkpoint, CheckpointStore
 from airflow_pipelines.engine.journal import FILE, JournalContents, read_journal
 from airflow_pipelines.engine.journal_end import read_journal_end
 from airflow_pipelines.engine.set_aside import set_aside
-from airflow_pipelines.engine.storage_errors import MissingError, OlderCheckpoint, StorageError, StorageProblem
+from airflow_pipelines.engine.storage_errors import DamagedError, MissingError, OlderCheckpoint, StorageError, StorageProblem
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,11 @@ class SavedStarts:
             raise MissingError(
                 self._checkpoints.manifest_path(lost),
                 f"The journal {path} goes on from checkpoint or recovery point {lost}, which is missing in {self._folder}.",
+            )
+        if journal is not None and base is not None and journal.header.base != found and journal.header.epoch > base.epoch:
+            path = self._checkpoints.manifest_path(base.uuid)
+            raise DamagedError(
+                path, f"The checkpoint {path} is of a run that a later one had replaced, and is not part of what followed."
             )
         # One without records may have been begun by another release.
         return journal if journal is not None and journal.records and journal.header.base == found else None

@@ -9,7 +9,7 @@ import shutil
 import threading
 import uuid
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from airflow_pipelines.engine.durable import unguarded
 from airflow_pipelines.engine.sealed import DIGEST_BYTES
 from airflow_pipelines.engine.storage_errors import DamagedError, MissingError, StorageError, storage_access
 
@@ -68,6 +69,8 @@ class BatchStore:
         self._staged: set[str] = set()
         self._unsynced: set[str] = set()
         self._verified: set[str] = set()
+        self.guard: Callable[[], None] = unguarded
+        """Called before files are removed; raises when another process may need them."""
         self._batches: weakref.WeakSet[_HasFiles] = weakref.WeakSet()
 
     def write(self, table: Any) -> tuple[str, ...]:
@@ -197,6 +200,8 @@ class BatchStore:
         with self.lock:
             held = {name for batch in list(self._batches) for name in batch.files}
             dead = self.files() - set(keep) - held
+            # A run that came later has said so by now, or has yet to write the first of its files.
+            self.guard()
             for name in dead:
                 (self.folder / name).unlink(missing_ok=True)
             self._unsynced -= dead

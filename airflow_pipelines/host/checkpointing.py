@@ -165,6 +165,7 @@ class CheckpointSync:
         if previous is not None:
             previous.join()
         try:
+            self._durability.check()
             # The one of the incarnation, which knows what it has compared already.
             remote = self._bucket = self._bucket or RemoteCheckpoints(config)
             remote.claim(self._owner)

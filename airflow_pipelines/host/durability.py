@@ -21,6 +21,7 @@ from airflow_pipelines.engine.checkpoint import (
     CheckpointStore,
     Counters,
 )
+from airflow_pipelines.engine.fence import Fence
 from airflow_pipelines.engine.journal import (
     Journal,
     JournalContents,
@@ -115,6 +116,8 @@ class Durability:
         self._replayed: JournalContents | None = None
         self._base: UUID | None = None
         self._has_checkpoint = False
+        fence = Fence.take(self.folder, self.checkpoints.greatest_epoch)
+        self.checkpoints.fence, self.batches.guard, self._fence = fence, fence.check, fence
         self._starts = SavedStarts(self.folder, self.checkpoints)
         self._set_aside: set[str] = set()
 
@@ -158,6 +161,10 @@ class Durability:
         )
         return SavedState(None, records, program, header.initial_start_time, layouts, form)
 
+    def check(self) -> None:
+        """Make sure that this is the newest run over the storage. Raises StorageError."""
+        self._fence.check()
+
     @property
     def journals(self) -> bool:
         """Whether committed steps go to the journal: until the first checkpoint exists, and always for exactly-once."""
@@ -177,8 +184,10 @@ class Durability:
     ) -> None:
         """Make a step durable where the journal is kept. When this returns, no kill can lose the step.
 
+        Raises OvertakenError when a later run of the pipeline uses the storage, and other StorageErrors.
         ``snapshot``: the one after the step, whose clock and waterlines a replay repeats.
         """
+        self._fence.check()
         if not self.journals:
             return
         if self._replayed is not None:
@@ -194,6 +203,7 @@ class Durability:
                 dict(snapshot.layouts),
                 snapshot.canonical_form,
                 program.version,
+                self._fence.epoch,
             )
             self._journal = Journal.create(self.folder, header)
         tables: dict[str, dict[str, Any]] = {}
@@ -210,6 +220,8 @@ class Durability:
                 tables[name] = flushed.to_manifest()
         waterlines = {name: dict(columns) for name, columns in snapshot.waterlines.items()}
         self._journal.append(JournalRecord(step, tables, inline, connectors, counters, snapshot.clock, waterlines))
+        # A later run that has begun meanwhile may not have read the record, so that it must not be acknowledged.
+        self._fence.check()
 
     @property
     def needs_recovery_point(self) -> bool:

@@ -15,6 +15,7 @@ from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.compiler import CompiledProgram
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.failures import failure_text
+from airflow_pipelines.engine.fence import OvertakenError
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.host.bootstrap import BootstrapPlan, describe, plan_bootstrap
 from airflow_pipelines.host.checkpointing import CheckpointRequests, CheckpointSync
@@ -541,6 +542,8 @@ class PipelineRunner:
             return True
         try:
             self._checkpoint(live)
+        except OvertakenError:
+            raise
         except Exception as error:  # noqa: BLE001  whatever it is, ending now would throw away acknowledged rows
             self._check()
             self._stay_up(live, error)
@@ -585,6 +588,8 @@ class PipelineRunner:
         except Exception as error:  # noqa: BLE001  a checkpoint that fails is reported; the pipeline lives on
             self.log.failure("checkpoint %d failed: %s", number, failure_text(error), cause=error)
             self.requests.failed(number, failure_text(error))
+            if isinstance(error, OvertakenError):
+                self._failed = error
             return
         self.requests.succeeded(number)
 
