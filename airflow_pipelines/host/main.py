@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 from uuid import UUID
 
@@ -22,6 +23,7 @@ from airflow_pipelines.engine.sessions import build_spark
 from airflow_pipelines.host.app import create_app
 from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.fleet import Fleet
+from airflow_pipelines.host.log_files import limit_by_copying
 from airflow_pipelines.host.queries import QueryLimits
 from airflow_pipelines.host.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.host.runner import PipelineRunner
@@ -133,6 +135,7 @@ class Host:
                 self._registry.end(self._record.host_id, f"nobody used it for {idle_s:g} s")
                 self._ended.set()
                 return
+            limit_by_copying(Path(self._record.log_path))
             reason = self._unwanted()
             if reason is not None:
                 log.info("%s; exiting", reason)

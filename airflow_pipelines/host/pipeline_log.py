@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
 from airflow_pipelines.engine.failures import full_trace
+from airflow_pipelines.host.log_files import LOG_BYTES, LOG_FILES
 
 _BURST = 10
 _WINDOW_S = 10.0
@@ -20,7 +22,7 @@ class PipelineLog:
     def __init__(self, path: str | Path, pipeline: str) -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        handler = logging.FileHandler(self.path, encoding="utf-8")
+        handler = RotatingFileHandler(self.path, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
         formatter = _Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s [%(name)s] %(message)s", "%Y-%m-%dT%H:%M:%S")
         formatter.converter = time.gmtime
         handler.setFormatter(formatter)

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from starlette.concurrency import run_in_threadpool
 
+from airflow_pipelines.host.log_files import replaced
 from airflow_pipelines.service.control import Control
 
 POLL_S: Final = 0.2
@@ -19,7 +20,10 @@ CHUNK: Final = 65_536
 
 
 async def follow_log(control: Control, pipeline_id: UUID, path: Path) -> AsyncIterator[bytes]:
-    """What is in the log, then what is added to it. A log that became shorter was replaced and is read from its beginning."""
+    """What is in the log, then what is added to it.
+
+    A log that became shorter was replaced: what is left to read of the old one comes first, then the new one from its beginning.
+    """
     position = 0
     checked = time.monotonic()
     while True:
@@ -35,12 +39,26 @@ async def follow_log(control: Control, pipeline_id: UUID, path: Path) -> AsyncIt
 
 
 def _read(path: Path, position: int) -> tuple[bytes, int]:
+    if _size(path) < position:
+        rest = _chunk(replaced(path), position)
+        if rest:
+            return rest, position + len(rest)
+        position = 0
+    chunk = _chunk(path, position)
+    return chunk, position + len(chunk)
+
+
+def _chunk(path: Path, position: int) -> bytes:
     try:
         with path.open("rb") as file:
-            size = file.seek(0, 2)
-            position = 0 if size < position else position
             file.seek(position)
-            chunk = file.read(CHUNK)
+            return file.read(CHUNK)
     except FileNotFoundError:
-        return b"", 0
-    return chunk, position + len(chunk)
+        return b""
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -11,6 +11,7 @@ from typing import Final
 from sqlalchemy import Engine, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from airflow_pipelines.host.log_files import log_files
 from airflow_pipelines.host.registry import HostRecord, Registry
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.store import PipelineRow
@@ -47,7 +48,7 @@ class Housekeeping:
             # A host that was killed could not do so itself.
             shutil.rmtree(spark_folder(self._settings, host.host_id), ignore_errors=True)
         if old:
-            for log in (Path(host.log_path), *Path(host.log_path).parent.glob(f"{Path(host.log_path).name}.*")):
+            for log in log_files(Path(host.log_path)):
                 log.unlink(missing_ok=True)
             self._registry.forget_host(host.host_id)
 

@@ -6,6 +6,7 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
+from airflow_pipelines.host.log_files import log_files
 from airflow_pipelines.private_files import make_private_folder, private_opener
 from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.settings import Settings
@@ -37,8 +38,9 @@ class PipelineFiles:
             return
 
     def remove_log(self, record: PipelineRecord) -> None:
-        """Remove the log of a deleted pipeline."""
-        self.log(record).unlink(missing_ok=True)
+        """Remove the log of a deleted pipeline, with the older files of it."""
+        for log in log_files(self.log(record)):
+            log.unlink(missing_ok=True)
 
     def note(self, record: PipelineRecord, message: str, level: str = "INFO") -> None:
         """Append a line to the pipeline's log, in the form that hosts write."""

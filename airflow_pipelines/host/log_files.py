@@ -1,0 +1,47 @@
+"""How long the logs of pipelines and hosts may become: a file and a few older ones."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+LOG_BYTES: Final = 10 << 20
+"""A log that is longer is put aside, and a new one is begun."""
+LOG_FILES: Final = 2
+"""So many that were put aside are kept."""
+
+logger = logging.getLogger(__name__)
+
+
+def replaced(log: Path) -> Path:
+    """The file that a log was put aside as, the last time."""
+    return log.with_name(f"{log.name}.1")
+
+
+def log_files(log: Path) -> list[Path]:
+    """All files of a log, whether they are there or not."""
+    return [log, *(log.with_name(f"{log.name}.{number}") for number in range(1, LOG_FILES + 1))]
+
+
+def limit_by_copying(log: Path, limit: int = LOG_BYTES) -> None:
+    """Put a log aside that another process has open, such as the output of a JVM: it is copied and emptied.
+
+    The process must append to it. Lines that it writes in between are lost.
+    """
+    try:
+        if log.stat().st_size <= limit:
+            return
+        files = log_files(log)
+        for newer, older in zip(reversed(files[1:-1]), reversed(files[2:]), strict=True):
+            if newer.exists():
+                newer.replace(older)
+        shutil.copyfile(log, replaced(log))
+        os.truncate(log, 0)
+    except FileNotFoundError:
+        # The output of a host on another machine may be anywhere.
+        return
+    except OSError as error:
+        logger.warning("The log %s cannot be put aside: %s", log, error)
