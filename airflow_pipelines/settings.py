@@ -28,6 +28,7 @@ class Settings:
     ``heartbeat_timeout_s``: seconds without a heartbeat after which a host counts as lost.
     ``query_timeout_s``, ``query_result_bytes``, ``query_concurrency``: what an ad-hoc request may take: seconds from its arrival to
     its result, bytes of the result, requests of one pipeline at the same time.
+    ``connector_env``: names of environment variables, ``*`` standing for any letters, that connectors may name as ``${env:NAME}``.
     ``host_idle_s``: seconds after which a shared host ends on which nothing runs and nobody compiles; 0 lets it stay.
     """
 
@@ -49,6 +50,7 @@ class Settings:
     query_timeout_s: float = 300.0
     query_result_bytes: int = 512 << 20
     query_concurrency: int = 4
+    connector_env: tuple[str, ...] = ()
 
     @property
     def logs(self) -> Path:
@@ -79,6 +81,7 @@ class Settings:
             query_timeout_s=float(env.get(f"{PREFIX}QUERY_TIMEOUT_S", "300")),
             query_result_bytes=int(env.get(f"{PREFIX}QUERY_RESULT_BYTES", str(512 << 20))),
             query_concurrency=int(env.get(f"{PREFIX}QUERY_CONCURRENCY", "4")),
+            connector_env=_listed(env.get(f"{PREFIX}CONNECTOR_ENV", "")),
         )
         return replace(settings, **overrides)
 

@@ -263,7 +263,10 @@ def _resolved(value: Any, env: Mapping[str, str], where: str) -> Any:
         if kind != "env":
             raise ConnectorFailure(f"{where}: references of kind {kind!r} are not supported; write ${{env:NAME}}")
         if name not in env:
-            raise ConnectorFailure(f"{where}: the environment variable {name!r} is not set for the pipeline")
+            raise ConnectorFailure(
+                f"{where}: ${{env:{name}}} has no value: give the pipeline's runtime_config an 'env' with it, or let connectors "
+                "read it from the host's environment (AIRFLOW_PIPELINES_CONNECTOR_ENV of the service)"
+            )
         return env[name]
 
     return _SECRET.sub(replacement, value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -29,7 +28,7 @@ class Endpoints:
     """The inputs and outputs of one incarnation.
 
     ``arrived(records, bytes)`` is called from connector threads when something came in. ``env`` has what references in inputs
-    stand for, before the host's own environment. ``storage`` is the pipeline's storage folder, None where it has none.
+    stand for. ``storage`` is the pipeline's storage folder, None where it has none.
     """
 
     def __init__(
@@ -190,7 +189,7 @@ class Endpoints:
 
     def _input_opener(self, connector: Connector) -> Callable[[], Any]:
         schema = self._compiled.schemas[connector.relation]
-        return lambda: open_input(connector, schema, {**os.environ, **self._env})
+        return lambda: open_input(connector, schema, self._env)
 
     def _output_opener(self, connector: Connector) -> Callable[[], Any]:
         schema = self._compiled.schemas[connector.relation]

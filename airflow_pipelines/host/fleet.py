@@ -6,7 +6,9 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from uuid import UUID
 
 from pyspark.sql import SparkSession
@@ -36,11 +38,22 @@ IMPORTS = 4
 class Fleet:
     """Runs deployments side by side in one Spark application, each with Spark sessions of its own."""
 
-    def __init__(self, spark: SparkSession, registry: Registry, limits: QueryLimits = DEFAULT_QUERY_LIMITS) -> None:
-        """Run deployments in ``spark``. ``limits``: what the ad-hoc requests of each may take."""
+    def __init__(
+        self,
+        spark: SparkSession,
+        registry: Registry,
+        limits: QueryLimits = DEFAULT_QUERY_LIMITS,
+        connector_env: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Run deployments in ``spark``.
+
+        :param limits: what the ad-hoc requests of each may take
+        :param connector_env: the variables of the host's environment that connectors may name
+        """
         self._spark = spark
         self._registry = registry
         self._limits = limits
+        self._connector_env = connector_env
         self._watch: QueryWatch | None = None
         self._lock = threading.Lock()
         self._importing = threading.BoundedSemaphore(IMPORTS)
@@ -78,7 +91,8 @@ class Fleet:
             known = self._runners.get(deployment.deployment_id)
             if known is not None:
                 return known
-            runner = PipelineRunner(deployment, self._sessions(), self._registry, self._queries(deployment))
+            queries = self._queries(deployment)
+            runner = PipelineRunner(deployment, self._sessions(), self._registry, queries, self._connector_env)
             self._runners[deployment.deployment_id] = runner
         runner.start()
         return runner

@@ -21,6 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from airflow_pipelines.database import DatabaseFile, open_database
 from airflow_pipelines.engine.sessions import build_spark
 from airflow_pipelines.host.app import create_app
+from airflow_pipelines.host.connector_env import connector_environment
 from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.log_files import limit_by_copying
@@ -92,7 +93,7 @@ class Host:
         limits = QueryLimits(
             time_s=settings.query_timeout_s, result_bytes=settings.query_result_bytes, at_once=settings.query_concurrency
         )
-        fleet = Fleet(spark, self._registry, limits)
+        fleet = Fleet(spark, self._registry, limits, connector_environment(settings.connector_env))
         app = create_app(fleet, self._record.token, self._ended.set, lambda: self._record.kind == "dedicated" or fleet.idle)
         health = SparkHealth(spark).start()
         plane = DataPlane(app, self._settings.host_address)

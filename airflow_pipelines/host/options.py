@@ -29,7 +29,7 @@ class RuntimeOptions:
     ``sync``: where checkpoints are copied to, None when not configured. ``workers``: scales the default batch size.
     ``clock``: how NOW() moves. ``limits``: the sizes by which the engine chooses between its ways of working.
     ``verification``: how often batch files are compared with their hashes. ``env``: what references in connectors stand for,
-    before the host's own environment.
+    before what the host lets connectors read of its own environment.
     """
 
     storage: bool = True

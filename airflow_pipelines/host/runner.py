@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +66,16 @@ class SuspendedEarly(Exception):
 class PipelineRunner:
     """Runs one deployment. The public methods may be called from any thread; everything that changes state happens in its own."""
 
-    def __init__(self, deployment: Deployment, sessions: SparkSessions, registry: Registry, queries: Queries) -> None:
+    def __init__(
+        self,
+        deployment: Deployment,
+        sessions: SparkSessions,
+        registry: Registry,
+        queries: Queries,
+        connector_env: Mapping[str, str],
+    ) -> None:
         self.deployment = deployment
+        self._connector_env = connector_env
         self.queries = queries
         self.log = PipelineLog(deployment.log_path, deployment.pipeline_name)
         self.figures = PipelineFigures(deployment.deployment_id, Path(deployment.storage))
@@ -415,7 +423,8 @@ class PipelineRunner:
 
     def _build(self, compiled: CompiledProgram, durability: Durability) -> LivePipeline:
         storage = Path(self.deployment.storage) if self._options.storage else None
-        self._endpoints = Endpoints(compiled, self._arrived, self.log, self._options.env, storage)
+        env = {**self._connector_env, **self._options.env}
+        self._endpoints = Endpoints(compiled, self._arrived, self.log, env, storage)
         circuit = Circuit(compiled, self._sessions, durability.batches, limits=self._options.limits)
         circuit.takes = self._endpoints.takes
         fingerprints = compiled.fingerprints

@@ -87,7 +87,7 @@ EFFECTS: Final[dict[str, Effect]] = {
     "dev_tweaks.now_offset": Effect("milliseconds that are added to the clock"),
     "dev_tweaks.prepared_queries": Effect("false: every small query of a step is planned anew"),
     "dev_tweaks.verify_batches": Effect("`once`, `always`, `never`: how often files of the state are compared with their hashes"),
-    "env": Effect("what `${env:NAME}` in the connectors of the pipeline's tables stands for, before the host's own environment"),
+    "env": Effect("what `${env:NAME}` in the connectors of tables stands for, before what `connector_env` lets through"),
     "logging": _none("a pipeline's log has one level"),
     "pipeline_template_configmap": _CLUSTER,
     "datafusion_memory_mb": _none("ad-hoc queries run on Spark, in the memory of the host"),

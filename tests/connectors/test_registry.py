@@ -110,7 +110,9 @@ def test_environment_references(tmp_path: Path) -> None:
     chunk = source.read(10, 1)
     assert chunk is not None
     assert chunk.records == 1
-    with pytest.raises(ConnectorFailure, match="the environment variable 'FOLDER' is not set"):
+    with pytest.raises(
+        ConnectorFailure, match=r"\$\{env:FOLDER\} has no value: give the pipeline.*AIRFLOW_PIPELINES_CONNECTOR_ENV"
+    ):
         open_input(declared, GRADES, {})
     with pytest.raises(ConnectorFailure, match="references of kind 'secret' are not supported"):
         open_input(replace(INPUT, transport_config={"path": "${secret:kubernetes:a/b}"}), GRADES, {})

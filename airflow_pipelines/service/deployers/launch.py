@@ -105,6 +105,7 @@ class Launcher:
                 f"{PREFIX}QUERY_TIMEOUT_S": str(settings.query_timeout_s),
                 f"{PREFIX}QUERY_RESULT_BYTES": str(settings.query_result_bytes),
                 f"{PREFIX}QUERY_CONCURRENCY": str(settings.query_concurrency),
+                f"{PREFIX}CONNECTOR_ENV": ",".join(settings.connector_env),
             },
             log_path=Path(row.log_path),
         )

@@ -16,6 +16,8 @@ from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest,
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
 """The folder that must be on PYTHONPATH for ``airflow_pipelines`` to be importable."""
+_OURS = ("AIRFLOW", "_AIRFLOW")
+"""How the variables of this package's service and of Airflow begin."""
 
 
 class LocalSubmitter:
@@ -71,8 +73,13 @@ def submit_command(request: SubmitRequest, home: Path) -> list[str]:
 
 
 def submit_environment(request: SubmitRequest, home: Path) -> dict[str, str]:
-    """This process's environment, with the Python, the Spark and the package that run here."""
-    environment = {**os.environ, **request.environment, OUTPUT_UMASK: f"{current_umask():o}"}
+    """This process's environment, with the Python, the Spark and the package that run here.
+
+    What is for the service or for Airflow stays here: its variables hold API keys, connections and the URLs of databases, and the
+    programs of pipelines can read what the host has.
+    """
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+    environment = {**inherited, **request.environment, OUTPUT_UMASK: f"{current_umask():o}"}
     # Spark's own scripts look for python3 on the path and would otherwise find another environment's.
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     environment["SPARK_HOME"] = str(home)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -77,6 +78,21 @@ def test_a_host_that_cannot_be_submitted_is_ended(tmp_path: Path, engine: Engine
     with pytest.raises(SubmitError, match="no such queue"):
         Launcher(settings(tmp_path), engine, Recorder("no such queue")).launch("shared", host_id=HOST, master=None, conf={})
     assert Registry(engine).live_hosts() == []
+
+
+def test_hosts_do_not_inherit_what_is_the_services_or_airflows(
+    tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AIRFLOW_PIPELINES_API_KEYS", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "AIRFLOW_CONN_DB", "_AIRFLOW__X"):
+        monkeypatch.setenv(name, "hunter2")
+    monkeypatch.setenv("AWS_REGION", "eu")
+    submitter = Recorder()
+    one = replace(settings(tmp_path), connector_env=("AWS_*", "HOME"))
+    Launcher(one, engine, submitter).launch("shared", host_id=HOST, master="local[2]", conf={})
+    environment = submit_environment(submitter.requests[0], spark_home())
+    assert "hunter2" not in environment.values()
+    assert environment["AWS_REGION"] == "eu"
+    assert environment["AIRFLOW_PIPELINES_CONNECTOR_ENV"] == "AWS_*,HOME"
 
 
 def test_secrets_go_by_environment_only(tmp_path: Path, engine: Engine) -> None:
