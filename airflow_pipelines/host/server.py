@@ -37,8 +37,8 @@ class DataPlane:
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, name="data plane", daemon=True)
 
-    def start(self, timeout_s: float = 10.0) -> None:
-        """Serve; returns when requests are answered."""
+    def start(self, timeout_s: float = 60.0) -> None:
+        """Serve; returns when requests are answered, which on a busy machine takes its time."""
         self._thread.start()
         deadline = time.monotonic() + timeout_s
         while not self._server.started:

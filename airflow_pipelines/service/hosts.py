@@ -21,7 +21,7 @@ CALL_TIMEOUT_S = 30.0
 HEALTH_TIMEOUT_S = 2.0
 UNSTARTED_LIMIT_S = 30.0
 """A host that nobody is starting after this long was never started: its starter died."""
-_AGAIN = (httpx.ConnectError, httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError)
+CLOSED = (httpx.ConnectError, httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError)
 """What a connection fails with that was closed from the other side; a call that may be repeated is."""
 
 
@@ -113,7 +113,7 @@ class Hosts:
         if host.url is None:
             raise HostUnreachable("it has not registered an address yet")
         attempts = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(_AGAIN),
+            retry=tenacity.retry_if_exception_type(CLOSED),
             stop=tenacity.stop_after_attempt(3),
             wait=tenacity.wait_random_exponential(0.05, max=0.5),
             reraise=True,

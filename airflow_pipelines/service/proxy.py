@@ -11,13 +11,14 @@ from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 import httpx
+import tenacity
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from airflow_pipelines.host.problems import READ_ONLY_HEADER, Problem
 from airflow_pipelines.service.control import Control, Target
-from airflow_pipelines.service.hosts import HostState, authorization
+from airflow_pipelines.service.hosts import CLOSED, HostState, authorization
 
 T = TypeVar("T")
 
@@ -100,9 +101,16 @@ class Proxy:
             headers[READ_ONLY_HEADER] = "true"
         content = request.stream() if headers.keys() & _BODY else None
         client = self._client()
-        upstream_request = client.build_request(request.method, url, headers=headers, content=content)
+        repeatable = request.method == "GET" and tail[0] != "query" and content is None
+        attempts = tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception_type(CLOSED if repeatable else ()), stop=tenacity.stop_after_attempt(3), reraise=True
+        )
+
+        async def sent() -> httpx.Response:
+            return await client.send(client.build_request(request.method, url, headers=headers, content=content), stream=True)
+
         try:
-            return target, await self._guarded(target, client.send(upstream_request, stream=True))
+            return target, await self._guarded(target, attempts(sent))
         except (httpx.HTTPError, HostLost) as error:
             raise await self._lost(name, error) from error
 

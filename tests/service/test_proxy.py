@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -156,6 +158,33 @@ def test_calls_pass_to_the_host_as_they_come_within_bounds(tmp_path: Path) -> No
         headers = {"Authorization": f"Bearer {app.state.control.api_keys.create('reports', Scope.READ)[1]}"}
         assert httpx.get(f"{path}/query?sql=delete", headers=headers).status_code == 200
         assert READ_ONLY_HEADER in seen[-1]
+    app.state.control.close()
+
+
+@pytest.mark.timeout(60)
+def test_a_read_is_repeated_when_its_connection_was_closed_and_a_change_is_not(tmp_path: Path) -> None:
+    asked: list[bytes] = []
+    app = create_app(Settings.load(tmp_path))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        asked.append(connection.recv(65536).split(b" HTTP")[0])
+                        if len(asked) == 3:
+                            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+
+        threading.Thread(target=serve, daemon=True).start()
+        running_on(app, tmp_path, f"http://127.0.0.1:{server.getsockname()[1]}", os.getpid())
+        client = TestClient(app, "http://127.0.0.1", raise_server_exceptions=False)
+        assert client.get("/v0/pipelines/p/stats").json() == {}
+        assert len(asked) == 3
+        for refused in (client.get("/v0/pipelines/p/query?sql=delete"), client.post("/v0/pipelines/p/ingress/t", content="{}")):
+            assert refused.status_code == 503
+        assert len(asked) == 5
+        server.shutdown(socket.SHUT_RDWR)
     app.state.control.close()
 
 
