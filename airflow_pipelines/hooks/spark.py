@@ -23,7 +23,7 @@ from airflow.sdk.exceptions import AirflowException
 
 from airflow_pipelines.private_files import PRIVATE_UMASK, make_private_folder, private_opener
 from airflow_pipelines.service import processes
-from airflow_pipelines.service.deployers.base import DedicatedHosts, SubmitError, SubmitRequest, SubmittedProcess
+from airflow_pipelines.service.deployers.base import DedicatedHosts, SubmitError, SubmitRequest, SubmittedProcess, loopback_conf
 from airflow_pipelines.service.deployers.submit import spark_home, submit_environment
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ class SparkConnectionSubmitter:
             options = _hook_options(request)
             if HostSubmitHook(self._connection, **options).is_cluster_mode:
                 return self._submit_to_cluster(request, options)
+            options["conf"] = {**loopback_conf(HostSubmitHook(self._connection, **options).master), **options["conf"]}
             return self._submit_here(request, HostSubmitHook(self._connection, **options))
         except (AirflowException, ValueError, RuntimeError, NameError, OSError) as error:
             raise SubmitError(f"Spark connection {self._connection.conn_id!r}: {error}") from error

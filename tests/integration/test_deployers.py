@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import signal
 import time
@@ -9,7 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
+import psutil
 import pytest
 from typer.testing import CliRunner
 
@@ -61,6 +64,16 @@ def open_to_others(home: Path) -> list[str]:
     return found
 
 
+def listens_on(control: Control, host_id: UUID | None) -> set[str]:
+    """The addresses on which the processes of a host listen; Spark's driver takes calls of everybody who reaches it."""
+    host = None if host_id is None else control.registry.get(host_id)
+    assert host is not None
+    assert host.pid is not None
+    jvm = psutil.Process(os.getpgid(host.pid))
+    connections = [each for process in (jvm, *jvm.children(recursive=True)) for each in process.net_connections("inet")]
+    return {each.laddr.ip.removeprefix("::ffff:") for each in connections if each.status == psutil.CONN_LISTEN}
+
+
 def kill_jvm_and_see(control: Control, name: str) -> None:
     """Kill the host's JVM, and find the pipeline stopped with the reason and the host's last words at once."""
     record = control.pipeline(name)
@@ -98,6 +111,7 @@ def test_shared_host_from_cold_to_the_end(control: Control) -> None:
     assert len((record.storage_status_details or {})["checkpoints"]) == 1
 
     assert open_to_others(control.settings.home) == []
+    assert {ipaddress.ip_address(address).is_loopback for address in listens_on(control, first)} == {True}
 
     kill_jvm_and_see(control, "shared")
     record = until(control, "second", lambda record: record.deployment_status == "Running" or record.deployment_error is not None)

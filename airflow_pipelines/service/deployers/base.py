@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,6 +105,16 @@ class Deployers:
     def of_kind(self, kind: str) -> Deployer:
         """A deployer that can take down what runs on a host of ``kind``, whoever deployed it."""
         return self.by_name.get(kind) or self.by_name[self.default]
+
+
+def loopback_conf(master: str | None) -> dict[str, str]:
+    """Spark properties that keep the driver of a local master from the network; no other program has to find it.
+
+    By default it listens on the machine's address, and takes calls of everybody.
+    """
+    if master is None or not re.fullmatch(r"local(\[.*\])?", master):
+        return {}
+    return {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
 def spark_resources(runtime_config: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.registry import HostRecord, HostRow, Registry
 from airflow_pipelines.private_files import make_private_folder
 from airflow_pipelines.service import processes
-from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess, Submitter
+from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess, Submitter, loopback_conf
 from airflow_pipelines.service.housekeeping import Housekeeping, spark_folder
 from airflow_pipelines.settings import PREFIX, Settings
 
@@ -95,7 +95,7 @@ class Launcher:
             script=HOST_SCRIPT,
             arguments=("--host-id", str(row.host_id)),
             master=master,
-            conf=self._folders(row.host_id, master) | dict(conf),
+            conf=loopback_conf(master) | self._folders(row.host_id, master) | dict(conf),
             environment={
                 f"{PREFIX}DATABASE_URL": settings.database_url,
                 f"{PREFIX}HOME": str(settings.home),

@@ -104,7 +104,9 @@ def test_secrets_go_by_environment_only(tmp_path: Path, engine: Engine) -> None:
     assert spark_folder.is_dir()
     assert command[1:] == [
         "--name", "airflow-pipelines shared host", "--master", "local[2]",
+        "--conf", "spark.driver.bindAddress=127.0.0.1",
         "--conf", f'spark.driver.extraJavaOptions="-Djava.io.tmpdir={spark_folder}"',
+        "--conf", "spark.driver.host=127.0.0.1",
         "--conf", f"spark.local.dir={spark_folder}", "--conf", "spark.x=y", str(HOST_SCRIPT), "--host-id", str(HOST),
     ]  # fmt: skip
     assert Path(command[0]).is_file()
