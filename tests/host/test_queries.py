@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -89,6 +90,16 @@ def test_a_request_over_the_memory_fails_alone(running: Pipeline, sql: str) -> N
     assert running.query("SELECT length(repeat('ab', 3)) AS n") == [{"n": 6}]
 
 
+def test_requests_go_before_the_memory_does(running: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = running.host.fleet
+    assert fleet._watch is not None
+    jvm: Any = fleet._spark.sparkContext._jvm
+    jvm.java.lang.System.gc()
+    monkeypatch.setattr(fleet._watch, "_heap_share", 0.000001)
+    assert "memory is used up" in refusal(running.get("query", sql=ENDLESS))
+    eventually(lambda: not jobs(running.host))
+
+
 def test_a_step_over_the_memory_fails_its_pipeline_alone(make: Make, running: Pipeline) -> None:
     greedy = make("CREATE TABLE t (n INT); CREATE MATERIALIZED VIEW v AS SELECT length(repeat('a', n)) AS l FROM t;")
     greedy.start()
@@ -99,7 +110,8 @@ def test_a_step_over_the_memory_fails_its_pipeline_alone(make: Make, running: Pi
     assert running.query("SELECT id FROM t") == [{"id": 1}]
 
 
-def test_steps_and_statistics_go_before_heavy_requests(running: Pipeline) -> None:
+def test_steps_and_statistics_go_before_heavy_requests(running: Pipeline, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "airflow_pipelines.host.query_watch")
     host = running.host
     stop = threading.Event()
     with httpx.Client(base_url=host.url, headers=running.http.headers, timeout=120, trust_env=False) as clients:
@@ -118,3 +130,5 @@ def test_steps_and_statistics_go_before_heavy_requests(running: Pipeline) -> Non
             stop.set()
             running.kill()
         assert all(one.exception() is None for one in asked)
+    # Spark itself would have let the steps wait for a core until the end of the queries' time.
+    assert "makes way for a step" in caplog.text
