@@ -79,7 +79,7 @@ def _or_null(schema: Schema) -> Schema:
 
 
 _RUNTIME: Final = {"503": "The pipeline does not run, or cannot be reached"}
-_COMPILER: Final = {"503": "There is no compiler", "504": "No compiler came up in time"}
+_COMPILER: Final = {"503": "There is no compiler"}
 _PIPELINE = _ref("Pipeline")
 _SELECTOR = Parameter("selector", _one_of(*Selector))
 _COMPILE_ERRORS = Parameter("allow_compile_errors", FLAG)

@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.schemas import BaseSchema
 
+from airflow_pipelines.host.registry import HostRecord
 from airflow_pipelines.host.routers import checkpoints, clock, connectors, deployments, query, rows
-from airflow_pipelines.service import control, routes
+from airflow_pipelines.service import routes
 from airflow_pipelines.service.app import create_app
+from airflow_pipelines.service.deployers.base import SubmitError
 from airflow_pipelines.service.openapi import OPERATIONS, document
 from airflow_pipelines.settings import Settings
 from tests.serving import serving
@@ -29,8 +31,7 @@ EXAMPLES = int(os.environ.get("OPENAPI_EXAMPLES", "3"))
 KEY = "k3y"
 EXPECTED = {
     501: {"NotSupported"},
-    503: {"PipelineInteractionNotDeployed"},
-    504: {"CompilerTimeout"},
+    503: {"PipelineInteractionNotDeployed", "CompilerUnavailable"},
 }
 """What a 5xx may be where nothing runs and no host is there to compile: answers of the contract, each documented."""
 
@@ -40,7 +41,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
     """A service that never starts a host. Its key is its own: keys that requests make would lock the next ones out."""
     app = create_app(Settings.load(tmp_path, api_keys=(KEY,)))
     monkeypatch.setattr(app.state.control.compiler, "host", lambda: None)
-    monkeypatch.setattr(control, "HOST_START_WAIT_S", 0.0)
+    monkeypatch.setattr(app.state.control, "_compiling_host", no_host)
     yield app
     app.state.control.close()
 
@@ -68,6 +69,10 @@ def test_the_document_has_every_operation_with_body_and_parameters(app: FastAPI)
     schemas = document(app)["components"]["schemas"]
     assert {"name", "program_code", "runtime_config"} <= schemas["NewPipeline"]["properties"].keys()
     assert "fault_tolerance" in schemas["RuntimeConfig"]["properties"]
+
+
+def no_host() -> HostRecord:
+    raise SubmitError("There is none in this test")
 
 
 def query_names(operation: dict[str, Any]) -> set[str]:
