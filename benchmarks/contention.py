@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import statistics
 import subprocess
@@ -96,10 +97,12 @@ def _heavy_queries(url: str) -> Iterator[None]:
     ended = threading.Event()
 
     def ask() -> None:
-        with httpx.Client(timeout=httpx.Timeout(5.0, read=2.0), trust_env=False) as http:
+        dice = random.Random()
+        with httpx.Client(trust_env=False) as http:
             while not ended.is_set():
                 try:
-                    http.get(f"{url}/v0/pipelines/busy/query", params={"sql": HEAVY})
+                    patience = httpx.Timeout(30.0, read=dice.uniform(2.0, 10.0))
+                    http.get(f"{url}/v0/pipelines/busy/query", params={"sql": HEAVY}, timeout=patience)
                 except httpx.TimeoutException:
                     # So that clients leave and come all the time, too.
                     continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable
 
+import anyio
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -36,6 +37,10 @@ class _TokenCheck:
         await self._app(scope, receive, send)
 
 
+SLOW_REQUESTS = 200
+"""So many compilations, starts, approvals and ends are under way at the same time."""
+
+
 def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut_down: Callable[[], bool]) -> FastAPI:
     """The application over ``fleet``.
 
@@ -47,6 +52,7 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut
     app.add_middleware(BoundedRequests, limit_of=lambda _: None)
     app.add_middleware(_TokenCheck, token=token)
     app.state.fleet = fleet
+    app.state.slow = anyio.CapacityLimiter(SLOW_REQUESTS)
     app.state.shut_down = shut_down
     app.state.may_shut_down = may_shut_down
     for module in (deployments, rows, query, connectors, checkpoints, clock):

@@ -89,10 +89,17 @@ class Fleet:
         with self._lock:
             self._check_open()
             known = self._runners.get(deployment.deployment_id)
+        if known is not None:
+            return known
+        # Made without the lock, which every request takes to find its pipeline.
+        sessions = self._sessions()
+        with self._lock:
+            self._check_open()
+            known = self._runners.get(deployment.deployment_id)
             if known is not None:
                 return known
             queries = self._queries(deployment)
-            runner = PipelineRunner(deployment, self._sessions(), self._registry, queries, self._connector_env)
+            runner = PipelineRunner(deployment, sessions, self._registry, queries, self._connector_env)
             self._runners[deployment.deployment_id] = runner
         runner.start()
         return runner

@@ -5,20 +5,24 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
+import httpx
 import pytest
 
 from airflow_pipelines.database import DatabaseFile, open_database
 from airflow_pipelines.host import fleet as fleet_module
 from airflow_pipelines.host import main
+from airflow_pipelines.host.app import create_app
 from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import Base, HostRecord, Registry
+from airflow_pipelines.host.server import DataPlane
 from airflow_pipelines.host.spark_health import SparkHealth
 from airflow_pipelines.settings import Settings
 
@@ -136,3 +140,31 @@ def _deployment(folder: Path) -> Deployment:
         deployment_id=UUID(int=1), pipeline_id=UUID(int=2), pipeline_name="p", program_code="", runtime_config={},
         storage=str(folder / "storage"), log_path=str(folder / "p.log"),
     )  # fmt: skip
+
+
+def test_slow_requests_take_no_thread_from_quick_ones(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request to compile waits for the others; more of them than a server has threads must not hold up statistics."""
+    spark: Any = None
+    done = threading.Event()
+    compiling = threading.Semaphore(0)
+    fleet = Fleet(spark, registry)
+
+    def compile_slowly(*_: object) -> None:
+        compiling.release()
+        assert done.wait(30)
+        raise Problem(422, "CompilerFailed", "It took long.")
+
+    monkeypatch.setattr(fleet, "compile", compile_slowly)
+    plane = DataPlane(create_app(fleet, "t", lambda: None, lambda: True))
+    plane.start()
+    with (
+        httpx.Client(base_url=plane.url, headers={"Authorization": "Bearer t"}, timeout=30, trust_env=False) as http,
+        ThreadPoolExecutor(60) as pool,
+    ):
+        asked = [pool.submit(http.post, "/compile", json={"program_code": ""}) for _ in range(60)]
+        for _ in asked:
+            assert compiling.acquire(timeout=30)
+        assert http.get("/health").status_code == 200
+        done.set()
+        assert {one.result().status_code for one in asked} == {422}
+    plane.stop()

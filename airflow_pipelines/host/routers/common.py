@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 from uuid import UUID
 
+import anyio.to_thread
 from fastapi import Depends, Request
 
 from airflow_pipelines.host.fleet import Fleet
@@ -15,6 +17,8 @@ from airflow_pipelines.host.problems import READ_ONLY_HEADER, Problem
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.sql.identifiers import SYSTEM_VIEW, canonical
 from airflow_pipelines.sql.program import Table, ViewKind
+
+T = TypeVar("T")
 
 
 def fleet_of(request: Request) -> Fleet:
@@ -31,6 +35,12 @@ def is_read_only(request: Request) -> bool:
 def runner_of(request: Request, deployment_id: UUID) -> PipelineRunner:
     """The runner of the deployment in the path."""
     return fleet_of(request).get(deployment_id)
+
+
+async def slowly(request: Request, work: Callable[[], T]) -> T:
+    """What ``work`` gives, which may take long: it has a thread that no quick request waits for."""
+    limiter: anyio.CapacityLimiter = request.app.state.slow
+    return await anyio.to_thread.run_sync(work, limiter=limiter)
 
 
 HostFleet = Annotated[Fleet, Depends(fleet_of)]

@@ -13,7 +13,7 @@ from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.metrics import exposition, measure
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.programs import expected_change
-from airflow_pipelines.host.routers.common import HostFleet, Runner
+from airflow_pipelines.host.routers.common import HostFleet, Runner, slowly
 
 router = APIRouter()
 
@@ -47,23 +47,23 @@ def shutdown(request: Request, background: BackgroundTasks) -> str:
 
 
 @router.post("/compile")
-def compile_program(fleet: HostFleet, body: CompileRequest) -> dict[str, Any]:
+async def compile_program(request: Request, fleet: HostFleet, body: CompileRequest) -> dict[str, Any]:
     """Compile a program without running it."""
-    compiled = fleet.compile(body.program_code, body.udf_python)
+    compiled = await slowly(request, lambda: fleet.compile(body.program_code, body.udf_python))
     return {"program_info": compiled.info, "messages": [warning.to_wire() for warning in compiled.program.warnings]}
 
 
 @router.post("/deployments", status_code=202)
-def deploy(fleet: HostFleet, deployment: Deployment) -> dict[str, str]:
+async def deploy(request: Request, fleet: HostFleet, deployment: Deployment) -> dict[str, str]:
     """Start a deployment; its progress is in the registry's transitions."""
-    fleet.deploy(deployment)
+    await slowly(request, lambda: fleet.deploy(deployment))
     return {"deployment_id": str(deployment.deployment_id)}
 
 
 @router.delete("/deployments/{deployment_id}")
-def take_down(fleet: HostFleet, deployment_id: UUID) -> None:
+async def take_down(request: Request, fleet: HostFleet, deployment_id: UUID) -> None:
     """End a deployment now, without a checkpoint."""
-    fleet.take_down(deployment_id)
+    await slowly(request, lambda: fleet.take_down(deployment_id))
 
 
 @router.post("/deployments/{deployment_id}/pause", status_code=202)
@@ -81,9 +81,10 @@ def resume(runner: Runner) -> str:
 
 
 @router.post("/deployments/{deployment_id}/approve")
-def approve(runner: Runner, body: ApprovalRequest | None = None, silent_bootstrap: bool = False) -> str:
+async def approve(request: Request, runner: Runner, body: ApprovalRequest | None = None, silent_bootstrap: bool = False) -> str:
     """Let a deployment that awaits approval go on; answers when it has left that state."""
-    runner.approve(silent=silent_bootstrap, expected=None if body is None else expected_change(body.programs))
+    expected = None if body is None else expected_change(body.programs)
+    await slowly(request, lambda: runner.approve(silent=silent_bootstrap, expected=expected))
     return "Pipeline changes approved"
 
 
