@@ -26,7 +26,7 @@ from airflow_pipelines.service.config_effects import without_effect
 from airflow_pipelines.service.deployers.base import DedicatedHosts, Deployer, Deployers, SubmitError
 from airflow_pipelines.service.deployers.dedicated import DedicatedDeployer
 from airflow_pipelines.service.deployers.launch import Launcher
-from airflow_pipelines.service.deployers.shared import SharedDeployer
+from airflow_pipelines.service.deployers.shared import START_LIMIT_S, SharedDeployer
 from airflow_pipelines.service.deployers.submit import LocalSubmitter
 from airflow_pipelines.service.hosts import Hosts, HostUnreachable
 from airflow_pipelines.service.leases import Leases
@@ -43,6 +43,7 @@ from airflow_pipelines.settings import Settings
 logger = logging.getLogger(__name__)
 
 APPROVAL_WAIT_S = 60.0
+HOST_START_WAIT_S = START_LIMIT_S + 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +259,11 @@ class Control:
             raise Problem(503, "CompilerUnavailable", f"The compiler is not available: {error}") from error
 
     def _compiling_host(self) -> HostRecord:
-        """The shared host, once it is up. Who looks for it gives up one that does not come up; here no time is counted."""
+        """The shared host, once it is up, however long it takes to come up; one that hangs is given up by who looks for it."""
+        deadline = time.monotonic() + HOST_START_WAIT_S
         while (host := self.compiler.host()) is None:
+            if time.monotonic() > deadline:
+                raise SubmitError(f"the shared host did not come up within {HOST_START_WAIT_S:g} s")
             time.sleep(0.1)
         return host
 

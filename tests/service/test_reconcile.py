@@ -160,6 +160,14 @@ def test_a_program_whose_compiler_died_is_compiled_by_another(
     assert str(failure) in (record.program_error or {})["system_error"]
 
 
+def test_whoever_only_compiles_waits_for_a_host_within_a_limit(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("airflow_pipelines.service.control.HOST_START_WAIT_S", 0.3)
+    monkeypatch.setattr(control.compiler, "host", lambda: None)
+    with pytest.raises(Problem, match=r"did not come up within 0\.3 s") as refused:
+        control.compile("create table t (a int);")
+    assert (refused.value.status, refused.value.error_code) == (503, "CompilerUnavailable")
+
+
 def test_calls_survive_a_connection_that_the_host_has_closed(control: Control, tmp_path: Path) -> None:
     """A connection in the pool may be closed by the host at the moment of the next call."""
     with socket.create_server(("127.0.0.1", 0)) as server:
