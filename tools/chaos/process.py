@@ -1,0 +1,147 @@
+"""A real host of one pipeline under spark-submit, in a process group of its own, over a storage folder that outlives it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+from uuid6 import uuid7
+
+from airflow_pipelines.database import open_database
+from airflow_pipelines.host.deployment import Deployment
+from airflow_pipelines.host.registry import Base, HostRecord, Registry
+from airflow_pipelines.service.deployers.submit import PACKAGE_ROOT, spark_home
+from tools.chaos import host
+from tools.chaos.points import VARIABLE, Point
+
+START_S = 240.0
+TOKEN = "chaos"  # noqa: S105  the host listens on loopback and lives for seconds
+
+
+class HostDied(Exception):
+    """The host was killed while somebody waited for it."""
+
+
+class HostProcess:
+    """Starts, asks and kills hosts of one pipeline, one after the other."""
+
+    def __init__(self, folder: Path, runtime_config: dict[str, Any]) -> None:
+        self.folder = folder
+        self._database = f"sqlite:///{folder / 'store.sqlite'}"
+        engine = open_database(self._database)
+        Base.metadata.create_all(engine)
+        self._registry = Registry(engine)
+        self._pipeline_id = uuid4()
+        self._deployment_id = uuid4()
+        self._runtime_config = runtime_config
+        self._process: subprocess.Popen[bytes] | None = None
+        self._http = httpx.Client()
+
+    def start(self, program: str, point: Point | None, call: int) -> None:
+        """Start a host and wait until its pipeline runs.
+
+        :param program: the pipeline's SQL
+        :param point: where the host is to be killed; None for nowhere
+        :param call: at which call of the point
+        :raises HostDied: when the point came before that
+        """
+        self._deployment_id = uuid4()
+        record = self._submitted(program)
+        environment = {
+            **os.environ,
+            "AIRFLOW_PIPELINES_DATABASE_URL": self._database,
+            "AIRFLOW_PIPELINES_HOME": str(self.folder),
+            "SPARK_HOME": str(spark_home()),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "PYTHONPATH": str(PACKAGE_ROOT),
+        }
+        if point is not None:
+            environment[VARIABLE] = f"{call} {point}"
+        command = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]", "--conf", "spark.driver.memory=1g"]
+        with Path(record.log_path).open("ab") as log:
+            self._process = subprocess.Popen(
+                [*command, str(host.__file__), "--host-id", str(record.host_id)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=self.folder, start_new_session=True,
+            )  # fmt: skip
+        self.wait_for("Running")
+        known = self._registry.get(record.host_id)
+        if known is None or known.url is None:
+            raise AssertionError("a host without an address has no running pipeline")
+        self._http.close()
+        self._http = httpx.Client(
+            base_url=f"{known.url}/deployments/{self._deployment_id}",
+            headers={"Authorization": f"Bearer {TOKEN}"},
+            timeout=120,
+            trust_env=False,
+        )
+
+    def wait_for(self, status: str) -> None:
+        """Wait until the pipeline has a status.
+
+        :raises HostDied: when it is killed before
+        """
+        deadline = time.monotonic() + START_S
+        while True:
+            found = self._registry.transitions(self._deployment_id, 0)
+            if found and found[-1].error is not None:
+                raise AssertionError(f"the pipeline failed: {found[-1].error}")
+            if found and found[-1].status.value == status:
+                return
+            if self._process is None or self._process.poll() is not None:
+                raise HostDied
+            if time.monotonic() > deadline:
+                raise AssertionError(f"the pipeline was not {status} within {START_S:.0f} s; see {self.folder / 'host.log'}")
+            time.sleep(0.05)
+
+    def call(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """Ask the host.
+
+        :raises HostDied: when there is no answer
+        """
+        try:
+            return self._http.request(method, path, **options)
+        except httpx.HTTPError as error:
+            raise HostDied from error
+
+    def query(self, sql: str) -> list[dict[str, Any]]:
+        """The rows of an ad-hoc query. Raises HostDied."""
+        answer = self.call("GET", "/query", params={"sql": sql, "format": "json"})
+        if answer.status_code != 200:
+            raise AssertionError(answer.text)
+        return [json.loads(line) for line in answer.text.splitlines()]
+
+    def kill(self) -> None:
+        """End the JVM and its Python at one instant; nothing when they have ended."""
+        if self._process is not None and self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait(30)
+
+    def _submitted(self, program: str) -> HostRecord:
+        deployment = Deployment(
+            deployment_id=self._deployment_id,
+            pipeline_id=self._pipeline_id,
+            pipeline_name="chaos",
+            program_code=program,
+            runtime_config=self._runtime_config,
+            storage=str(self.folder / "storage"),
+            log_path=str(self.folder / "pipeline.log"),
+            bootstrap_policy="allow",
+        )
+        record = HostRecord(
+            host_id=UUID(int=uuid7().int), kind="dedicated", deployment_id=self._deployment_id,
+            deployment=deployment.model_dump(mode="json"), url=None, token=TOKEN, pid=None, machine=None,
+            log_path=str(self.folder / "host.log"), submitted_at=datetime.now(UTC), heartbeat=None, ended_at=None,
+        )  # fmt: skip
+        self._registry.submit(record)
+        return record
