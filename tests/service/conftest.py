@@ -3,16 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from airflow_pipelines.service.app import create_app
+from airflow_pipelines.settings import Settings
 from tests.service.waiting import until
+from tests.serving import serving
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from airflow_pipelines.service.control import Control
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """The settings of :func:`app`; a file with needs of its own overrides them."""
+    return Settings.load(tmp_path)
+
+
+@pytest.fixture
+def app(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
+    """A service that never starts a host."""
+    app = create_app(settings)
+    monkeypatch.setattr(app.state.control.compiler, "host", lambda: None)
+    yield app
+    app.state.control.close()
+
+
+@pytest.fixture
+def url(app: FastAPI) -> Iterator[str]:
+    """Where :func:`app` is served."""
+    with serving(app) as url:
+        yield url
 
 
 @pytest.fixture

@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import pytest
 from fastapi import FastAPI
 from feldera import FelderaClient
 
 from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.service.api_keys import ApiKeys, Scope
-from airflow_pipelines.service.app import create_app
-from airflow_pipelines.settings import Settings
-from tests.serving import serving
-
-
-@pytest.fixture
-def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
-    app = create_app(Settings.load(tmp_path))
-    monkeypatch.setattr(app.state.control.compiler, "host", lambda: None)
-    yield app
-    app.state.control.close()
-
-
-@pytest.fixture
-def url(app: FastAPI) -> Iterator[str]:
-    with serving(app) as url:
-        yield url
 
 
 def test_from_the_first_key_on_keys_are_asked_for(app: FastAPI, url: str, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +31,6 @@ NOT_IN_STATUS = {
     "deployment_resources_status_details",
 }  # fmt: skip
 BOOTSTRAP = {"bootstrap_policy", "silent_bootstrap", "concurrent_bootstrap"}
-
-
-@pytest.fixture
-def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
-    """A service that never starts a host."""
-    app = create_app(Settings.load(tmp_path))
-    monkeypatch.setattr(app.state.control.compiler, "host", lambda: None)
-    yield app
-    app.state.control.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,17 +20,8 @@ JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture
-def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
-    app = create_app(Settings.load(tmp_path, allowed_hosts=("pipelines.example.com",)))
-    monkeypatch.setattr(app.state.control.compiler, "host", lambda: None)
-    yield app
-    app.state.control.close()
-
-
-@pytest.fixture
-def url(app: FastAPI) -> Iterator[str]:
-    with serving(app) as url:
-        yield url
+def settings(tmp_path: Path) -> Settings:
+    return Settings.load(tmp_path, allowed_hosts=("pipelines.example.com",))
 
 
 def names(app: FastAPI) -> list[str]:

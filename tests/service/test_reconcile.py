@@ -69,6 +69,14 @@ def put(control: Control, record: PipelineRecord) -> PipelineRecord:
     return record
 
 
+def wait_system_error(control: Control) -> PipelineRecord:
+    deadline = time.monotonic() + 10
+    while (record := control.pipeline("p")).program_status is not ProgramStatus.SYSTEM_ERROR:
+        assert time.monotonic() < deadline, record
+        time.sleep(0.02)
+    return record
+
+
 def wait_stopped(control: Control, limit_s: float = 10.0) -> PipelineRecord:
     deadline = time.monotonic() + limit_s
     while (record := control.pipeline("p")).deployment_status != "Stopped":
@@ -152,10 +160,7 @@ def test_a_program_whose_compiler_died_is_compiled_by_another(
     monkeypatch.setattr(control.compiler, "host", lambda: host)
     monkeypatch.setattr(control.hosts, "call", call)
     control.create({"name": "p", "program_code": "create table t (a int);"})
-    deadline = time.monotonic() + 10
-    while (record := control.pipeline("p")).program_status is not ProgramStatus.SYSTEM_ERROR:
-        assert time.monotonic() < deadline, record
-        time.sleep(0.02)
+    record = wait_system_error(control)
     assert asked == ["/compile"] * attempts
     assert str(failure) in (record.program_error or {})["system_error"]
 
@@ -279,10 +284,7 @@ def test_no_java_is_an_error_of_the_compiler_and_can_be_retried(
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
     control.create({"name": "p", "program_code": ""})
-    deadline = time.monotonic() + 10
-    while (record := control.pipeline("p")).program_status is not ProgramStatus.SYSTEM_ERROR:
-        assert time.monotonic() < deadline, record
-        time.sleep(0.02)
+    record = wait_system_error(control)
     assert record.program_error is not None
     assert "JAVA_HOME" in record.program_error["system_error"]
     assert control.registry.live_hosts() == []
@@ -303,10 +305,7 @@ def test_a_fault_of_the_compiler_is_told_and_the_program_is_not_compiled_again(
     monkeypatch.setattr(control.compiler, "host", lambda: host)
     monkeypatch.setattr(control.hosts, "call", call)
     control.create({"name": "p", "program_code": "create table t (a int);"})
-    deadline = time.monotonic() + 10
-    while (record := control.pipeline("p")).program_status is not ProgramStatus.SYSTEM_ERROR:
-        assert time.monotonic() < deadline, record
-        time.sleep(0.02)
+    record = wait_system_error(control)
     for _ in range(10):
         control.pipeline("p")
         time.sleep(0.05)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,13 +15,17 @@ import httpx
 from uuid6 import uuid7
 
 from airflow_pipelines.database import open_database
+from airflow_pipelines.host import submit
 from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.registry import Base, HostRecord, Registry
-from airflow_pipelines.service.deployers.submit import PACKAGE_ROOT, spark_home
+from airflow_pipelines.service.deployers.base import SubmitRequest
+from airflow_pipelines.service.deployers.submit import LocalSubmitter
+from airflow_pipelines.service.processes import is_alive
 from tools.chaos import host
 from tools.chaos.points import VARIABLE, Point
 
-START_S = 240.0
+START_S = 180.0
+KILL_S = 30.0
 TOKEN = "chaos"  # noqa: S105  the host listens on loopback and lives for seconds
 
 
@@ -43,10 +45,16 @@ class HostProcess:
         self._pipeline_id = uuid4()
         self._deployment_id = uuid4()
         self._runtime_config = runtime_config
-        self._process: subprocess.Popen[bytes] | None = None
-        self._http = httpx.Client()
+        self._pid: int | None = None
+        self.http = httpx.Client()
+        """Asks the pipeline that was started last."""
 
-    def start(self, program: str, point: Point | None, call: int) -> None:
+    @property
+    def alive(self) -> bool:
+        """Whether the host that was started last still runs."""
+        return self._pid is not None and is_alive(self._pid)
+
+    def start(self, program: str, point: Point | None = None, call: int = 1) -> None:
         """Start a host and wait until its pipeline runs.
 
         :param program: the pipeline's SQL
@@ -56,29 +64,29 @@ class HostProcess:
         """
         self._deployment_id = uuid4()
         record = self._submitted(program)
-        environment = {
-            **os.environ,
-            "AIRFLOW_PIPELINES_DATABASE_URL": self._database,
-            "AIRFLOW_PIPELINES_HOME": str(self.folder),
-            "SPARK_HOME": str(spark_home()),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYSPARK_DRIVER_PYTHON": sys.executable,
-            "PYTHONPATH": str(PACKAGE_ROOT),
-        }
+        environment = {"AIRFLOW_PIPELINES_DATABASE_URL": self._database, "AIRFLOW_PIPELINES_HOME": str(self.folder)}
         if point is not None:
             environment[VARIABLE] = f"{call} {point}"
-        command = [str(spark_home() / "bin" / "spark-submit"), "--master", "local[2]", "--conf", "spark.driver.memory=1g"]
-        with Path(record.log_path).open("ab") as log:
-            self._process = subprocess.Popen(
-                [*command, str(host.__file__), "--host-id", str(record.host_id)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=self.folder, start_new_session=True,
-            )  # fmt: skip
+        request = SubmitRequest(
+            host_id=record.host_id,
+            kind=record.kind,
+            app_name="chaos",
+            script=Path(submit.__file__ if point is None else host.__file__),
+            arguments=("--host-id", str(record.host_id)),
+            master="local[2]",
+            conf={"spark.driver.memory": "1g"},
+            environment=environment,
+            log_path=Path(record.log_path),
+        )
+        self._pid = LocalSubmitter().submit(request).pid
         self.wait_for("Running")
         known = self._registry.get(record.host_id)
         if known is None or known.url is None:
             raise AssertionError("a host without an address has no running pipeline")
-        self._http.close()
-        self._http = httpx.Client(
+        if known.pid in {None, self._pid}:
+            raise AssertionError(f"the host registered process {known.pid}, which is not its own")
+        self.http.close()
+        self.http = httpx.Client(
             base_url=f"{known.url}/deployments/{self._deployment_id}",
             headers={"Authorization": f"Bearer {TOKEN}"},
             timeout=120,
@@ -97,7 +105,7 @@ class HostProcess:
                 raise AssertionError(f"the pipeline failed: {found[-1].error}")
             if found and found[-1].status.value == status:
                 return
-            if self._process is None or self._process.poll() is not None:
+            if not self.alive:
                 raise HostDied
             if time.monotonic() > deadline:
                 raise AssertionError(f"the pipeline was not {status} within {START_S:.0f} s; see {self.folder / 'host.log'}")
@@ -109,7 +117,7 @@ class HostProcess:
         :raises HostDied: when there is no answer
         """
         try:
-            return self._http.request(method, path, **options)
+            return self.http.request(method, path, **options)
         except httpx.HTTPError as error:
             raise HostDied from error
 
@@ -122,10 +130,14 @@ class HostProcess:
 
     def kill(self) -> None:
         """End the JVM and its Python at one instant; nothing when they have ended."""
-        if self._process is not None and self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        if self._process is not None:
-            self._process.wait(30)
+        if self._pid is None or not self.alive:
+            return
+        os.killpg(self._pid, signal.SIGKILL)
+        deadline = time.monotonic() + KILL_S
+        while self.alive:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"process {self._pid} still runs {KILL_S:.0f} s after it was killed")
+            time.sleep(0.02)
 
     def _submitted(self, program: str) -> HostRecord:
         deployment = Deployment(
