@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
 from airflow_pipelines.engine import checkpoint, durable
+from tests.engine.crash import exit_code
 from tools.chaos.model import LostError, Model
 from tools.chaos.points import POINTS, Moment, Point, kill_at
 
@@ -19,23 +21,19 @@ def test_every_point_is_a_function_that_is_there() -> None:
         assert Point.parse(str(point)) == point
 
 
+def write_three_files(folder: Path, moment: Moment) -> None:
+    os.setpgid(0, 0)
+    kill_at(Point("engine.durable", "write_atomically", moment), 2)
+    # Under the name by which another module has imported it, too.
+    checkpoint.write_atomically(folder / "1", b"x")  # type: ignore[attr-defined]
+    durable.write_atomically(folder / "2", b"x")
+    durable.write_atomically(folder / "3", b"x")
+
+
 @pytest.mark.parametrize(("moment", "made"), [(Moment.BEFORE, ["1"]), (Moment.AFTER, ["1", "2"])])
-def test_a_process_is_killed_at_the_call_it_was_told(
-    tmp_path_factory: pytest.TempPathFactory, moment: Moment, made: list[str]
-) -> None:
-    folder = tmp_path_factory.mktemp("made")
-    child = os.fork()
-    if child == 0:
-        os.setpgid(0, 0)
-        kill_at(Point("engine.durable", "write_atomically", moment), 2)
-        # Under the name by which another module has imported it, too.
-        checkpoint.write_atomically(folder / "1", b"x")  # type: ignore[attr-defined]
-        durable.write_atomically(folder / "2", b"x")
-        durable.write_atomically(folder / "3", b"x")
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert os.WTERMSIG(status) == signal.SIGKILL
-    assert sorted(path.name for path in folder.iterdir()) == made
+def test_a_process_is_killed_at_the_call_it_was_told(tmp_path: Path, moment: Moment, made: list[str]) -> None:
+    assert exit_code(write_three_files, tmp_path, moment) == -signal.SIGKILL
+    assert sorted(path.name for path in tmp_path.iterdir()) == made
 
 
 def test_the_model_takes_a_first_part_of_what_had_no_answer() -> None:

@@ -2,59 +2,88 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
 from airflow_pipelines.engine import checkpoint, durable, journal, journal_end
 
+Action = Callable[[Path], object]
+
 TRACED = (checkpoint, durable, journal, journal_end)
-SURVIVED = 0
 KILLED = 9
+TIMEOUT_S = 60.0
+
+# The test process has a JVM, its connections and many threads. A process forked from it shares the connections
+# and may wait for ever for a lock that some thread held. So the writers are forked from a process without any.
+writers = multiprocessing.get_context("forkserver")
+writers.set_forkserver_preload(
+    ["pytest", "tests.engine.test_checkpoint", "tests.engine.test_journal", "tests.engine.test_starting"]
+)
 
 
-def run_and_kill(action: Callable[[], object], boundary: int, modules: Sequence[ModuleType]) -> bool:
-    """Run ``action`` in a forked process that dies before its line number ``boundary``; True when it died."""
-    child = os.fork()
-    if child == 0:
-        traced = {module.__file__ for module in modules}
-        left = boundary
+def exit_code(target: Callable[..., object], *arguments: object) -> int:
+    """How a process that calls a function of a module ended.
 
-        def trace(frame: FrameType, event: str, _: Any) -> Any:
-            nonlocal left
-            if frame.f_code.co_filename not in traced:
-                return None
-            if event == "line":
-                if left == 0:
-                    os._exit(KILLED)
-                left -= 1
-            return trace
+    :param target: Of a module, so that the process finds it.
+    :param arguments: What it is called with; they are pickled.
+    :returns: The exit code, or minus the number of the signal.
+    """
+    process = writers.Process(target=target, args=arguments)
+    process.start()
+    process.join(TIMEOUT_S)
+    if process.exitcode is None:
+        process.kill()
+        process.join()
+        raise AssertionError(f"A writer did not end within {TIMEOUT_S:g} s.")
+    return process.exitcode
 
-        sys.settrace(trace)
-        code = 3
-        try:
-            action()
-            code = SURVIVED
-        finally:
-            sys.settrace(None)
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    assert code in (SURVIVED, KILLED), code
-    return code == KILLED
+
+def _die_before(boundary: int, files: frozenset[str], action: Action, folder: Path) -> None:
+    left = boundary
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        if frame.f_code.co_filename not in files:
+            return None
+        if event == "line":
+            if left == 0:
+                os._exit(KILLED)
+            left -= 1
+        return trace
+
+    sys.settrace(trace)
+    try:
+        action(folder)
+    finally:
+        sys.settrace(None)
 
 
 def at_every_boundary(
-    prepare: Callable[[], Callable[[], object]], check: Callable[[bool], None], modules: Sequence[ModuleType] = TRACED
+    prepare: Callable[[], Path],
+    action: Action,
+    check: Callable[[Path, bool], None],
+    modules: Sequence[ModuleType] = TRACED,
 ) -> int:
-    """Kill at the first boundary, the second ... until the action survives; ``check`` sees each state left behind."""
+    """Kill at the first boundary, the second ... until the action survives.
+
+    :param prepare: Makes a new folder for each kill.
+    :param action: What is killed; a function of a module, which gets the folder.
+    :param check: Sees each folder that is left behind, and whether the action survived.
+    :param modules: A boundary is before any line of these.
+    :returns: How many boundaries there are.
+    """
+    files = frozenset(str(module.__file__) for module in modules)
     boundary = 0
     while True:
-        action = prepare()
-        died = run_and_kill(action, boundary, modules)
-        check(not died)
-        if not died:
+        folder = prepare()
+        code = exit_code(_die_before, boundary, files, action, folder)
+        assert code in (0, KILLED), code
+        check(folder, code == 0)
+        if code == 0:
             return boundary
         boundary += 1

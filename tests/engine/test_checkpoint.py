@@ -201,31 +201,27 @@ def test_no_file_goes_while_it_is_not_known_who_needs_it(store: CheckpointStore,
     assert files.names() == {"f2", "f3"}
 
 
+def save_the_fourth(folder: Path) -> None:
+    store = CheckpointStore(folder, Files(folder / "batches"))
+    store.save(contents(4, "f4"))
+    store.garbage_collect({"f4"})
+
+
 def test_a_kill_anywhere_in_a_checkpoint_leaves_the_one_before_or_the_new_one(tmp_path: Path) -> None:
     numbers = itertools.count()
-    current: list[CheckpointStore] = []
     made = tmp_path / "made"
     files = Files(made / "batches")
     for step in (1, 2, 3):
         CheckpointStore(made, files).save(contents(step, files.add(f"f{step}")))
     files.add("f4")
 
-    def prepare():  # type: ignore[no-untyped-def]
-        folder = tmp_path / str(next(numbers))
-        shutil.copytree(made, folder)
-        store = CheckpointStore(folder, Files(folder / "batches"))
-        current[:] = [store]
-
-        def action() -> None:
-            store.save(contents(4, "f4"))
-            store.garbage_collect({"f4"})
-
-        return action
+    def prepare() -> Path:
+        return Path(shutil.copytree(made, tmp_path / str(next(numbers))))
 
     seen = set()
 
-    def check(finished: bool) -> None:
-        store = current[0]
+    def check(folder: Path, finished: bool) -> None:
+        store = CheckpointStore(folder, Files(folder / "batches"))
         latest = store.latest()
         assert latest is not None
         assert latest.contents.step in (3, 4)
@@ -237,7 +233,7 @@ def test_a_kill_anywhere_in_a_checkpoint_leaves_the_one_before_or_the_new_one(tm
         store.save(dataclasses.replace(latest.contents, step=5))
         store.garbage_collect(())
         assert store.listed()[0].steps == 5
-        shutil.rmtree(store.folder)
+        shutil.rmtree(folder)
 
-    assert at_every_boundary(prepare, check) > 30
+    assert at_every_boundary(prepare, save_the_fourth, check) > 30
     assert seen == {3, 4}

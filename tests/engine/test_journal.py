@@ -138,26 +138,22 @@ def test_a_journal_of_an_earlier_release_opens(tmp_path: Path) -> None:
         read_journal(tmp_path)
 
 
+def write_three_records(folder: Path) -> None:
+    journal = Journal.create(folder, HEADER)
+    for step in (1, 2, 3):
+        journal.append(record(step))
+        (folder / "acknowledged").write_text(str(step))
+
+
 def test_a_kill_anywhere_loses_no_acknowledged_record(tmp_path: Path) -> None:
     numbers = itertools.count()
-    current: list[Path] = []
 
-    def prepare():  # type: ignore[no-untyped-def]
+    def prepare() -> Path:
         folder = tmp_path / str(next(numbers))
         folder.mkdir()
-        current[:] = [folder]
-        acknowledged = folder / "acknowledged"
+        return folder
 
-        def action() -> None:
-            journal = Journal.create(folder, HEADER)
-            for step in (1, 2, 3):
-                journal.append(record(step))
-                acknowledged.write_text(str(step))
-
-        return action
-
-    def check(finished: bool) -> None:
-        folder = current[0]
+    def check(folder: Path, finished: bool) -> None:
         acknowledged = folder / "acknowledged"
         count = int(acknowledged.read_text() or 0) if acknowledged.exists() else 0
         contents = read_journal(folder)
@@ -166,4 +162,4 @@ def test_a_kill_anywhere_loses_no_acknowledged_record(tmp_path: Path) -> None:
         assert not finished or count == 3
         shutil.rmtree(folder)
 
-    assert at_every_boundary(prepare, check) > 30
+    assert at_every_boundary(prepare, write_three_records, check) > 30

@@ -7,6 +7,7 @@ import json
 import shutil
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -169,27 +170,20 @@ def test_an_older_checkpoint_that_is_not_there_or_damaged_changes_nothing(store:
     assert read_store(folder) == before
 
 
+def go_back(checkpoint: UUID, folder: Path) -> None:
+    Durability(folder, OPTIONS).go_back(checkpoint)
+
+
 def test_a_kill_anywhere_while_going_back_needs_consent_again_or_has_gone_back(tmp_path: Path, store: Store) -> None:
     made, older, _ = store
     before = read_store(made)
     numbers = itertools.count()
-    current: list[Path] = []
     seen = set()
 
-    def prepare() -> Callable[[], Any]:
-        folder = tmp_path / f"copy{next(numbers)}"
-        shutil.copytree(made, folder)
-        current[:] = [folder]
-        durability = Durability(folder, OPTIONS)
+    def prepare() -> Path:
+        return Path(shutil.copytree(made, tmp_path / f"copy{next(numbers)}"))
 
-        def go_back() -> None:
-            durability.go_back(older.uuid)
-
-        durability.close()
-        return go_back
-
-    def check(finished: bool) -> None:
-        folder = current[0]
+    def check(folder: Path, finished: bool) -> None:
         found = outcome(folder)
         if isinstance(found, StorageError):
             seen.add("refused")
@@ -201,7 +195,7 @@ def test_a_kill_anywhere_while_going_back_needs_consent_again_or_has_gone_back(t
             assert not finished or found[1] == 3
         shutil.rmtree(folder)
 
-    assert at_every_boundary(prepare, check, (set_aside, durable)) > 15
+    assert at_every_boundary(prepare, partial(go_back, older.uuid), check, (set_aside, durable)) > 15
     assert seen == {12, "refused", 3}
 
 
