@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
@@ -291,15 +292,28 @@ class PipelineHook(BaseHook):
             raise refused_program(error, name) from error
         return descriptor
 
-    def start(self, name: str, *, initial: str = "running", bootstrap_policy: BootstrapPolicy | None = None) -> None:
+    def start(
+        self,
+        name: str,
+        *,
+        initial: str = "running",
+        bootstrap_policy: BootstrapPolicy | None = None,
+        from_checkpoint: UUID | None = None,
+    ) -> None:
         """Ask a stopped pipeline to start, without waiting. Asking twice the same is harmless.
 
         Args:
             name: the pipeline's name.
             initial: ``running`` or ``paused``.
             bootstrap_policy: what to do when the program differs from the checkpoint's.
+            from_checkpoint: an older checkpoint to go back to. All that came after it is lost; its files are set aside in the
+                pipeline's storage. A pipeline that is up, and was not started from it, refuses.
         """
-        params = {"initial": initial, "bootstrap_policy": bootstrap_policy.value if bootstrap_policy else None}
+        params = {
+            "initial": initial,
+            "bootstrap_policy": bootstrap_policy.value if bootstrap_policy else None,
+            "from_checkpoint": str(from_checkpoint) if from_checkpoint else None,
+        }
         self._post(name, "start", params, idempotent=True)
 
     def pause(self, name: str) -> None:

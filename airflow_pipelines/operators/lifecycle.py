@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from airflow.sdk.exceptions import AirflowFailException
 
@@ -17,6 +19,7 @@ from airflow_pipelines.hooks.conditions import (
 )
 from airflow_pipelines.operators.base import PipelineOperator, WaitingPipelineOperator
 from airflow_pipelines.operators.diff import change_text, change_xcom
+from airflow_pipelines.operators.going_back import loss_text
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -31,6 +34,10 @@ class StartPipelineOperator(WaitingPipelineOperator):
     A pipeline that is starting or running already, the same way, is attached to; so a retry never starts a second one. One that is
     PAUSED by somebody is not resumed behind their back: the task fails and says so.
 
+    With ``from_checkpoint`` a stopped pipeline goes back to an older checkpoint, which loses all that came after it: the log says
+    how much. Each run of the task that finds the pipeline stopped goes back again. A pipeline that is up and was not started from
+    that checkpoint is left alone, and the task fails.
+
     XCom: ``{"pipeline", "status", "deployment_id", "attached", "diff", "programs", "views_evaluated_anew"}``; the last three are
     the change that waits for approval, what names its programs, and the unchanged views that are evaluated anew; None when
     nothing waits.
@@ -38,10 +45,18 @@ class StartPipelineOperator(WaitingPipelineOperator):
     Args:
         initial: ``running`` or ``paused``.
         bootstrap_policy: what to do when the program differs from the checkpoint's: ``await_approval``, ``allow`` or ``reject``.
+        from_checkpoint: UUID of the checkpoint to go back to; None or an empty text starts from the newest.
     """
 
+    template_fields: Sequence[str] = (*WaitingPipelineOperator.template_fields, "from_checkpoint")
+
     def __init__(
-        self, *, initial: str = "running", bootstrap_policy: str | BootstrapPolicy = BootstrapPolicy.AWAIT_APPROVAL, **kwargs: Any
+        self,
+        *,
+        initial: str = "running",
+        bootstrap_policy: str | BootstrapPolicy = BootstrapPolicy.AWAIT_APPROVAL,
+        from_checkpoint: str | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         if initial not in _INITIAL:
@@ -50,10 +65,12 @@ class StartPipelineOperator(WaitingPipelineOperator):
         self.bootstrap_policy = (
             bootstrap_policy if isinstance(bootstrap_policy, BootstrapPolicy) else BootstrapPolicy.from_str(bootstrap_policy)
         )
+        self.from_checkpoint = from_checkpoint
 
     def act(self, context: Context) -> Any:
         """Start, or attach."""
         wanted = _INITIAL[self.initial]
+        back_to = self._checkpoint()
         seen = Observation(self.hook.descriptor(self.pipeline_name), time.time())
         if seen.status is PipelineStatus.STOPPING:
             self.log.info("Pipeline %s is still stopping; it is started after that", self.pipeline_name)
@@ -65,13 +82,28 @@ class StartPipelineOperator(WaitingPipelineOperator):
             raise AirflowFailException(
                 f"Pipeline {self.pipeline_name!r} is PAUSED, so starting it changes nothing: resume it with ResumePipelineOperator"
             )
-        if attached and seen.status is wanted:
+        if attached and seen.status is wanted and back_to is None:
             self.log.info("Pipeline %s is %s already", self.pipeline_name, wanted.name)
         else:
-            # While it is starting this either changes nothing or is refused because it was started another way.
-            self.hook.start(self.pipeline_name, initial=self.initial, bootstrap_policy=self.bootstrap_policy)
+            if back_to is not None and not attached:
+                self.log.warning("%s (pipeline %s)", loss_text(seen.descriptor or {}, back_to), self.pipeline_name)
+            # While it is up this either changes nothing or is refused because it was started another way.
+            self.hook.start(
+                self.pipeline_name, initial=self.initial, bootstrap_policy=self.bootstrap_policy, from_checkpoint=back_to
+            )
         condition = StartedCondition((wanted.name, PipelineStatus.AWAITINGAPPROVAL.name))
         return self.wait_and_finish(context, condition, attached=attached)
+
+    def _checkpoint(self) -> UUID | None:
+        """What ``from_checkpoint`` came to, which may be a template."""
+        if not self.from_checkpoint:
+            return None
+        try:
+            return UUID(self.from_checkpoint)
+        except ValueError:
+            raise AirflowFailException(
+                f"from_checkpoint is {self.from_checkpoint!r}, which is no UUID of a checkpoint; nothing was started"
+            ) from None
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Report the status and, where there is one, the change that waits for approval."""

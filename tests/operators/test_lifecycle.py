@@ -154,6 +154,61 @@ def test_start_refuses_words_it_does_not_know() -> None:
         StartPipelineOperator(**COMMON, bootstrap_policy="maybe")
 
 
+UUIDS = [f"01900000-0000-7000-8000-00000000000{number}" for number in (1, 2, 3)]
+LISTED = [{"uuid": uuid, "steps": 10 * at, "processed_records": 100 * at} for at, uuid in enumerate(UUIDS)]
+
+
+@pytest.mark.parametrize(
+    ("offered", "listed", "told"),
+    [
+        ([{"uuid": UUIDS[0], "lost_steps": 3, "lost_records": 41}], LISTED, "loses the 3 steps after it, with 41 records"),
+        ([], LISTED, f"the 20 steps with 200 records that the newest checkpoint, {UUIDS[2]}, has beyond it, and"),
+        ([], [], "loses whatever came after it; the pipeline does not list that checkpoint"),
+    ],
+)
+def test_going_back_says_what_is_lost(
+    scripted: ScriptedService, capsys: pytest.CaptureFixture[str], offered: Any, listed: Any, told: str
+) -> None:
+    error = {"error_code": "RuntimeError.StorageDamaged", "message": "damaged", "details": {"checkpoints": offered}}
+    scripted.pipeline(deployment_error=error, storage_status_details={"checkpoints": listed})
+    scripted.answers["POST", "start"] = becomes(scripted, lambda: scripted.up("Running"))
+    start = StartPipelineOperator(**WAITING, from_checkpoint="{{ params.back_to }}")
+    start.render_template_fields({"params": {"back_to": UUIDS[0]}})
+    assert start.execute({})["status"] == "RUNNING"
+    ((_, _, params, _),) = [call for call in scripted.calls if call[0] == "POST"]
+    assert params["from_checkpoint"] == UUIDS[0]
+    log = capsys.readouterr().out
+    assert f"Going back to checkpoint {UUIDS[0]}" in log
+    assert told in log
+
+
+def test_going_back_is_up_to_the_service_when_the_pipeline_is_up(
+    scripted: ScriptedService, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scripted.up("Running")
+    scripted.answers["POST", "start"] = [
+        "ok",
+        (400, {"error_code": "FromCheckpointImmutableUnlessStopped", "message": "stop it first", "details": {}}),
+    ]
+    start = StartPipelineOperator(**WAITING, from_checkpoint=UUIDS[0])
+    assert start.execute({})["attached"] is True
+    with pytest.raises(AirflowFailException, match="stop it first"):
+        start.execute({})
+    assert "loses" not in capsys.readouterr().out, "nothing is lost by attaching"
+
+
+def test_going_back_to_nothing_is_a_plain_start_and_to_no_uuid_none(scripted: ScriptedService) -> None:
+    scripted.pipeline()
+    scripted.answers["POST", "start"] = becomes(scripted, lambda: scripted.up("Running"))
+    with pytest.raises(AirflowFailException, match="from_checkpoint is 'None', which is no UUID"):
+        StartPipelineOperator(**WAITING, from_checkpoint="None").execute({})
+    assert scripted.asked("POST") == []
+    assert StartPipelineOperator(**WAITING, from_checkpoint="").execute({})["status"] == "RUNNING"
+    assert [params for method, _, params, _ in scripted.calls if method == "POST"] == [
+        {"initial": "running", "bootstrap_policy": "await_approval"}
+    ]
+
+
 def test_pause_and_resume(scripted: ScriptedService) -> None:
     scripted.up("Running")
     scripted.answers["POST", "pause"] = becomes(scripted, lambda: scripted.up("Paused"))

@@ -1,0 +1,36 @@
+"""What a pipeline loses by going back to an older checkpoint, as far as its descriptor tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+
+def loss_text(descriptor: Mapping[str, Any], uuid: UUID) -> str:
+    """One sentence for the log.
+
+    Args:
+        descriptor: the stopped pipeline's.
+        uuid: the checkpoint to go back to.
+    """
+    where = f"Going back to checkpoint {uuid}"
+    offered = _entry(((descriptor.get("deployment_error") or {}).get("details") or {}).get("checkpoints"), uuid)
+    # What the pipeline itself said when it could not start counts the journal, too.
+    if offered is not None and offered.get("lost_steps") is not None:
+        return f"{where} loses the {offered['lost_steps']} steps after it, with {offered['lost_records']} records"
+    checkpoints = (descriptor.get("storage_status_details") or {}).get("checkpoints") or []
+    chosen = _entry(checkpoints, uuid)
+    newest = max(checkpoints, key=lambda entry: str(entry["uuid"]), default=None)
+    if chosen is None or newest is None:
+        return f"{where} loses whatever came after it; the pipeline does not list that checkpoint, so it is not known how much"
+    steps = newest["steps"] - chosen["steps"]
+    records = newest["processed_records"] - chosen["processed_records"]
+    return (
+        f"{where} loses the {steps} steps with {records} records that the newest checkpoint, {newest['uuid']}, has beyond it, "
+        "and whatever came after that one"
+    )
+
+
+def _entry(checkpoints: Any, uuid: UUID) -> Mapping[str, Any] | None:
+    return next((entry for entry in checkpoints or [] if entry["uuid"] == str(uuid)), None)
