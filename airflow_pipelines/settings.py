@@ -25,7 +25,7 @@ class Settings:
     ``tls_certificate``, ``tls_key``: PEM files with which the service is served over HTTPS.
     ``max_body_bytes``: the largest body of a request; ``max_ingress_bytes``: the same for rows.
     ``allowed_hosts``: names beside those of loopback under which the service may be asked, without a port.
-    ``heartbeat_timeout_s``: seconds without a heartbeat after which a host counts as lost.
+    ``heartbeat_timeout_s``: seconds without a heartbeat after which a host on another machine is asked whether it lives.
     ``query_timeout_s``, ``query_result_bytes``, ``query_concurrency``: what an ad-hoc request may take: seconds from its arrival to
     its result, bytes of the result, requests of one pipeline at the same time.
     ``connector_env``: names of environment variables, ``*`` standing for any letters, that connectors may name as ``${env:NAME}``.

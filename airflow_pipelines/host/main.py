@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import logging
 import os
 import signal
@@ -24,6 +25,7 @@ from airflow_pipelines.host.app import create_app
 from airflow_pipelines.host.connector_env import connector_environment
 from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.fleet import Fleet
+from airflow_pipelines.host.heartbeat import Heartbeat
 from airflow_pipelines.host.log_files import limit_by_copying
 from airflow_pipelines.host.queries import QueryLimits
 from airflow_pipelines.host.registry import SHARED, HostRecord, Registry
@@ -40,6 +42,10 @@ STORE_GRACE_S = 90.0
 
 LAST_RESORT_S = 20.0
 """How long a host that nobody wants may take to end in order."""
+TELL_S = 5.0
+"""How long a host that leaves at once tries to say so in the store."""
+STUCK_S = 120
+"""A host whose Python stands still for so long, or whose data plane does not answer, ends by itself if no service has ended it."""
 
 log = logging.getLogger("airflow_pipelines.host")
 
@@ -79,7 +85,8 @@ class Host:
         self._settings = settings
         self._parent = os.getppid()
         self._ended = threading.Event()
-        self._last_contact = time.monotonic()
+        self._heartbeat = Heartbeat(record.host_id, registry, store, every_s=HEARTBEAT_S, grace_s=STORE_GRACE_S)
+        self._last_answer = time.monotonic()
 
     def run(self) -> int:
         """Serve until the row is ended, a shutdown is asked for, or the one deployment of a dedicated host is over."""
@@ -95,23 +102,39 @@ class Host:
         )
         fleet = Fleet(spark, self._registry, limits, connector_environment(settings.connector_env))
         app = create_app(fleet, self._record.token, self._ended.set, lambda: self._record.kind == "dedicated" or fleet.idle)
-        health = SparkHealth(spark).start()
+        health = SparkHealth(spark, self._parent if submitted else None).start()
         plane = DataPlane(app, self._settings.host_address)
         plane.start()
         if not self._register(plane.url):
             log.error("the host was ended before it came up")
             return 3
         log.info("serving at %s", plane.url)
-        threading.Thread(target=self._watch, args=(submitted, fleet, health), name="watchdog", daemon=True).start()
-        runner = self._own_deployment(fleet)
-        if runner is None:
-            self._ended.wait()
-        else:
-            while not self._ended.wait(0.1) and not runner.ended:
-                pass
+        self._heartbeat.start(lambda: self._answers(plane))
+        watchdog = threading.Thread(target=self._watch, args=(submitted, fleet, health), name="watchdog", daemon=True)
+        watchdog.start()
+        self._wait(self._own_deployment(fleet), watchdog)
         health.close()
         self._end(fleet, plane, spark)
         return 0
+
+    def _wait(self, runner: PipelineRunner | None, watchdog: threading.Thread) -> None:
+        """Wait until the host has to end. What keeps Python from coming by here for long ends the process, and is in its log."""
+        looked = 0.0
+        while not self._ended.wait(1.0 if runner is None else 0.1) and not (runner is not None and runner.ended):
+            if time.monotonic() - looked < HEARTBEAT_S:
+                continue
+            looked = time.monotonic()
+            faulthandler.dump_traceback_later(STUCK_S, exit=True)
+            if not watchdog.is_alive() and not self._ended.is_set():
+                self._exit_at_once("its watchdog has ended", None)
+        faulthandler.cancel_dump_traceback_later()
+
+    def _answers(self, plane: DataPlane) -> bool:
+        """Whether the data plane answers; the heartbeat asks."""
+        if plane.answers():
+            self._last_answer = time.monotonic()
+            return True
+        return False
 
     def _own_deployment(self, fleet: Fleet) -> PipelineRunner | None:
         if self._record.deployment is None:
@@ -124,20 +147,20 @@ class Host:
         )
 
     def _watch(self, submitted: bool, fleet: Fleet, health: SparkHealth) -> None:
-        """Send heartbeats; end the process when nobody should use it any more."""
+        """End the process when it cannot go on, or nobody should use it any more."""
         while not self._ended.wait(HEARTBEAT_S):
             gone = submitted and os.getppid() != self._parent
-            problem = "its JVM is gone" if gone else health.problem
+            problem = "its JVM is gone" if gone else health.problem or self._silence()
             if problem is not None:
-                self._exit_without_spark(problem, self._parent if submitted and not gone else None)
+                self._exit_at_once(problem, self._parent if submitted and not gone else None)
             idle_s = self._settings.host_idle_s
             if self._record.kind == SHARED and idle_s and fleet.retire(idle_s):
                 log.info("nobody used the host for %g s; exiting", idle_s)
-                self._registry.end(self._record.host_id, f"nobody used it for {idle_s:g} s")
+                self._tell_the_end(f"nobody used it for {idle_s:g} s")
                 self._ended.set()
                 return
             limit_by_copying(Path(self._record.log_path))
-            reason = self._unwanted()
+            reason = self._heartbeat.reason_to_end
             if reason is not None:
                 log.info("%s; exiting", reason)
                 self._ended.set()
@@ -147,46 +170,32 @@ class Host:
                 last_resort.start()
                 return
 
-    def _unwanted(self) -> str | None:
-        """Send a heartbeat; why the host should end, or None."""
-        try:
-            wanted = self._registry.update(self._record.host_id, heartbeat=time.time())
-            gone = self._store.gone
-        except (SQLAlchemyError, OSError) as error:
-            wanted, gone = True, f"the store cannot be reached: {error}"
-        if gone is None:
-            self._last_contact = time.monotonic()
-            return None if wanted else "the host's row was ended"
-        silent = time.monotonic() - self._last_contact
-        if silent < STORE_GRACE_S:
-            self._warn(gone, silent)
-            return None
-        return f"{gone}, for {silent:.0f} s by now"
+    def _silence(self) -> str | None:
+        silent = time.monotonic() - self._last_answer
+        return f"its data plane did not answer for {silent:.0f} s" if silent > STUCK_S else None
 
-    def _warn(self, gone: str, silent: float) -> None:
-        """Say what is wrong with the store, at first and then every ten seconds."""
-        if int(silent) % 10 <= HEARTBEAT_S:
-            log.warning("%s; the host ends after %g s without its store", gone, STORE_GRACE_S)
-
-    def _exit_without_spark(self, problem: str, jvm: int | None) -> NoReturn:
-        """Leave at once: without Spark no pipeline here can take another step, and nothing can be closed in order either."""
+    def _exit_at_once(self, problem: str, jvm: int | None) -> NoReturn:
+        """Leave at once: no pipeline here can take another step, and nothing can be closed in order either."""
         log.error("the host cannot go on: %s; exiting", problem)
-        try:
-            self._registry.end(self._record.host_id, problem)
-        except SQLAlchemyError as error:
-            log.warning("the store cannot be reached to say so: %s", error)
+        telling = threading.Thread(target=self._tell_the_end, args=(problem,), daemon=True)
+        telling.start()
+        telling.join(TELL_S)
         if jvm is not None:
             # It would wait for this process and then, being in trouble, perhaps not end.
             os.kill(jvm, signal.SIGKILL)
         os._exit(4)
 
+    def _tell_the_end(self, reason: str | None = None) -> None:
+        try:
+            self._registry.end(self._record.host_id, reason)
+        except SQLAlchemyError as error:
+            log.warning("the store cannot be reached to say that the host ended: %s", error)
+
     def _end(self, fleet: Fleet, plane: DataPlane, spark: SparkSession) -> None:
         self._ended.set()
         fleet.close()
+        self._heartbeat.stop()
         plane.stop()
-        try:
-            self._registry.end(self._record.host_id)
-        except SQLAlchemyError as error:
-            log.warning("the store cannot be reached to say that the host ended: %s", error)
+        self._tell_the_end()
         spark.stop()
         log.info("ended")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from http.client import HTTPConnection, HTTPException
 
 import uvicorn
 from fastapi import FastAPI
@@ -30,6 +31,7 @@ class DataPlane:
             self._socket.close()
             raise PortInUseError(f"The host cannot listen on {address}:{port}: {error.strerror}. Choose another port.") from error
         bound = self._socket.getsockname()[1]
+        self._here = ({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address), bound)  # noqa: S104
         reachable = socket.getfqdn() if address in {"0.0.0.0", "::"} else address  # noqa: S104
         shown = f"[{reachable}]" if ":" in reachable else reachable
         self.url = f"http://{shown}:{bound}"
@@ -45,6 +47,17 @@ class DataPlane:
             if time.monotonic() > deadline or not self._thread.is_alive():
                 raise RuntimeError(f"The data plane did not start on {self.url}.")
             time.sleep(0.01)
+
+    def answers(self, timeout_s: float = 2.0) -> bool:
+        """Whether a request gets an answer, whatever it is, as those of others would."""
+        connection = HTTPConnection(*self._here, timeout=timeout_s)
+        try:
+            connection.request("GET", "/health", headers={"Connection": "close"})
+            return connection.getresponse().status > 0
+        except (OSError, HTTPException):
+            return False
+        finally:
+            connection.close()
 
     def stop(self) -> None:
         """Stop serving; open streams get two seconds to end."""

@@ -8,9 +8,13 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
+from airflow_pipelines.cpu_time import cpu_time
+
 LOOK_S: Final = 1.0
 SILENCE_S: Final = 120.0
 """A JVM that does not answer for this long counts as dead. Collecting garbage on a busy machine takes a good part of it."""
+STANDSTILL_S: Final = 10.0
+"""A JVM that neither answers nor uses a processor at all for so long does not collect garbage: it hangs."""
 FAILURES: Final = 3
 """So many looks in a row that are answered by no JVM are no accident."""
 
@@ -18,8 +22,24 @@ FAILURES: Final = 3
 class SparkHealth:
     """Looks at the application once a second. It does so in a thread of its own, because a JVM in trouble does not answer."""
 
-    def __init__(self, spark: SparkSession, *, look_s: float = LOOK_S, silence_s: float = SILENCE_S) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        jvm: int | None = None,
+        *,
+        look_s: float = LOOK_S,
+        silence_s: float = SILENCE_S,
+        standstill_s: float = STANDSTILL_S,
+    ) -> None:
+        """Look at the application of ``spark`` once it is told to start.
+
+        :param jvm: the process of its JVM, None when it is not known or not of this machine
+        """
         self._spark = spark
+        self._jvm = jvm
+        self._standstill_s = standstill_s
+        self._used: float | None = None
+        self._moved = time.monotonic()
         self._look_s = look_s
         self._silence_s = silence_s
         self._closed = threading.Event()
@@ -43,7 +63,16 @@ class SparkHealth:
         if self._found is not None or self._closed.is_set():
             return self._found
         silent = time.monotonic() - self._answered
+        if min(silent, self._still_s()) > self._standstill_s:
+            return f"its JVM did not answer for {silent:.0f} s and stands still"
         return f"its JVM did not answer for {silent:.0f} s" if silent > self._silence_s else None
+
+    def _still_s(self) -> float:
+        """Seconds since the JVM was last seen to have used a processor."""
+        used = None if self._jvm is None else cpu_time(self._jvm)
+        if used is None or used != self._used:
+            self._used, self._moved = used, time.monotonic()
+        return time.monotonic() - self._moved
 
     def _watch(self) -> None:
         failures = 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,14 +17,18 @@ import tenacity
 
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import SHARED, HostRecord, Registry
-from airflow_pipelines.service import errors, processes
+from airflow_pipelines.service import errors, hang_watch, processes
+from airflow_pipelines.service.hang_watch import HangWatch, Reply
+
+logger = logging.getLogger(__name__)
 
 CALL_TIMEOUT_S = 30.0
-HEALTH_TIMEOUT_S = 2.0
 UNSTARTED_LIMIT_S = 30.0
 """A host that nobody is starting after this long was never started: its starter died."""
 CLOSED = (httpx.ConnectError, httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError)
 """What a connection fails with that was closed from the other side; a call that may be repeated is."""
+_NO_MEANS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EADDRNOTAVAIL})
+"""What a connection fails with for which this process or its machine lacks something."""
 
 
 class HostState(StrEnum):
@@ -35,7 +41,7 @@ class HostState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """A host's state and, when it is lost, why."""
+    """A host's state, and why it is lost or what is the matter with one that is up."""
 
     state: HostState
     reason: str = ""
@@ -68,13 +74,19 @@ class Hosts:
         self._heartbeat_timeout_s = heartbeat_timeout_s
         # Proxies from the environment must not get between a service and its own hosts.
         self._http = httpx.Client(timeout=httpx.Timeout(CALL_TIMEOUT_S, connect=5.0), trust_env=False)
+        # How a host is must not depend on whether connections for other calls are left.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+        self._asking = httpx.Client(limits=limits, trust_env=False)
+        self._watch = HangWatch(registry, self._ask)
 
     def close(self) -> None:
         """Close the connections."""
+        self._watch.close()
         self._http.close()
+        self._asking.close()
 
     def health(self, host: HostRecord) -> Health:
-        """Whether a host starts, is up or is lost. Quick unless its heartbeat is late: then it is asked itself."""
+        """Whether a host starts, is up or is lost. Quick; one whose heartbeat is late is asked itself in the background."""
         if host.ended_at is not None:
             return Health(HostState.LOST, host.end_reason or "it was ended")
         here = host.machine == processes.this_machine()
@@ -83,24 +95,44 @@ class Hosts:
         if host.heartbeat is None or host.url is None:
             return self._starting(host)
         age = time.time() - host.heartbeat
-        if age <= self._heartbeat_timeout_s or self.answers(host):
+        if age <= (min(self._heartbeat_timeout_s, hang_watch.SUSPECT_S) if here else self._heartbeat_timeout_s):
+            self._watch.forget(host.host_id)
             return Health(HostState.UP)
-        return Health(HostState.LOST, f"it sent no heartbeat for {age:.0f} s and does not answer at {host.url}")
+        verdict = self._watch.verdict(host)
+        if verdict is None:
+            return Health(HostState.UP, f"it sent no heartbeat for {age:.0f} s and is being asked")
+        return Health(HostState.LOST, verdict)
+
+    def look_after(self, host: HostRecord) -> Health:
+        """The same, and a host that was up and is lost is ended: others take over from it."""
+        health = self.health(host)
+        if health.state is HostState.LOST and host.ended_at is None and host.heartbeat is not None:
+            logger.warning("The %s host %s is lost and is ended: %s", host.kind, host.host_id, health.reason)
+            self.end(host, health.reason)
+        return health
 
     def is_gone(self, host: HostRecord) -> bool:
         """Whether the host certainly runs nothing any more, ended or not: its process is gone, or it is silent in every way."""
         if host.machine == processes.this_machine() and host.pid is not None:
-            return not processes.is_alive(host.pid)
+            if not processes.is_alive(host.pid):
+                return True
+            if processes.is_host(host.pid, host.host_id):
+                return False
         if host.heartbeat is None:
             return host.ended_at is not None
-        return time.time() - host.heartbeat > self._heartbeat_timeout_s and not self.answers(host)
+        late = time.time() - host.heartbeat > self._heartbeat_timeout_s
+        return late and self._ask(host, hang_watch.ASK_S) is Reply.SILENT
 
-    def answers(self, host: HostRecord) -> bool:
-        """Whether the host answers its health check."""
+    def _ask(self, host: HostRecord, limit_s: float) -> Reply:
+        """Ask a host for its health, over a connection of its own."""
+        if host.url is None:
+            return Reply.NOT_ASKED
+        url = host.url.rstrip("/") + "/health"
         try:
-            return self.call(host, "GET", "/health", timeout_s=HEALTH_TIMEOUT_S).is_success
-        except HostUnreachable:
-            return False
+            answer = self._asking.get(url, headers=authorization(host), timeout=limit_s)
+        except httpx.HTTPError as error:
+            return Reply.NOT_ASKED if _lacks_means(error) else Reply.SILENT
+        return Reply.ANSWERED if answer.is_success else Reply.SILENT
 
     def call(
         self, host: HostRecord, method: str, path: str, *, json: Any = None, timeout_s: float = CALL_TIMEOUT_S
@@ -132,9 +164,14 @@ class Hosts:
         except httpx.HTTPError as error:
             raise HostUnreachable(f"{method} {path}: {error or type(error).__name__}") from error
 
-    def end(self, host: HostRecord) -> None:
-        """End a host as a whole: it exits when it finds its row ended, and is killed when it is on this machine."""
-        self.registry.end(host.host_id)
+    def end(self, host: HostRecord, reason: str | None = None) -> None:
+        """End a host as a whole: it exits when it finds its row ended, and is killed when it is on this machine.
+
+        :param host: the host
+        :param reason: why, when that is worth telling its pipelines
+        """
+        self.registry.end(host.host_id, reason)
+        self._watch.forget(host.host_id)
         if host.pid is not None and host.machine == processes.this_machine():
             processes.kill_host(host.pid, host.host_id)
 
@@ -158,6 +195,15 @@ class Hosts:
         if host.pid is None and host.machine is None and self.age_s(host) > UNSTARTED_LIMIT_S:
             return Health(HostState.LOST, "its process was never started")
         return Health(HostState.STARTING)
+
+
+def _lacks_means(error: BaseException | None) -> bool:
+    """Whether a call failed for want of something on this side, such as a file descriptor."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _NO_MEANS:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def authorization(host: HostRecord) -> dict[str, str]:

@@ -26,12 +26,17 @@ def is_alive(pid: int) -> bool:
     return _state(pid) not in {"Z", "X"}
 
 
+def is_host(pid: int, host_id: UUID) -> bool:
+    """Whether a process is a host that spark-submit started; its id may belong to another process by now."""
+    return str(host_id) in _command_line(pid)
+
+
 def kill_host(pid: int, host_id: UUID) -> None:
     """Kill the process group of a host that spark-submit started on this machine.
 
     Does nothing unless the process's command line names the host: a process id may belong to somebody else by now.
     """
-    if str(host_id) not in _command_line(pid):
+    if not is_host(pid, host_id):
         return
     try:
         group = os.getpgid(pid)

@@ -87,6 +87,11 @@ class Reconciler:
             return observed
         return record
 
+    def look_after_hosts(self) -> None:
+        """End hosts that are lost, also those of which no pipeline would find out. Quick."""
+        for host in self._registry.live_hosts():
+            self._hosts.look_after(host)
+
     def drive(self, record: PipelineRecord) -> PipelineRecord:
         """Do the next thing for the pipeline, if there is one, and return what it became.
 
@@ -143,7 +148,7 @@ class Reconciler:
             return None
         host = None if record.host_id is None else self._registry.get(record.host_id)
         if host is not None:
-            health = self._hosts.health(host)
+            health = self._hosts.look_after(host)
             if health.state is HostState.LOST:
                 return self._host_lost(record, host, health.reason)
         if record.deployment_resources_status is ResourcesStatus.PROVISIONING and record.provisioning_since is not None:

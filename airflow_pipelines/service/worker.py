@@ -131,6 +131,7 @@ class Worker:
     def _sweep(self) -> None:
         while not self._closed.wait(SWEEP_S):
             try:
+                self._reconciler.look_after_hosts()
                 moving = self._store.moving()
             except Exception:
                 logger.exception("Looking after the pipelines failed; it is tried again")

@@ -120,6 +120,7 @@ def test_a_host_whose_store_is_deleted_ends(
     monkeypatch.setattr(main, "STORE_GRACE_S", 0.4)
     monkeypatch.setattr(main, "LAST_RESORT_S", 3600.0)
     one = main.Host(host, registry, Settings.load(tmp_path), DatabaseFile(registry._engine))
+    one._heartbeat.start(lambda: True)
     watch = threading.Thread(target=one._watch, args=(False, Fleet(spark, registry), SparkHealth(spark)))
     watch.start()
     watch.join(0.6)
@@ -132,6 +133,7 @@ def test_a_host_whose_store_is_deleted_ends(
     watch.join(10)
     assert one._ended.is_set()
     assert time.monotonic() - began > 0.3, "a moment without it is no reason"
+    one._heartbeat.stop()
     assert registry.get(host.host_id) is not None, "it is still readable"
 
 

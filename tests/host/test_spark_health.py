@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -45,6 +47,26 @@ def test_the_end_of_spark_is_noticed(session: Any, says: str) -> None:
         time.sleep(0.01)
     assert says in health.problem
     health.close()
+
+
+def test_a_jvm_that_stands_still_hangs_and_one_that_works_may_take_its_time() -> None:
+    """Collecting garbage takes long on a busy machine, but it takes a processor."""
+    silent = played(lambda: time.sleep(30))
+    with subprocess.Popen(["sleep", "60"]) as still, subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+        try:
+            hung = SparkHealth(silent, still.pid, look_s=0.01, standstill_s=1.0).start()
+            collecting = SparkHealth(silent, busy.pid, look_s=0.01, standstill_s=1.0).start()
+            deadline = time.monotonic() + 10
+            while (problem := hung.problem) is None:
+                assert collecting.problem is None
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        finally:
+            still.kill()
+            busy.kill()
+    assert "stands still" in problem
+    hung.close()
+    collecting.close()
 
 
 def test_an_application_that_works_has_no_problem(spark: SparkSession) -> None:

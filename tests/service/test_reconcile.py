@@ -20,7 +20,7 @@ from uuid6 import uuid7
 from airflow_pipelines.host.deployment import RuntimeStatus
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import HostRecord
-from airflow_pipelines.service import processes
+from airflow_pipelines.service import hang_watch, processes
 from airflow_pipelines.service.control import Control
 from airflow_pipelines.service.hosts import HostTimeout, HostUnreachable
 from airflow_pipelines.service.lifecycle import StartRequest
@@ -220,12 +220,16 @@ def test_what_a_host_recorded_before_it_died_counts(control: Control, tmp_path: 
     assert wait_stopped(control).deployment_error == error
 
 
-def test_a_silent_host_on_another_machine_is_lost(control: Control, tmp_path: Path) -> None:
+def test_a_silent_host_on_another_machine_is_lost(control: Control, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hang_watch, "ASK_S", 0.1)
+    monkeypatch.setattr(hang_watch, "SILENT_S", 0.2)
     host_row(control, tmp_path, machine="elsewhere", pid=1, heartbeat=time.time() - 60)
     put(control, given.running())
     record = wait_stopped(control)
     assert record.deployment_error is not None
     assert "it sent no heartbeat for" in record.deployment_error["message"]
+    # Should it live, it finds out and ends, too.
+    assert control.registry.live_hosts() == []
 
 
 def test_a_host_on_another_machine_that_beats_is_fine(control: Control, tmp_path: Path) -> None:

@@ -21,10 +21,14 @@ from airflow_pipelines.sql.program import Table, ViewKind
 T = TypeVar("T")
 
 
-def fleet_of(request: Request) -> Fleet:
-    """The host's fleet."""
+def _fleet(request: Request) -> Fleet:
     fleet: Fleet = request.app.state.fleet
     return fleet
+
+
+async def fleet_of(request: Request) -> Fleet:
+    """The host's fleet. Asynchronous, because a function that is not would need a thread of its own."""
+    return _fleet(request)
 
 
 def is_read_only(request: Request) -> bool:
@@ -34,7 +38,7 @@ def is_read_only(request: Request) -> bool:
 
 def runner_of(request: Request, deployment_id: UUID) -> PipelineRunner:
     """The runner of the deployment in the path."""
-    return fleet_of(request).get(deployment_id)
+    return _fleet(request).get(deployment_id)
 
 
 async def slowly(request: Request, work: Callable[[], T]) -> T:

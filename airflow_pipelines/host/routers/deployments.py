@@ -32,8 +32,8 @@ class ApprovalRequest(BaseModel):
 
 
 @router.get("/health")
-def health(fleet: HostFleet) -> dict[str, Any]:
-    """Whether the host answers, and what it runs."""
+async def health(fleet: HostFleet) -> dict[str, Any]:
+    """Whether the host answers, and what it runs. It waits for no thread that other requests might hold."""
     return {"status": "healthy", "deployments": [str(deployment_id) for deployment_id in fleet.deployments]}
 
 

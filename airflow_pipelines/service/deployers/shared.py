@@ -80,7 +80,7 @@ class SharedDeployer:
                     continue
                 reason = f"it was not up after {START_LIMIT_S:g} s"
             # Killed too, if it merely hangs: it must not go on with what others will take over.
-            self._hosts.end(host)
+            self._hosts.end(host, reason)
             if host.heartbeat is None and host.machine is not None:
                 # It has run nothing yet, so that what it said is about nobody's pipeline.
                 lines = "\n".join(processes.last_lines(Path(host.log_path)))
