@@ -19,6 +19,7 @@ from rich.text import Text
 from airflow_pipelines.host.http_server import server_config
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.pins import SetupError
 from airflow_pipelines.service.api_keys import Scope, new_key
 from airflow_pipelines.service.control import Control
 from airflow_pipelines.service.cross_site import is_loopback
@@ -49,6 +50,8 @@ def main() -> None:
         cli()
     except Problem as problem:
         _fail(problem.message)
+    except SetupError as error:
+        _fail(str(error), code=2)
 
 
 @cli.command()
@@ -294,9 +297,9 @@ def _print(table: Table) -> None:
     Console(width=None if console.is_terminal else 400).print(table)
 
 
-def _fail(message: str) -> NoReturn:
+def _fail(message: str, code: int = 1) -> NoReturn:
     typer.echo(f"airflow-pipelines: {message}", err=True)
-    raise SystemExit(1)
+    raise SystemExit(code)
 
 
 if __name__ == "__main__":

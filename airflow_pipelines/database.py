@@ -28,15 +28,21 @@ def open_database(database_url: str) -> Engine:
     """Return an engine for ``database_url`` (a SQLAlchemy URL); nothing is read or created in it yet.
 
     SQLite runs with a write-ahead log, so that readers never wait for writers, and with a busy timeout; its folder is created.
-    Raises :class:`DatabaseError` when the URL makes no sense or the folder cannot be written.
+    Raises :class:`DatabaseError` when the URL makes no sense, its driver is not installed or the folder cannot be written.
     """
     try:
         url = make_url(database_url)
+        url.get_dialect()
     except ArgumentError as error:
         # The URL itself may hold a password, so it is not repeated.
         raise DatabaseError("The database URL is not one SQLAlchemy understands, such as sqlite:////folder/store.sqlite") from error
     if url.get_backend_name() != "sqlite":
-        return create_engine(_with_driver(url), pool_size=10, max_overflow=20, pool_pre_ping=True, hide_parameters=True)
+        try:
+            return create_engine(_with_driver(url), pool_size=10, max_overflow=20, pool_pre_ping=True, hide_parameters=True)
+        except ModuleNotFoundError as error:
+            raise DatabaseError(
+                f"The database driver {error.name} is not installed: for PostgreSQL, pip install 'airflow-pipelines[postgres]'"
+            ) from error
     if url.database and url.database != ":memory:":
         _make_private(Path(url.database).absolute())
     engine = create_engine(

@@ -16,7 +16,7 @@ _INSTALL = "sudo apt-get install openjdk-17-jre-headless"
 
 
 class SetupError(RuntimeError):
-    """Something that Spark needs is missing; the message says what and how to get it."""
+    """Something that must be there before anything can start is missing or wrong; the message says what, and what to do."""
 
 
 def check_spark_packages() -> None:

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from airflow_pipelines.pins import SetupError
+
 PREFIX = "AIRFLOW_PIPELINES_"
 MAX_BODY_BYTES = 16 * 2**20
 MAX_INGRESS_BYTES = 256 * 2**20
 """A host has the rows of one request in memory."""
+SHORTEST_S = 0.1
+MOST_DIGITS = 18
+
+
+class SettingsError(SetupError):
+    """A variable of the environment does not have what it should.
+
+    :param name: the variable, without :data:`PREFIX`
+    :param found: what it has
+    :param expected: what it should have
+    """
+
+    def __init__(self, name: str, found: str, expected: str) -> None:
+        super().__init__(
+            f"The environment variable {PREFIX}{name} is {found[:80]!r}, and should be {expected}. "
+            "Correct it, or unset it for the default"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +79,10 @@ class Settings:
 
     @classmethod
     def load(cls, home: str | os.PathLike[str] | None = None, **overrides: Any) -> Self:
-        """Settings from arguments, else ``AIRFLOW_PIPELINES_*`` variables, else defaults (home: ``~/.airflow_pipelines``)."""
+        """Settings from arguments, else ``AIRFLOW_PIPELINES_*`` variables, else defaults (home: ``~/.airflow_pipelines``).
+
+        :raises SettingsError: when a variable does not have the number that it should
+        """
         env = os.environ
         base = Path(home or env.get(f"{PREFIX}HOME") or Path.home() / ".airflow_pipelines").expanduser().absolute()
         settings = cls(
@@ -73,14 +96,14 @@ class Settings:
             api_keys=_listed(env.get(f"{PREFIX}API_KEYS", "")),
             tls_certificate=_path(env.get(f"{PREFIX}TLS_CERTIFICATE")),
             tls_key=_path(env.get(f"{PREFIX}TLS_KEY")),
-            max_body_bytes=int(env.get(f"{PREFIX}MAX_BODY_BYTES", MAX_BODY_BYTES)),
-            max_ingress_bytes=int(env.get(f"{PREFIX}MAX_INGRESS_BYTES", MAX_INGRESS_BYTES)),
+            max_body_bytes=_whole("MAX_BODY_BYTES", MAX_BODY_BYTES),
+            max_ingress_bytes=_whole("MAX_INGRESS_BYTES", MAX_INGRESS_BYTES),
             allowed_hosts=_listed(env.get(f"{PREFIX}ALLOWED_HOSTS", "")),
-            heartbeat_timeout_s=float(env.get(f"{PREFIX}HEARTBEAT_TIMEOUT_S", "15")),
-            host_idle_s=float(env.get(f"{PREFIX}HOST_IDLE_S", "1800")),
-            query_timeout_s=float(env.get(f"{PREFIX}QUERY_TIMEOUT_S", "300")),
-            query_result_bytes=int(env.get(f"{PREFIX}QUERY_RESULT_BYTES", str(512 << 20))),
-            query_concurrency=int(env.get(f"{PREFIX}QUERY_CONCURRENCY", "4")),
+            heartbeat_timeout_s=_seconds("HEARTBEAT_TIMEOUT_S", 15),
+            host_idle_s=_seconds("HOST_IDLE_S", 1800, least=0),
+            query_timeout_s=_seconds("QUERY_TIMEOUT_S", 300),
+            query_result_bytes=_whole("QUERY_RESULT_BYTES", 512 << 20),
+            query_concurrency=_whole("QUERY_CONCURRENCY", 4),
             connector_env=_listed(env.get(f"{PREFIX}CONNECTOR_ENV", "")),
         )
         return replace(settings, **overrides)
@@ -88,6 +111,30 @@ class Settings:
 
 def _path(text: str | None) -> Path | None:
     return Path(text) if text else None
+
+
+def _whole(name: str, default: int) -> int:
+    """The whole number, at least 1, that a variable has; one that is empty counts as not set."""
+    text = os.environ.get(f"{PREFIX}{name}", "").strip()
+    if not text:
+        return default
+    if not text.isdecimal() or len(text) > MOST_DIGITS or int(text) < 1:
+        raise SettingsError(name, text, "a whole number of at least 1")
+    return int(text)
+
+
+def _seconds(name: str, default: float, *, least: float = SHORTEST_S) -> float:
+    """The seconds that a variable has; one that is empty counts as not set."""
+    text = os.environ.get(f"{PREFIX}{name}", "").strip()
+    if not text:
+        return default
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not (math.isfinite(seconds) and seconds >= least):
+        raise SettingsError(name, text, f"a number of seconds, at least {least:g}")
+    return seconds
 
 
 def _listed(text: str) -> tuple[str, ...]:
