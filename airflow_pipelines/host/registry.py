@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, DateTime, Engine, Float, Index, Integer, MetaData, String, Uuid, delete, func, select, update
+from sqlalchemy import JSON, DateTime, Engine, Float, Index, Integer, MetaData, String, Uuid, delete, select, update
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from airflow_pipelines.host.deployment import RuntimeStatus, RuntimeTransition
@@ -157,15 +157,9 @@ class Registry:
                 )
             )
 
-    def forget_transitions(self, deployment_id: UUID, below: int | None = None) -> None:
-        """Delete the transitions of one incarnation: those with a sequence below ``below``, or all.
-
-        The newest of all stays in any case: SQLite would give its number again, and whoever has seen it would miss the next one.
-        """
-        newest = select(func.max(TransitionRow.sequence)).scalar_subquery()
-        statement = delete(TransitionRow).where(TransitionRow.deployment_id == deployment_id, TransitionRow.sequence < newest)
-        if below is not None:
-            statement = statement.where(TransitionRow.sequence < below)
+    def forget_transitions(self, deployment_id: UUID, below: int) -> None:
+        """Delete the transitions of one incarnation with a sequence below ``below``."""
+        statement = delete(TransitionRow).where(TransitionRow.deployment_id == deployment_id, TransitionRow.sequence < below)
         with Session(self._engine) as session, session.begin():
             session.execute(statement)
 

@@ -310,8 +310,7 @@ class Reconciler:
             record = self.observe(record)
             self._asked -= {asked for asked in self._asked if asked[1] == deployment_id}
         stopped = self._store.commit(record, [lifecycle.stopped(record, _now())])
-        if deployment_id is not None:
-            self._registry.forget_transitions(deployment_id)
+        self._store.forget_ended_transitions()
         return stopped
 
     def _gone(self, record: PipelineRecord, host: HostRecord, deployment_id: UUID) -> bool:

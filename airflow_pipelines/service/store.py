@@ -23,6 +23,7 @@ from sqlalchemy import (
     TypeDecorator,
     Uuid,
     delete,
+    func,
     insert,
     inspect,
     or_,
@@ -36,7 +37,7 @@ from sqlalchemy.schema import CreateColumn
 from uuid6 import uuid7
 
 from airflow_pipelines.host.deployment import RuntimeStatus
-from airflow_pipelines.host.registry import Base
+from airflow_pipelines.host.registry import Base, TransitionRow
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
 
@@ -270,6 +271,17 @@ class Store:
             if session.connection().execute(statement).rowcount != 1:
                 raise Conflict(record.name)
             session.execute(delete(EventRow).where(EventRow.pipeline_id == record.id))
+
+    def forget_ended_transitions(self) -> None:
+        """Delete the transitions of incarnations that are over: no pipeline is in them any more, and nobody will ask for them.
+
+        The newest of all stays in any case: SQLite would give its number again, and whoever has seen it would miss the next one.
+        """
+        newest = select(func.max(TransitionRow.sequence)).scalar_subquery()
+        living = select(PipelineRow.deployment_id).where(PipelineRow.deployment_id.is_not(None))
+        statement = delete(TransitionRow).where(TransitionRow.sequence < newest, TransitionRow.deployment_id.not_in(living))
+        with Session(self._engine) as session, session.begin():
+            session.execute(statement, execution_options={"synchronize_session": False})
 
     def events(self, pipeline_id: UUID) -> list[Event]:
         """A pipeline's events, newest first."""

@@ -84,7 +84,19 @@ def test_transitions_that_the_record_has_taken_in_go(control: Control) -> None:
     assert last.status is RuntimeStatus.PAUSED
     assert control.pipeline("p").deployment_status == "Paused"
     # Numbers are never given again, or the next transition would be taken for one that is known.
-    control.registry.forget_transitions(given.DEPLOYMENT)
     control.registry.record(transition(RuntimeStatus.RUNNING))
     assert control.registry.transitions(given.DEPLOYMENT, last.sequence)
     assert control.pipeline("p").deployment_status == "Running"
+
+
+def test_transitions_of_incarnations_that_are_over_go(control: Control) -> None:
+    left_behind(control, ended=None, pid=os.getpid(), host_id=given.HOST)
+    control.store.create(replace(given.provisioning(), deployer="dedicated", provisioning_since=datetime.now(UTC)))
+    control.registry.record(transition(RuntimeStatus.RUNNING))
+    over = [UUID(int=100 + number) for number in range(5)]
+    for deployment in over:
+        control.registry.record(transition(RuntimeStatus.SUSPENDED).model_copy(update={"deployment_id": deployment}))
+        control.store.forget_ended_transitions()
+    left = [len(control.registry.transitions(deployment, 0)) for deployment in over]
+    assert left == [0, 0, 0, 0, 1], "the newest of all keeps its number from being given again; those before it are gone"
+    assert len(control.registry.transitions(given.DEPLOYMENT, 0)) == 1
