@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench fuzz chaos docs bench-quick clean
+.PHONY: help setup demo test lint format bench fuzz chaos soak docs bench-quick clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ fuzz: setup ## Search an hour for programs whose views are wrong; prints its see
 
 chaos: setup ## Kill a pipeline 500 times, at named points and at any time, and compare its rows with the acknowledged ones
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.chaos
+
+soak: setup ## Drive pipelines for an hour without pause, check their rows, and watch what must not only grow
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.soak
 
 docs: setup ## Write docs/constructs.md and docs/refusals.md from what the compiler says
 	@$(BIN)/python -m tools.constructs

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import random
-import re
 import statistics
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -20,6 +17,7 @@ from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.pipeline_builder import PipelineBuilder
 from benchmarks.measure import Measurement, timed
 from benchmarks.options import Options
+from tools.served import served, stop_hosts
 
 TARGET_S = 0.1
 PATIENCE_S = 300.0
@@ -34,12 +32,13 @@ HEAVY = "SELECT COUNT(*) FROM range(100000000000000) WHERE id % 7 = 3"
 
 def measure(_options: Options) -> list[Measurement]:
     """Ask two pipelines, one of which is busy with queries, again and again."""
-    with tempfile.TemporaryDirectory(prefix="pipelines-bench-") as home:
+    with tempfile.TemporaryDirectory(prefix="pipelines-bench-") as folder:
+        home = Path(folder)
         try:
-            with _served(home) as url:
-                return _measure(url)
+            with served(home, home / "serve.log") as service:
+                return _measure(service.url)
         finally:
-            subprocess.run([sys.executable, "-m", "airflow_pipelines.cli", "hosts", "stop", "--home", home], check=True)
+            stop_hosts(home)
 
 
 def _measure(url: str) -> list[Measurement]:
@@ -117,21 +116,3 @@ def _heavy_queries(url: str) -> Iterator[None]:
         ended.set()
         for thread in threads:
             thread.join()
-
-
-@contextmanager
-def _served(home: str) -> Iterator[str]:
-    """The address of a service of its own."""
-    log = Path(home) / "serve.log"
-    command = [sys.executable, "-m", "airflow_pipelines.cli", "serve", "--port", "0", "--home", home]
-    with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as process:
-        try:
-            deadline = time.monotonic() + PATIENCE_S
-            while not (found := re.search(r"http://\S+:\d+", log.read_text())):
-                if process.poll() is not None or time.monotonic() > deadline:
-                    raise RuntimeError(f"the service did not start:\n{log.read_text()}")
-                time.sleep(0.1)
-            yield found[0]
-        finally:
-            process.terminate()
-            process.wait(20)

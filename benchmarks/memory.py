@@ -19,6 +19,7 @@ from airflow_pipelines.engine.sessions import SparkSessions, build_spark
 from airflow_pipelines.engine.storage import BatchStore
 from benchmarks.measure import Measurement
 from benchmarks.options import Options
+from tools.process_figures import resident
 
 KEYS = 1_000
 CHANGED_ROWS = 10
@@ -99,11 +100,3 @@ def _sample(spark: SparkSession, step: int) -> Sample:
     runtime = jvm.java.lang.Runtime.getRuntime()
     live = (runtime.totalMemory() - runtime.freeMemory()) / 2**20
     return Sample(step, resident(os.getpid()), resident(jvm.java.lang.ProcessHandle.current().pid()), live)
-
-
-def resident(process: int, *, field: str = "VmRSS") -> float:
-    """A process's memory in MiB as Linux counts it. ``field``: ``VmRSS`` for now, ``VmHWM`` for the most it ever was."""
-    for line in Path(f"/proc/{process}/status").read_text().splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1]) / 1024
-    raise ValueError(f"process {process} has no {field}")

@@ -17,8 +17,8 @@ from airflow_pipelines.engine.compiler import compile_program
 from airflow_pipelines.engine.sessions import SparkSessions, build_spark
 from airflow_pipelines.engine.storage import BatchStore
 from benchmarks.measure import Measurement, timed
-from benchmarks.memory import resident
 from benchmarks.options import Options
+from tools.process_figures import resident
 
 HEAP_MIB = 512
 """Spark does not start with much less."""

@@ -10,8 +10,8 @@ import pytest
 
 from airflow_pipelines.engine import checkpoint, durable
 from tests.engine.crash import exit_code
-from tools.chaos.model import LostError, Model
 from tools.chaos.points import POINTS, Moment, Point, kill_at
+from tools.model import LostError, Model
 
 
 def test_every_point_is_a_function_that_is_there() -> None:

@@ -11,9 +11,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tools.chaos.model import Change, Model, require
 from tools.chaos.points import POINTS, Point
 from tools.chaos.process import HostDied, HostProcess
+from tools.console import say
+from tools.model import Change, Model, require
 
 KEYS = 400
 LOAD = 3_000
@@ -28,7 +29,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--folder", type=Path, default=None, help="where to keep the pipeline; a temporary folder by default")
     arguments = parser.parse_args()
-    _say(f"seed {arguments.seed}")
+    say(f"seed {arguments.seed}")
     if arguments.folder is not None:
         return _run(arguments, arguments.folder)
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
@@ -42,12 +43,12 @@ def _run(arguments: argparse.Namespace, folder: Path) -> int:
         while rounds.done < arguments.rounds and time.monotonic() < until:
             rounds.one()
     except AssertionError as error:
-        _say(f"round {rounds.done + 1} ({rounds.what}): {error}")
-        _say((folder / "pipeline.log").read_text(errors="replace")[-3000:])
+        say(f"round {rounds.done + 1} ({rounds.what}): {error}")
+        say((folder / "pipeline.log").read_text(errors="replace")[-3000:])
         return 1
     finally:
         rounds.host.kill()
-        _say(rounds.summary())
+        say(rounds.summary())
     return 0
 
 
@@ -90,7 +91,7 @@ class Rounds:
         self.host.kill()
         self._kills[ended] += 1
         self.done += 1
-        _say(f"{self.done:4} {self.what}: {len(self._model.known)} rows acknowledged, {len(self._model.pending)} changes under way")
+        say(f"{self.done:4} {self.what}: {len(self._model.known)} rows acknowledged, {len(self._model.pending)} changes under way")
 
     def summary(self) -> str:
         """What happened, in a few lines."""
@@ -190,11 +191,6 @@ class Rounds:
         answer = self.host.call("GET", "/query", params={"sql": f"INSERT INTO t VALUES ({change[0]}, {change[1]})"})
         require(answer.status_code == 200, answer.text)
         self._model.acknowledge()
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":
