@@ -57,6 +57,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--inserts", type=int, default=Options.inserts, help="one-row changes for the latencies")
     parser.add_argument("--steps", type=int, default=Options.steps, help="small steps for the memory")
     parser.add_argument("--events", type=int, default=Options.events, help="events of Nexmark, a multiple of a million")
+    parser.add_argument("--pipelines", type=int, default=Options.pipelines, help="pipelines in one host, for the part 'many'")
+    parser.add_argument("--clients", type=int, default=Options.clients, help="clients that work on them at the same time")
+    parser.add_argument("--seconds", type=float, default=Options.seconds, help="for how long")
     parser.add_argument("--budget", type=float, help="seconds after which no further query is begun")
     return parser.parse_args()
 
@@ -69,6 +72,9 @@ def _options(arguments: argparse.Namespace) -> Options:
         inserts=arguments.inserts,
         steps=arguments.steps,
         events=arguments.events,
+        pipelines=arguments.pipelines,
+        clients=arguments.clients,
+        seconds=arguments.seconds,
         budget=arguments.budget,
     )
 

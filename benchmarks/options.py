@@ -13,6 +13,7 @@ class Options:
     ``rows``: lineitems for TPC-H; each size is measured, the largest is also the state for the cost of a step. ``queries``: which
     ones of a benchmark, all when empty. ``repeats``: how often each figure is taken for its median. ``inserts``: one-row changes
     for the latencies. ``steps``: small steps for the memory. ``events``: of Nexmark; ``runs``: how often each of its queries runs.
+    ``pipelines``, ``clients``, ``seconds``: how many clients work on how many pipelines of one host, and for how long.
     ``budget``: seconds after which no further query is begun, or None.
     """
 
@@ -23,6 +24,9 @@ class Options:
     steps: int = 10_000
     events: int = 3_000_000
     runs: int = 3
+    pipelines: int = 50
+    clients: int = 20
+    seconds: float = 300.0
     budget: float | None = None
     _started: float = field(default_factory=time.monotonic)
 

@@ -40,6 +40,7 @@ PARTS = (
     Part("lifecycle", "benchmarks.lifecycle", "what a user waits for"),
     Part("latency", "benchmarks.latency", "a change of one row until a query shows it"),
     Part("contention", "benchmarks.contention", "answers while sixty heavy queries run"),
+    Part("many", "benchmarks.many", "fifty pipelines of one host, twenty clients"),
     Part("step_cost", "benchmarks.step_cost", "steps over a large state"),
     Part("tpch", "benchmarks.tpch.speed", "change against recompute for the TPC-H queries"),
     Part("nexmark", "benchmarks.nexmark.speed", "throughput for the Nexmark queries, next to other systems"),
