@@ -37,8 +37,9 @@ def open_database(database_url: str) -> Engine:
         # The URL itself may hold a password, so it is not repeated.
         raise DatabaseError("The database URL is not one SQLAlchemy understands, such as sqlite:////folder/store.sqlite") from error
     if url.get_backend_name() != "sqlite":
+        options: dict[str, Any] = {"pool_size": 10, "max_overflow": 20, "pool_pre_ping": True, "hide_parameters": True}
         try:
-            return create_engine(_with_driver(url), pool_size=10, max_overflow=20, pool_pre_ping=True, hide_parameters=True)
+            return _with_limits(create_engine(_with_driver(url), **options))
         except ModuleNotFoundError as error:
             raise DatabaseError(
                 f"The database driver {error.name} is not installed: for PostgreSQL, pip install 'airflow-pipelines[postgres]'"
@@ -97,6 +98,20 @@ class DatabaseFile:
         except FileNotFoundError:
             return None
         return found.st_dev, found.st_ino
+
+
+def _with_limits(engine: Engine) -> Engine:
+    """The engine, whose connections wait for nothing without end as far as this driver allows to say so."""
+    if engine.dialect.driver == "psycopg":
+        event.listen(engine, "do_connect", _connect_patiently)
+    return engine
+
+
+def _connect_patiently(_dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
+    # Imported here: whoever has no PostgreSQL need not have its driver.
+    from airflow_pipelines.postgresql import connect
+
+    return connect(*arguments, **options)
 
 
 def _with_driver(url: URL) -> URL:

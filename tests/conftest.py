@@ -2,6 +2,7 @@
 
 pytest_plugins = [
     "tests.fixtures.airflow",
+    "tests.fixtures.postgresql",
     "tests.fixtures.spark",
     "tests.fixtures.host",
     "tests.fixtures.service",

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from uuid import UUID
 
@@ -16,8 +17,10 @@ from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 from uuid6 import uuid7
 
+from airflow_pipelines.database import DatabaseFile
 from airflow_pipelines.host.app import create_app
 from airflow_pipelines.host.fleet import Fleet
+from airflow_pipelines.host.heartbeat import Heartbeat
 from airflow_pipelines.host.queries import DEFAULT_QUERY_LIMITS, QueryLimits
 from airflow_pipelines.host.registry import Base, HostRecord, Registry
 from airflow_pipelines.host.server import DataPlane
@@ -43,7 +46,9 @@ class InProcessHost:
         self._stopped = threading.Event()
         self._plane = DataPlane(create_app(self.fleet, self.token, self.stop, lambda: self.fleet.idle))
         self.url = self._plane.url
-        self._beat = threading.Thread(target=self._heartbeat, name="heartbeat", daemon=True)
+        # It ends with its process, whatever becomes of its store.
+        self._heartbeat = Heartbeat(self.host_id, self.registry, DatabaseFile(engine), every_s=HEARTBEAT_S, grace_s=inf)
+        self._watch = threading.Thread(target=self._look, name="watchdog", daemon=True)
 
     def start(self) -> InProcessHost:
         """Serve and register."""
@@ -65,7 +70,8 @@ class InProcessHost:
             )
         )
         self._health.start()
-        self._beat.start()
+        self._heartbeat.start(self._plane.answers)
+        self._watch.start()
         return self
 
     def stop(self) -> None:
@@ -75,6 +81,7 @@ class InProcessHost:
         self._stopped.set()
         self._health.close()
         self.fleet.close()
+        self._heartbeat.stop()
         self.registry.end(self.host_id)
         self._plane.stop()
 
@@ -84,10 +91,10 @@ class InProcessHost:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _heartbeat(self) -> None:
+    def _look(self) -> None:
         while not self._stopped.wait(HEARTBEAT_S):
             problem = self._health.problem
             if problem is not None:
+                self._heartbeat.stop()
                 self.registry.end(self.host_id, problem)
                 return
-            self.registry.update(self.host_id, heartbeat=time.time())

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.compiler import CompiledProgram
@@ -51,8 +49,8 @@ _WAITING = {
 }
 
 
-TELL_AGAIN_S = 30.0
-"""After this time the store is told again what it could not be told."""
+TELL_END_S = 90.0
+"""How long the store is told how an incarnation ended. Its host does not live longer without a store."""
 
 
 class TakenDown(Exception):
@@ -90,7 +88,6 @@ class PipelineRunner:
         # What was desired before a graceful stop, and why such a stop did not come off.
         self._before_stop = self._desired
         self._stop_error: dict[str, Any] | None = None
-        self._untold_since: float | None = None
         # The checkpoint that waits for durable rows have asked for.
         self._durable_request: int | None = None
         self._approved = False
@@ -385,6 +382,8 @@ class PipelineRunner:
             if final is not None:
                 self._record(final, error=None if problem is None else problem.body(), checkpoints=self._listed)
         finally:
+            # Who takes it down does not ask how it ended.
+            self._recorder.close(0.0 if self._stopping else TELL_END_S)
             self.log.close()
             with self._condition:
                 self._ended = True
@@ -576,19 +575,8 @@ class PipelineRunner:
         with self._condition:
             self._desired = self._before_stop
         live.endpoints.set_active(self.status is RuntimeStatus.RUNNING)
-        self._tell_stop_error()
-
-    def _tell_stop_error(self) -> None:
-        """Record why the pipeline was not stopped. Where the store is on the same full disk, that has to wait, too."""
-        status = self.status
-        if status is None:
-            return
-        try:
-            self._record(status, details=self._details(), error=self._stop_error)
-            self._untold_since = None
-        except SQLAlchemyError as error:
-            self._untold_since = time.monotonic()
-            self.log.failure("the store cannot be told that the pipeline stays up; it is tried again: %s", type(error).__name__)
+        if self.status is not None:
+            self._record(self.status, details=self._details(), error=self._stop_error)
 
     def _requested_checkpoint(self, live: LivePipeline, number: int) -> None:
         self.requests.started()
@@ -616,8 +604,7 @@ class PipelineRunner:
         """Seconds until there is something to do even if nothing comes in: a tick of the clock, a checkpoint."""
         tick = live.clock.until_tick() if self.status is RuntimeStatus.RUNNING and live.follows_clock else None
         checkpoint = self._until_next_checkpoint()
-        untold = None if self._untold_since is None else TELL_AGAIN_S
-        return min((wait for wait in (tick, checkpoint, untold) if wait is not None), default=None)
+        return min((wait for wait in (tick, checkpoint) if wait is not None), default=None)
 
     def _until_next_checkpoint(self) -> float | None:
         waits = []
@@ -636,8 +623,6 @@ class PipelineRunner:
             self._last_checkpoint = time.monotonic()
         if self._sync is not None:
             self._sync.push_if_due()
-        if self._untold_since is not None and time.monotonic() - self._untold_since >= TELL_AGAIN_S:
-            self._tell_stop_error()
 
     def _keep_last_step(self) -> None:
         """Save the steps before a failed one, so that a corrected program or row goes on from there, not from a checkpoint."""

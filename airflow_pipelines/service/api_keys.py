@@ -16,7 +16,7 @@ from typing import Final
 from uuid import UUID
 
 from sqlalchemy import DateTime, Engine, Row, String, Uuid, delete, insert, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.orm import Mapped, Session, mapped_column
 from uuid6 import uuid7
 
@@ -79,6 +79,10 @@ class ApiKeys:
         with Session(self._engine) as session:
             found = session.scalar(select(ApiKeyRow.scope).where(ApiKeyRow.key_hash == hashed))
         return None if found is None else Scope(found)
+
+    def unreadable(self, error: SQLAlchemyError) -> Problem:
+        """What is answered to a caller whose key cannot be looked up."""
+        return errors.store_unusable(error, self._engine.url)
 
     def create(self, name: str, scope: Scope) -> tuple[ApiKey, str]:
         """Make a key; the second value is the key itself, which nobody can ask for again.

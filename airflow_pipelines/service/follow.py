@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
 from airflow_pipelines.host.log_files import replaced
 from airflow_pipelines.service.control import Control
+
+logger = logging.getLogger(__name__)
 
 POLL_S: Final = 0.2
 EXISTS_S: Final = 2.0
@@ -32,8 +36,11 @@ async def follow_log(control: Control, pipeline_id: UUID, path: Path) -> AsyncIt
             yield chunk
             continue
         if time.monotonic() - checked > EXISTS_S:
-            if not await run_in_threadpool(control.exists, pipeline_id):
-                return
+            try:
+                if not await run_in_threadpool(control.exists, pipeline_id):
+                    return
+            except SQLAlchemyError as error:
+                logger.warning("The store does not say whether pipeline %s is there: %s", pipeline_id, type(error).__name__)
             checked = time.monotonic()
         await asyncio.sleep(POLL_S)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Send
@@ -28,7 +29,10 @@ class KeyCheck:
     async def __call__(self, scope: RequestScope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] == "http" and scope["path"].startswith("/v0"):
-            problem = await run_in_threadpool(self._refusal, scope)
+            try:
+                problem = await run_in_threadpool(self._refusal, scope)
+            except SQLAlchemyError as error:
+                problem = self._keys.unreadable(error)
             if problem is not None:
                 headers = {"WWW-Authenticate": "Bearer"} if problem.status == 401 else None
                 await JsonAnswer(problem.body(), problem.status, headers)(scope, receive, send)

@@ -18,6 +18,7 @@ FIRST_POLL_S, USUAL_POLL_S, PATIENT_POLL_S = 0.02, 0.1, 0.5
 PATIENT_AFTER_S = 30.0
 ATTEMPTS = 5
 SWEEP_S = 1.0
+COMPLAIN_S = 60.0
 
 logger = logging.getLogger(__name__)
 
@@ -129,12 +130,16 @@ class Worker:
             return True
 
     def _sweep(self) -> None:
+        complained: float | None = None
         while not self._closed.wait(SWEEP_S):
             try:
                 self._reconciler.look_after_hosts()
                 moving = self._store.moving()
             except Exception:
-                logger.exception("Looking after the pipelines failed; it is tried again")
+                # A store that is gone for hours must not fill a disk with stacks.
+                if complained is None or time.monotonic() - complained > COMPLAIN_S:
+                    complained = time.monotonic()
+                    logger.exception("Looking after the pipelines failed; it is tried again every %g s", SWEEP_S)
                 continue
             for pipeline_id in moving:
                 self._look_after(pipeline_id)

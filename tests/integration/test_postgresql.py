@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-import shutil
-import socket
-import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -32,41 +27,6 @@ PROGRAM = """
 create table sales (shop string, amount decimal(8,2)) with ('materialized' = 'true');
 create materialized view takings as select shop, sum(amount) as total from sales group by shop;
 """
-
-
-@pytest.fixture(scope="module")
-def database_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A throw-away server on loopback."""
-    found = sorted(str(path) for path in Path("/usr/lib/postgresql").glob("*/bin"))
-    initdb = shutil.which("initdb")
-    if not found and initdb:
-        found = [str(Path(initdb).parent)]
-    if not found:
-        pytest.skip("no PostgreSQL server is installed (Debian: apt-get install postgresql)")
-    folder = tmp_path_factory.mktemp("postgresql")
-    # A server refuses to run as root, so it runs as the user that its package made.
-    as_user: list[str] = []
-    if getpass.getuser() == "root":
-        as_user = ["runuser", "-u", "postgres", "--"]
-        for parent in [folder, *folder.parents]:
-            if parent.owner() == "root" and parent.is_relative_to("/tmp") and parent != Path("/tmp"):
-                parent.chmod(0o755)
-        shutil.chown(folder, "postgres")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    data = folder / "data"
-    command = [*as_user, f"{found[-1]}/initdb", "-D", str(data), "-U", "pipelines", "--auth=trust", "--no-sync"]
-    subprocess.run(command, check=True, capture_output=True, cwd="/")
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
-    control = [*as_user, f"{found[-1]}/pg_ctl", "-D", str(data), "-w", "-l", str(folder / "log")]
-    # Its own environment: what a server inherits from a developer's shell must not change what is tested.
-    env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
-    subprocess.run([*control, "-o", options, "start"], check=True, stdout=subprocess.DEVNULL, cwd="/", env=env)
-    try:
-        yield f"postgresql://pipelines@127.0.0.1:{port}/postgres"
-    finally:
-        subprocess.run([*control, "-m", "immediate", "stop"], check=True, stdout=subprocess.DEVNULL, cwd="/", env=env)
 
 
 @pytest.fixture
