@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,12 @@ import fsspec
 from airflow_pipelines.engine import manifest
 from airflow_pipelines.engine.checkpoint import BatchFiles, CheckpointStore
 from airflow_pipelines.engine.durable import TEMPORARY, sync_folder, write_atomically
+from airflow_pipelines.engine.remote_calls import ANSWER_S, SyncError, remotely
 from airflow_pipelines.engine.storage import content_name
 from airflow_pipelines.engine.storage_errors import StorageError
 
 OWNER = "owner.json"
 LATEST = "latest"
-
-
-class SyncError(RuntimeError):
-    """A checkpoint could not be copied to or from the object store; the message says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +84,8 @@ class RemoteCheckpoints:
             client = {"region_name": config.region}
             if config.endpoint:
                 client["endpoint_url"] = config.endpoint
-            options = {"key": config.access_key, "secret": config.secret_key, "client_kwargs": client}
+            waits = {"connect_timeout": ANSWER_S, "read_timeout": ANSWER_S}
+            options = {"key": config.access_key, "secret": config.secret_key, "client_kwargs": client, "config_kwargs": waits}
         try:
             self._system, self._root = fsspec.core.url_to_fs(self.url, **options)
         except (ImportError, ValueError) as error:
@@ -96,12 +94,12 @@ class RemoteCheckpoints:
     def list(self) -> tuple[UUID, ...]:
         """Ids of the complete checkpoints, oldest first."""
         folder = f"{self._root}/checkpoints"
-        try:
-            if not self._system.exists(folder):
-                return ()
-            names = [str(entry).rsplit("/", 1)[-1] for entry in self._system.ls(folder, detail=False)]
-        except (OSError, ValueError) as error:
-            raise SyncError(f"The checkpoints in {self.url} cannot be listed: {_cause(error)}") from error
+
+        def listed() -> Sequence[Any]:
+            return self._system.ls(folder, detail=False, refresh=True) if self._system.exists(folder) else ()
+
+        entries = remotely(f"The checkpoints in {self.url} cannot be listed", listed)
+        names = [str(entry).rsplit("/", 1)[-1] for entry in entries]
         return tuple(sorted(UUID(name.removesuffix(".json")) for name in names if name.endswith(".json")))
 
     def claim(self, owner: str) -> None:
@@ -116,13 +114,12 @@ class RemoteCheckpoints:
 
     def owner(self) -> str | None:
         """The pipeline that owns the bucket, if any."""
-        path = f"{self._root}/{OWNER}"
+        what = f"The owner of {self.url} cannot be read"
+        content = remotely(what, lambda: self._content(f"{self._root}/{OWNER}"))
         try:
-            if not self._system.exists(path):
-                return None
-            return str(json.loads(self._system.cat_file(path))["owner"])
-        except (OSError, ValueError, KeyError) as error:
-            raise SyncError(f"The owner of {self.url} cannot be read: {_cause(error)}") from error
+            return None if content is None else str(json.loads(content)["owner"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise SyncError(f"{what}: {error}") from error
 
     def push(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID) -> int:
         """Copy a local checkpoint; what is there already, whole, is not sent again. Returns the number of batch files sent.
@@ -159,21 +156,23 @@ class RemoteCheckpoints:
 
     def _manifest(self, uuid: UUID) -> bytes | None:
         path = f"{self._root}/checkpoints/{uuid}.json"
-        try:
-            return bytes(self._system.cat_file(path)) if self._system.exists(path) else None
-        except (OSError, ValueError) as error:
-            raise SyncError(f"The checkpoint {uuid} cannot be read from {self.url}: {_cause(error)}") from error
+        return remotely(f"The checkpoint {uuid} cannot be read from {self.url}", lambda: self._content(path))
+
+    def _content(self, path: str) -> bytes | None:
+        return bytes(self._system.cat_file(path)) if self._system.exists(path) else None
 
     def _get_batch(self, name: str, target: Path) -> None:
         aside = target.with_name(target.name + TEMPORARY)
-        try:
+
+        def got() -> str:
             target.parent.mkdir(parents=True, exist_ok=True)
             self._system.get_file(f"{self._root}/batches/{name}", str(aside))
             with aside.open("rb") as file:
                 found = content_name(file)
                 os.fsync(file.fileno())
-        except (OSError, ValueError) as error:
-            raise SyncError(f"batches/{name} cannot be read from {self.url}: {_cause(error)}") from error
+            return found
+
+        found = remotely(f"batches/{name} cannot be read from {self.url}", got)
         if found != name:
             aside.unlink()
             raise SyncError(
@@ -188,18 +187,23 @@ class RemoteCheckpoints:
         path = f"{self._root}/batches/{name}"
         if name in self._whole:
             return False
-        try:
-            sending = not self._has_whole(path, name, source)
-            if sending:
-                self._make_parent(path)
-                aside = path + TEMPORARY
-                self._system.put_file(str(source), aside)
-                self._check_sent(aside, name)
-                self._system.mv(aside, path)
-        except (OSError, ValueError) as error:
-            raise SyncError(f"batches/{name} cannot be written to {self.url}: {_cause(error)}") from error
+
+        sent = False
+
+        def put() -> None:
+            nonlocal sent
+            if self._has_whole(path, name, source):
+                return
+            sent = True
+            self._make_parent(path)
+            aside = path + TEMPORARY
+            self._system.put_file(str(source), aside)
+            self._check_sent(aside, name)
+            self._system.mv(aside, path)
+
+        remotely(f"batches/{name} cannot be written to {self.url}", put)
         self._whole.add(name)
-        return sending
+        return sent
 
     def _has_whole(self, path: str, name: str, source: Path) -> bool:
         if not self._system.exists(path) or self._system.size(path) != source.stat().st_size:
@@ -216,12 +220,13 @@ class RemoteCheckpoints:
 
     def _put_bytes(self, name: str, content: bytes) -> None:
         path = f"{self._root}/{name}"
-        try:
+
+        def put() -> None:
             self._make_parent(path)
             self._system.pipe_file(path + TEMPORARY, content)
             self._system.mv(path + TEMPORARY, path)
-        except (OSError, ValueError) as error:
-            raise SyncError(f"{name} cannot be written to {self.url}: {_cause(error)}") from error
+
+        remotely(f"{name} cannot be written to {self.url}", put)
 
     def _make_parent(self, path: str) -> None:
         self._system.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
@@ -269,9 +274,3 @@ def _url(bucket: str) -> str:
     if bucket.startswith(("/", "./", "../", "~")):
         return Path(bucket).expanduser().absolute().as_uri()
     return f"s3://{bucket.strip('/')}"
-
-
-def _cause(error: BaseException) -> str:
-    text = str(error) or type(error).__name__
-    denied = isinstance(error, PermissionError) and "SignatureDoesNotMatch" not in text
-    return f"Forbidden: {text}" if denied else text

@@ -7,8 +7,8 @@ from typing import Any
 
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.failures import failure_text
+from airflow_pipelines.engine.remote_calls import SyncError
 from airflow_pipelines.engine.storage_errors import StorageError
-from airflow_pipelines.engine.sync import SyncError
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.storage_problems import storage_problem
 from airflow_pipelines.sql.errors import ProgramErrors

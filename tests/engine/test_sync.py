@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, ClassVar
 from uuid import UUID
 
+import fsspec
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
+from airflow_pipelines.engine import remote_calls
 from airflow_pipelines.engine.checkpoint import CheckpointStore
+from airflow_pipelines.engine.remote_calls import SyncError
 from airflow_pipelines.engine.storage import content_name
 from airflow_pipelines.engine.storage_errors import DamagedError, StorageError
-from airflow_pipelines.engine.sync import RemoteCheckpoints, SyncConfig, SyncError, resolve_start
+from airflow_pipelines.engine.sync import RemoteCheckpoints, SyncConfig, resolve_start
 from tests.engine.test_checkpoint import Files, contents
 
 
@@ -185,3 +191,90 @@ def test_the_read_bucket_is_asked_second(tmp_path: Path) -> None:
     config = SyncConfig(str(tmp_path / "bucket"), read_bucket=str(tmp_path / "other"), start_from_checkpoint="latest")
     fresh, fresh_files = local(tmp_path / "two")
     assert resolve_start(config, fresh, fresh_files) == uuid
+
+
+class Busy(LocalFileSystem):
+    """A folder that is like an object store with too much to do: calls fail, as ``troubles`` says, before or after their work."""
+
+    protocol = "busy"
+    cachable = False
+    troubles: ClassVar[list[str]] = []
+    calls: ClassVar[int] = 0
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return super()._strip_protocol(str(path).removeprefix("busy://"))
+
+    def _trouble(self, moment: str) -> None:
+        if self.troubles and self.troubles[0] == moment:
+            self.troubles.pop(0)
+            raise OSError(errno.EBUSY, "Please reduce your request rate (503 SlowDown)")
+
+    def cat_file(self, path: str, *args: Any, **options: Any) -> Any:
+        type(self).calls += 1
+        self._trouble("before")
+        return super().cat_file(path, *args, **options)
+
+    def put_file(self, *args: Any, **options: Any) -> Any:
+        type(self).calls += 1
+        self._trouble("before")
+        super().put_file(*args, **options)
+        self._trouble("after")
+
+    def mv(self, *args: Any, **options: Any) -> Any:
+        type(self).calls += 1
+        self._trouble("before")
+        super().mv(*args, **options)
+        # The answer is lost: what is tried again finds its work done.
+        self._trouble("after")
+
+
+@pytest.fixture
+def busy(monkeypatch: pytest.MonkeyPatch) -> type[Busy]:
+    fsspec.register_implementation("busy", Busy, clobber=True)
+    monkeypatch.setattr(Busy, "troubles", [])
+    monkeypatch.setattr(Busy, "calls", 0)
+    monkeypatch.setattr(remote_calls, "LONGEST_WAIT_S", 0.01)
+    return Busy
+
+
+def test_what_a_busy_store_does_not_answer_is_tried_again(tmp_path: Path, busy: type[Busy]) -> None:
+    config = SyncConfig(f"busy://{tmp_path}/bucket", start_from_checkpoint="latest")
+    store, files = local(tmp_path / "local")
+    uuid = store.save(contents(1, files.add("a"), files.add("b"))).uuid
+    remote = RemoteCheckpoints(config)
+    busy.troubles += ["before", "after"]
+    remote.claim("me")
+    busy.troubles += ["before", "after"] * 2
+    assert remote.push(store, files, uuid) == 2
+    busy.troubles += ["before"] * 3
+    assert remote.owner() == "me"
+    assert busy.troubles == []
+    other, other_files = local(tmp_path / "other")
+    busy.troubles += ["before"] * 3
+    assert resolve_start(config, other, other_files) == uuid
+
+
+def test_a_store_that_stays_busy_is_given_up_and_named(tmp_path: Path, busy: type[Busy]) -> None:
+    store, files = local(tmp_path / "local")
+    uuid = store.save(contents(1, name := files.add("a"))).uuid
+    remote = RemoteCheckpoints(SyncConfig(f"busy://{tmp_path}/bucket"))
+    busy.troubles[:] = ["before"] * 100
+    with pytest.raises(SyncError, match=rf"batches/{name} cannot be written to busy://.*SlowDown.* tried 6 times within \d+ s"):
+        remote.push(store, files, uuid)
+    assert busy.calls == 6
+    busy.troubles.clear()
+    assert remote.push(store, files, uuid) == 1
+
+
+def test_what_cannot_become_better_is_not_tried_again(tmp_path: Path, busy: type[Busy], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        busy.calls += 1
+        raise PermissionError(13, "Access Denied")
+
+    monkeypatch.setattr(Busy, "put_file", refuse)
+    store, files = local(tmp_path / "local")
+    uuid = store.save(contents(1, files.add("a"))).uuid
+    with pytest.raises(SyncError, match=r"Forbidden: .*Access Denied$"):
+        RemoteCheckpoints(SyncConfig(f"busy://{tmp_path}/bucket")).push(store, files, uuid)
+    assert busy.calls == 1

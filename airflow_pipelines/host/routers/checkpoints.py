@@ -7,7 +7,7 @@ from uuid import UUID
 
 from fastapi import APIRouter
 
-from airflow_pipelines.engine.sync import SyncError
+from airflow_pipelines.engine.remote_calls import SyncError
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.routers.common import Runner
 
