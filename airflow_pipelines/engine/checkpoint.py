@@ -144,6 +144,33 @@ class CheckpointStore:
         self._newest = folder / "newest.json"
         self.fence: Fence | None = None
         """The epoch of the run that writes; None for those who only read."""
+        self._own: set[UUID] | None = None
+        """The checkpoints that count, those that the run has found or written; None: all that are on disk."""
+
+    def begin(self, fence: Fence) -> None:
+        """From now on this is the run that writes, with the checkpoints that are there now.
+
+        What an overtaken run puts beside them later is not listed, and goes with the next :meth:`garbage_collect`.
+
+        :param fence: the run's epoch
+        """
+        self.fence = fence
+        self._own = set(self._on_disk())
+
+    def adopt(self, uuid: UUID) -> None:
+        """Count a manifest that was copied here among the run's checkpoints.
+
+        :param uuid: its checkpoint
+        """
+        if self._own is not None:
+            self._own.add(uuid)
+
+    def disown(self, uuids: Iterable[UUID]) -> None:
+        """Let go of checkpoints that turned out to be left over from an overtaken run.
+
+        :param uuids: the checkpoints
+        """
+        self._own = set(self._on_disk() if self._own is None else self._own).difference(uuids)
 
     def save(self, contents: CheckpointContents) -> CheckpointInfo:
         """Write a listed checkpoint; its batch files must be on disk already. The recovery point, now older, goes.
@@ -156,6 +183,7 @@ class CheckpointStore:
         with storage_access(self.manifest_path(uuid)):
             document = self._document(uuid, contents)
             self._write(self.manifest_path(uuid), document)
+            self.adopt(uuid)
             self._note(document)
             self.drop_recovery_point()
         return _info(document)
@@ -170,8 +198,9 @@ class CheckpointStore:
         return uuid
 
     def drop_recovery_point(self) -> None:
-        """Remove the recovery point, if there is one."""
+        """Remove the recovery point, if there is one. Raises OvertakenError when it may be that of a later run."""
         if self._recovery.exists():
+            self._guard()
             remove(self._recovery)
 
     def latest(self) -> Checkpoint | None:
@@ -204,6 +233,22 @@ class CheckpointStore:
             log.warning("%s is damaged and is not used: %s", self._newest, error)
             return None
 
+    def left_over(self, epoch: int, base: UUID | None) -> set[UUID]:
+        """The checkpoints that an overtaken run put in place after a later one had begun to work on something older.
+
+        They were acknowledged to nobody, for then :meth:`noted` would have them.
+
+        :param epoch: that of the later run
+        :param base: what it began to work on; None for an empty pipeline
+        :returns: listed checkpoints, which no start may take
+        """
+        noted = self.noted()
+        if noted is None and self._newest.exists():
+            return set()
+        known = [uuid for uuid in (base, None if noted is None else noted.uuid) if uuid is not None]
+        newer = [uuid for uuid in self._ids() if all(uuid > other for other in known)]
+        return {uuid for uuid in newer if self._epoch(self.manifest_path(uuid), uuid) < epoch}
+
     def note(self, newest: Checkpoint) -> None:
         """Write down that this is the newest checkpoint from now on."""
         counters = newest.contents.counters
@@ -216,7 +261,7 @@ class CheckpointStore:
 
     def newer_than(self, uuid: UUID) -> list[Path]:
         """The recovery point's manifest and those of all checkpoints after one, newest first."""
-        return [self._recovery, *(self.manifest_path(other) for other in reversed(self._ids()) if other > uuid)]
+        return [self._recovery, *(self.manifest_path(other) for other in reversed(self._on_disk()) if other > uuid)]
 
     def latest_listed(self) -> CheckpointInfo | None:
         """What lists show of the newest checkpoint."""
@@ -258,7 +303,7 @@ class CheckpointStore:
         """
         self._guard()
         ids = self._ids()
-        for uuid in ids[:-KEEP]:
+        for uuid in {*self._on_disk()} - {*ids[-KEEP:]}:
             self.manifest_path(uuid).unlink(missing_ok=True)
         if self._manifests.is_dir():
             for left in (*self._manifests.glob(f"*{TEMPORARY}"), *self.folder.glob(f"*{TEMPORARY}")):
@@ -274,12 +319,17 @@ class CheckpointStore:
         self._batches.garbage_collect({*in_use, *named})
 
     def _ids(self) -> list[UUID]:
+        """The listed checkpoints, oldest first."""
+        own = self._own
+        return [uuid for uuid in self._on_disk() if own is None or uuid in own]
+
+    def _on_disk(self) -> list[UUID]:
         if not self._manifests.is_dir():
             return []
         return sorted(UUID(path.stem) for path in self._manifests.glob("*.json") if _ID.fullmatch(path.stem))
 
     def _next_uuid(self) -> UUID:
-        ids = self._ids()
+        ids = self._on_disk()
         newest = max((*ids[-1:], *self._recovery_uuid()), default=None)
         fresh = UUID(int=uuid7().int)
         # A clock that was set back must not make the newest checkpoint look like an old one.
@@ -287,13 +337,17 @@ class CheckpointStore:
 
     def greatest_epoch(self) -> int:
         """That of the manifests that can be read; 0 when there is none."""
-        epochs = [0]
+        epochs = []
         for path, uuid in self.manifests():
             try:
-                epochs.append(int(manifest.read(path, uuid).get("epoch", 0)))
+                epochs.append(self._epoch(path, uuid))
             except StorageError as error:
                 log.warning("the epoch of a checkpoint cannot be read: %s", error.what)
-        return max(epochs)
+        return max(epochs, default=0)
+
+    @staticmethod
+    def _epoch(path: Path, uuid: UUID | None) -> int:
+        return int(manifest.read(path, uuid).get("epoch", 0))
 
     def _guard(self) -> None:
         if self.fence is not None:
@@ -301,13 +355,9 @@ class CheckpointStore:
 
     def _write(self, path: Path, document: dict[str, Any]) -> None:
         write_atomically(path, manifest.encode(document), self._guard)
-        try:
-            self._guard()
-        except StorageError:
-            if path != self._recovery:
-                # Nobody has been told of it, and it must not be taken for the newest one.
-                path.unlink(missing_ok=True)
-            raise
+        # A later run that has begun meanwhile may have read the manifest and gone on from it, or not and then leaves it out. So it
+        # stays, and nobody is told of it.
+        self._guard()
 
     def _note(self, document: dict[str, Any]) -> None:
         listed = self.manifest_path(UUID(document["uuid"])).exists()

@@ -56,13 +56,16 @@ def check_storage(folder: Path, expected: UUID | None = None) -> StorageReport:
         return _without_batches(folder, expected)
     batches = BatchStore(folder / "batches")
     checkpoints = CheckpointStore(folder, batches)
+    starts = SavedStarts(folder, checkpoints)
     named: dict[str, list[str]] = {}
-    findings = [_manifest(path, uuid, named) for path, uuid in checkpoints.manifests()]
+    leftover = _left_over(starts)
+    findings = [_unused(uuid) for uuid in sorted(leftover)]
+    findings += [_manifest(path, uuid, named) for path, uuid in checkpoints.manifests() if uuid not in leftover]
     findings.append(_journal(folder, named))
     findings += _batches(batches, named)
     findings += _set_aside(folder)
     try:
-        start = _described(SavedStarts(folder, checkpoints).newest(expected))
+        start = _described(starts.newest(expected))
     except StorageError as error:
         return StorageReport(folder, tuple(findings), None, error)
     return StorageReport(folder, tuple(findings), start, None)
@@ -73,6 +76,19 @@ def _without_batches(folder: Path, expected: UUID | None) -> StorageReport:
     if expected is None and not set(found) - {"lock"}:
         return StorageReport(folder, (), "from scratch: there is nothing in the storage", None)
     return StorageReport(folder, (), None, MissingError(folder / "batches", f"The folder {folder / 'batches'} is missing."))
+
+
+def _left_over(starts: SavedStarts) -> set[UUID]:
+    try:
+        return starts.left_over()
+    except StorageError:
+        # The journal or a manifest is damaged, which is a finding of its own.
+        return set()
+
+
+def _unused(uuid: UUID) -> Finding:
+    what = "left over from a run that a later one overtook, and acknowledged to nobody: not used, goes with the next checkpoint"
+    return Finding(f"checkpoint {uuid}", what)
 
 
 def _manifest(path: Path, uuid: UUID | None, named: dict[str, list[str]]) -> Finding:

@@ -54,6 +54,8 @@ APPLICATION_CONF: Mapping[str, str] = {
     "spark.executor.killOnFatalError.depth": "0",
     # What Spark's web page would show is kept in memory even where there is no page: a thousand plans as text, by default.
     "spark.sql.ui.retainedExecutions": "20",
+    # Each query's plan is written as text for that page; in the default form this takes a tenth of a small query's time.
+    "spark.sql.ui.explainMode": "simple",
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "100",
     "spark.ui.retainedTasks": "1000",

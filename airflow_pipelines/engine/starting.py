@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -11,6 +12,8 @@ from airflow_pipelines.engine.journal import FILE, JournalContents, read_journal
 from airflow_pipelines.engine.journal_end import read_journal_end
 from airflow_pipelines.engine.set_aside import set_aside
 from airflow_pipelines.engine.storage_errors import DamagedError, MissingError, OlderCheckpoint, StorageError, StorageProblem
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +39,26 @@ class SavedStarts:
         :raises StorageError: when a part of it is damaged or missing; it offers the good checkpoints
         """
         try:
+            journal = read_journal(self._folder)
+            leftover = self._left_over(journal)
+            if leftover:
+                log.warning("not used, since overtaken runs left them and nobody was told of them: checkpoints %s", leftover)
+                self._checkpoints.disown(leftover)
             base = self._checkpoints.latest()
             self._check_expected(base, expected)
-            return Start(base, self._continued(base))
+            return Start(base, self._continued(base, journal))
         except StorageError as error:
             if error.problem in (StorageProblem.DAMAGED, StorageProblem.MISSING):
                 raise error.offering(self.older()) from error
             raise
+
+    def left_over(self) -> set[UUID]:
+        """The checkpoints of an overtaken run that the journal of a later one does not build on.
+
+        :returns: checkpoints that no start takes
+        :raises StorageError: when this cannot be told
+        """
+        return self._left_over(read_journal(self._folder))
 
     def on(self, base: Checkpoint | None) -> Start:
         """A base that the configuration names, whatever is newer.
@@ -94,10 +110,12 @@ class SavedStarts:
             path = self._checkpoints.manifest_path(expected)
             raise MissingError(path, f"The checkpoint manifest {path} is missing, which the pipeline had written.")
 
-    def _continued(self, base: Checkpoint | None) -> JournalContents | None:
+    def _left_over(self, journal: JournalContents | None) -> set[UUID]:
+        return set() if journal is None else self._checkpoints.left_over(journal.header.epoch, journal.header.base)
+
+    def _continued(self, base: Checkpoint | None, journal: JournalContents | None) -> JournalContents | None:
         """The journal on a base. One whose base is older was replaced by it; one whose base is not there has lost it."""
         path = self._folder / FILE
-        journal = read_journal(self._folder)
         found = None if base is None else base.uuid
         end = read_journal_end(self._folder)
         if end is not None and end.base == found and (journal is None or journal.checksums[0] != end.journal):

@@ -153,6 +153,7 @@ class RemoteCheckpoints:
             except StorageError:
                 self._get_batch(name, Path(batches.path(name)))
         write_atomically(store.manifest_path(uuid), content)
+        store.adopt(uuid)
 
     def _manifest(self, uuid: UUID) -> bytes | None:
         path = f"{self._root}/checkpoints/{uuid}.json"

@@ -117,7 +117,8 @@ class Durability:
         self._base: UUID | None = None
         self._has_checkpoint = False
         fence = Fence.take(self.folder, self.checkpoints.greatest_epoch)
-        self.checkpoints.fence, self.batches.guard, self._fence = fence, fence.check, fence
+        self.checkpoints.begin(fence)
+        self.batches.guard, self._fence = fence.check, fence
         self._starts = SavedStarts(self.folder, self.checkpoints)
         self._set_aside: set[str] = set()
 
@@ -285,6 +286,7 @@ class Durability:
             self._journal.close()
             self._journal = None
         self._replayed = None
+        self._fence.check()
         # The next commit starts a new journal on this base; the old one names another base and is not read any more.
         Journal.discard(self.folder)
 

@@ -6,11 +6,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
-from airflow_pipelines.engine.checkpoint import CheckpointStore
+from airflow_pipelines.engine.checkpoint import CheckpointContents, CheckpointStore
+from airflow_pipelines.engine.durable import write_atomically
 from airflow_pipelines.engine.fence import FILE, Fence, OvertakenError
+from airflow_pipelines.engine.fsck import check_storage
 from airflow_pipelines.engine.journal import read_journal
 from airflow_pipelines.engine.storage import BatchStore
 from airflow_pipelines.engine.storage_errors import MissingError, StorageError
@@ -145,15 +148,97 @@ def test_a_storage_that_is_removed_under_a_running_pipeline_is_noticed_by_its_ne
         old.step()
 
 
-def test_a_checkpoint_of_a_replaced_run_does_not_hide_the_journal_of_the_later_one(old: Written) -> None:
+def leave_behind(old: Written, contents: CheckpointContents, monkeypatch: pytest.MonkeyPatch) -> UUID:
+    """The old run puts a manifest in place, and dies before it looks whether it is still the newest run."""
+    checkpoints = old.durability.checkpoints
+
+    class Died(Exception):
+        pass
+
+    def die(_document: object) -> None:
+        raise Died
+
+    there = on_disk(old.folder)
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoints, "fence", None)
+        patched.setattr(checkpoints, "_note", die)
+        with pytest.raises(Died):
+            checkpoints.save(contents)
+    (left,) = on_disk(old.folder) - there
+    return left
+
+
+def on_disk(folder: Path) -> set[UUID]:
+    return {UUID(path.stem) for path in (folder / "checkpoints").glob("*.json")}
+
+
+def test_a_checkpoint_that_an_overtaken_run_left_is_not_offered_and_goes(old: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    contents = old.contents()
     new = later(old.folder)
+    listed = new.durability.checkpoints.listed()
+    left = leave_behind(old, contents, monkeypatch)
     new.step()
-    new.step()
-    # As if the old run had died after it put its manifest in place, before it could look again.
-    current, new.durability.checkpoints.fence = new.durability.checkpoints.fence, None
-    old.durability.checkpoints.fence = None
-    old.durability.checkpoints.save(old.contents())
-    new.durability.checkpoints.fence = current
+    assert new.durability.checkpoints.listed() == listed
+    info = new.checkpoint()
+    assert info.uuid > left
+    assert new.durability.checkpoints.listed() == [info, listed[0]]
+    assert on_disk(old.folder) == {info.uuid, listed[0].uuid}
     new.close()
+    assert read_store(old.folder)[1] == 14
+
+
+def test_a_checkpoint_that_an_overtaken_run_left_is_not_started_from(old: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The later run was killed, too, before its next checkpoint: only the journal tells then."""
+    contents = old.contents()
+    new = later(old.folder)
+    left = leave_behind(old, contents, monkeypatch)
+    new.step()
+    listed = new.durability.checkpoints.listed()
+    new.close()
+    report = check_storage(old.folder)
+    assert report.is_good
+    assert [finding.summary for finding in report.findings if finding.part == f"checkpoint {left}"] == [
+        "left over from a run that a later one overtook, and acknowledged to nobody: not used, goes with the next checkpoint"
+    ]
+    again = Written(old.folder)
+    assert again.snapshot.step == 14
+    assert again.durability.checkpoints.listed() == listed
+    again.durability.save_recovery_point(again.contents())
+    again.step()
+    again.close()
+    rows, step, *_ = read_store(old.folder)
+    assert (len(rows), len(set(rows)), step) == (150, 150, 15)
+    # Going back to an older one sets it aside with all that is newer, so that nothing takes it for the newest again.
+    assert read_store(old.folder, go_back_to=listed[-1].uuid)[1] == 3
+    assert on_disk(old.folder) == {listed[-1].uuid}
+    assert read_store(old.folder)[1] == 3
+
+
+def test_a_checkpoint_that_the_later_run_goes_on_from_stays(old: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The later run begins when the manifest is in place, and before the old one has looked again."""
+    started: list[Written] = []
+
+    def write_and_be_overtaken(path: Path, content: bytes, guard: Callable[[], None]) -> None:
+        write_atomically(path, content, guard)
+        if not started:
+            started.append(Written(old.folder))
+            started[0].step()
+
+    contents = old.contents()
+    with monkeypatch.context() as patched:
+        patched.setattr("airflow_pipelines.engine.checkpoint.write_atomically", write_and_be_overtaken)
+        with pytest.raises(OvertakenError):
+            old.durability.save_checkpoint(contents)
+    started[0].close()
+    assert read_store(old.folder)[1] == 14
+
+
+def test_a_note_that_cannot_be_read_leaves_the_choice_to_a_person(old: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    contents = old.contents()
+    new = later(old.folder)
+    leave_behind(old, contents, monkeypatch)
+    new.step()
+    new.close()
+    (old.folder / "newest.json").write_bytes(b"{")
     with pytest.raises(StorageError, match="is of a run that a later one had replaced"):
         read_store(old.folder)
