@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -20,6 +23,7 @@ from airflow_pipelines.host.http_server import server_config
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import HostRecord
 from airflow_pipelines.pins import SetupError
+from airflow_pipelines.secret_files import SecretError, SecretFiles
 from airflow_pipelines.service.api_keys import Scope, new_key
 from airflow_pipelines.service.control import Control
 from airflow_pipelines.service.cross_site import is_loopback
@@ -37,7 +41,9 @@ cli = typer.Typer(help="Long-lived, stateful Spark pipelines.", no_args_is_help=
 hosts_cli = typer.Typer(help="The Spark applications in which pipelines run.", no_args_is_help=True)
 pipelines_cli = typer.Typer(help="The pipelines of a store.", no_args_is_help=True)
 keys_cli = typer.Typer(help="The API keys of a store.", no_args_is_help=True)
+secrets_cli = typer.Typer(help="The values that ${secret:NAME} stands for in programs and configurations.", no_args_is_help=True)
 cli.add_typer(keys_cli, name="keys")
+cli.add_typer(secrets_cli, name="secrets")
 cli.add_typer(hosts_cli, name="hosts")
 cli.add_typer(pipelines_cli, name="pipelines")
 
@@ -171,6 +177,33 @@ def delete_key(name: Annotated[str, typer.Argument(help="The key's name")], home
     control.close()
 
 
+@secrets_cli.command("set")
+def set_secret(name: Annotated[str, typer.Argument(help="The secret's name, with / between its parts")], home: Home = None) -> None:
+    """Make a secret, or give it another value, which is read from the standard input or asked for."""
+    if sys.stdin.isatty():
+        value = typer.prompt("Value", hide_input=True, confirmation_prompt=True)
+    else:
+        value = sys.stdin.read().removesuffix("\n")
+    if not value:
+        _fail("The value is empty: nothing was written")
+    with _secret_errors():
+        SecretFiles(Settings.load(home).secrets).write(name, value)
+
+
+@secrets_cli.command("list")
+def list_secrets(home: Home = None) -> None:
+    """List the names of the secrets that belong to no pipeline."""
+    for name in SecretFiles(Settings.load(home).secrets).names():
+        typer.echo(name)
+
+
+@secrets_cli.command("delete")
+def delete_secret(name: Annotated[str, typer.Argument(help="The secret's name")], home: Home = None) -> None:
+    """Remove a secret. Pipelines that name it do not start any more."""
+    with _secret_errors():
+        SecretFiles(Settings.load(home).secrets).delete(name)
+
+
 @hosts_cli.command("list")
 def list_hosts(home: Home = None) -> None:
     """List the hosts that have not ended."""
@@ -236,6 +269,14 @@ def _stop_host(control: Control, host: HostRecord) -> None:
     while time.monotonic() < deadline and not control.hosts.is_gone(host):
         time.sleep(0.1)
     control.hosts.end(host)
+
+
+@contextmanager
+def _secret_errors() -> Iterator[None]:
+    try:
+        yield
+    except SecretError as error:
+        _fail(str(error))
 
 
 def _tls_options(settings: Settings) -> dict[str, str]:

@@ -39,6 +39,7 @@ class Settings:
 
     ``home``: folder of the embedded store, pipeline storage and logs.
     ``database_url``: SQLAlchemy URL; default is SQLite in ``home``.
+    ``secrets_folder``: folder of the values that ``${secret:NAME}`` stands for; default is in ``home``.
     ``storage``: folder under which each pipeline keeps its storage. ``deployer``: ``shared`` or ``dedicated``.
     ``master``: Spark master for hosts started with spark-submit. ``driver_memory``: Spark's notation.
     ``host_address``: the address hosts listen on. ``api_keys``: accepted bearer keys; empty accepts everybody (loopback use).
@@ -55,6 +56,7 @@ class Settings:
     home: Path
     database_url: str = field(repr=False, default="")
     storage: Path = Path()
+    secrets_folder: Path | None = None
     deployer: str = "shared"
     master: str = "local[*]"
     driver_memory: str = "4g"
@@ -73,6 +75,11 @@ class Settings:
     connector_env: tuple[str, ...] = ()
 
     @property
+    def secrets(self) -> Path:
+        """Folder of the secrets."""
+        return self.secrets_folder or self.home / "secrets"
+
+    @property
     def logs(self) -> Path:
         """Folder of the pipelines' and hosts' logs."""
         return self.home / "logs"
@@ -89,6 +96,7 @@ class Settings:
             home=base,
             database_url=env.get(f"{PREFIX}DATABASE_URL", f"sqlite:///{base / 'store.sqlite'}"),
             storage=Path(env.get(f"{PREFIX}STORAGE", base / "storage")),
+            secrets_folder=_path(env.get(f"{PREFIX}SECRETS")),
             deployer=env.get(f"{PREFIX}DEPLOYER", "shared"),
             master=env.get(f"{PREFIX}MASTER", "local[*]"),
             driver_memory=env.get(f"{PREFIX}DRIVER_MEMORY", "4g"),

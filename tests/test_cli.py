@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from airflow_pipelines.cli import cli
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.secret_files import SecretFiles
 from airflow_pipelines.service.control import Control
 from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.settings import Settings
@@ -32,6 +33,26 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_version() -> None:
     assert CliRunner().invoke(cli, ["version"]).output.strip() == platform_version()
+
+
+def test_secrets_are_written_from_the_input_and_never_shown(tmp_path: Path) -> None:
+    home = ["--home", str(tmp_path)]
+    runner = CliRunner()
+    assert runner.invoke(cli, ["secrets", "set", "store/key", *home], input="hush hush\n").exit_code == 0
+    assert SecretFiles(tmp_path / "secrets").read("store/key") == "hush hush"
+    listed = runner.invoke(cli, ["secrets", "list", *home])
+    assert listed.output == "store/key\n"
+    for arguments, text, said in (
+        (["set", "../x"], "v", "no name of a secret"),
+        (["set", "x"], "\n", "The value is empty"),
+        (["delete", "none"], "", "There is no secret 'none'"),
+    ):
+        refused = runner.invoke(cli, ["secrets", *arguments, *home], input=text)
+        assert refused.exit_code == 1
+        assert said in refused.output
+        assert "Traceback" not in refused.output
+    assert runner.invoke(cli, ["secrets", "delete", "store/key", *home]).exit_code == 0
+    assert runner.invoke(cli, ["secrets", "list", *home]).output == ""
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,11 +26,10 @@ from airflow_pipelines.connectors.transports.file_input import FileInput, FileIn
 from airflow_pipelines.connectors.transports.file_output import FileOutput, FileOutputOptions
 from airflow_pipelines.connectors.transports.null_output import NullOutput, NullOutputOptions
 from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.references import References, ReferenceWithoutValueError
 from airflow_pipelines.sql.program import Connector, ConnectorDirection
 
 Options = TypeVar("Options", bound=BaseModel)
-
-_SECRET = re.compile(r"\$\{([^}]*)\}")
 
 
 class InputOptions(BaseModel):
@@ -154,27 +152,27 @@ def common_options(connector: Connector) -> InputOptions | OutputOptions:
     return options
 
 
-def open_input(connector: Connector, schema: RelationSchema, env: Mapping[str, str]) -> InputTransport:
+def open_input(connector: Connector, schema: RelationSchema, references: References) -> InputTransport:
     """The input that a declaration describes; it is not opened yet.
 
-    :param env: values for ``${env:NAME}`` references
+    :param references: what references in its options stand for
     :raises UnknownOptionError: like :func:`validate`
     :raises ConnectorFailure: when a reference has no value
     """
     validate(connector, schema)
     where = f"connector {connector.endpoint!r}"
-    options = FileInputOptions.model_validate(_resolved(connector.transport_config, env, where))
+    options = FileInputOptions.model_validate(_resolved(connector.transport_config, references, where))
     format_name = connector.format or ""
-    config = _resolved(connector.format_config, env, where)
+    config = _resolved(connector.format_config, references, where)
     return FileInput(options, format_name, lambda: input_parser(schema, format_name, config, where))
 
 
 def open_output(
-    connector: Connector, schema: RelationSchema, env: Mapping[str, str] | None = None, positions: Path | None = None
+    connector: Connector, schema: RelationSchema, references: References, positions: Path | None = None
 ) -> OutputTransport:
     """The output that a declaration describes; it is not opened yet.
 
-    :param env: values for ``${env:NAME}`` references
+    :param references: what references in its options stand for
     :param positions: a folder of the pipeline's storage in which outputs keep how far they are; None without storage
     :raises UnknownOptionError: like :func:`validate`
     :raises ConnectorFailure: when a reference has no value
@@ -183,8 +181,8 @@ def open_output(
     if connector.transport == "null_output":
         return NullOutput()
     where = f"connector {connector.endpoint!r}"
-    options = FileOutputOptions.model_validate(_resolved(connector.transport_config, env or {}, where))
-    config = _resolved(connector.format_config, env or {}, where)
+    options = FileOutputOptions.model_validate(_resolved(connector.transport_config, references, where))
+    config = _resolved(connector.format_config, references, where)
     kept = positions / f"{quote(connector.endpoint, safe='')}.steps" if positions is not None else None
     if connector.format == "csv":
         return FileOutput(options, CsvOptions.model_validate(config), kept)
@@ -249,24 +247,9 @@ def _unknown(what: str, name: str, known: Iterable[str], of: str = "") -> str:
     return f"unknown {what} {name!r}{of}; known {what}s: {listed}{hint}"
 
 
-def _resolved(value: Any, env: Mapping[str, str], where: str) -> Any:
-    """``value`` with references replaced; what comes out is never kept or shown."""
-    if isinstance(value, Mapping):
-        return {name: _resolved(item, env, where) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_resolved(item, env, where) for item in value]
-    if not isinstance(value, str):
-        return value
-
-    def replacement(match: re.Match[str]) -> str:
-        kind, _, name = match[1].partition(":")
-        if kind != "env":
-            raise ConnectorFailure(f"{where}: references of kind {kind!r} are not supported; write ${{env:NAME}}")
-        if name not in env:
-            raise ConnectorFailure(
-                f"{where}: ${{env:{name}}} has no value: give the pipeline's runtime_config an 'env' with it, or let connectors "
-                "read it from the host's environment (AIRFLOW_PIPELINES_CONNECTOR_ENV of the service)"
-            )
-        return env[name]
-
-    return _SECRET.sub(replacement, value)
+def _resolved(config: Mapping[str, Any], references: References, where: str) -> dict[str, Any]:
+    """``config`` with references replaced; what comes out is never kept or shown."""
+    try:
+        return {name: references.resolve(value) for name, value in config.items()}
+    except ReferenceWithoutValueError as error:
+        raise ConnectorFailure(f"{where}: {error}") from error

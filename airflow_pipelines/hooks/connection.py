@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,26 @@ if TYPE_CHECKING:
 
 _DEPLOYERS = ("shared", "dedicated")
 _EXTRAS = ("home", "deployer", "spark_conn_id")
+
+
+_PART = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+"""The names of extras that can be part of a secret's name."""
+_PARTS = ("login", "password", "host", "schema", "port")
+
+
+def secret_parts(connection: Connection) -> dict[str, str]:
+    """The parts of any connection that have a value, with those of its extras that are texts or numbers.
+
+    Args:
+        connection: the connection.
+
+    Returns:
+        The values by part, those of the extras by their names.
+    """
+    extras = {name: value for name, value in connection.extra_dejson.items() if _PART.fullmatch(name)}
+    found = extras | {part: getattr(connection, part) for part in _PARTS}
+    usable = (str, int, float)
+    return {part: str(value) for part, value in found.items() if isinstance(value, usable) and str(value)}
 
 
 @dataclass(frozen=True, slots=True)

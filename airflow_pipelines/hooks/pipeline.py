@@ -24,7 +24,7 @@ from airflow_pipelines.errors import (
     refused_program,
 )
 from airflow_pipelines.hooks.conditions import Condition, Observation, is_transient
-from airflow_pipelines.hooks.connection import ServiceAddress
+from airflow_pipelines.hooks.connection import ServiceAddress, secret_parts
 from airflow_pipelines.hooks.waiting import Wait, wait_in_place
 from airflow_pipelines.pins import check_spark_packages
 from airflow_pipelines.wire import path_of
@@ -291,6 +291,29 @@ class PipelineHook(BaseHook):
         except PipelineAPIError as error:
             raise refused_program(error, name) from error
         return descriptor
+
+    def set_secret(self, name: str, value: str) -> None:
+        """Make a secret that programs and configurations name as ``${secret:NAME}``, or give it another value.
+
+        Args:
+            name: the secret's name, with ``/`` between its parts.
+            value: the value. It is masked in this task's log.
+        """
+        mask_secret(value)
+        self.get_conn().request("PUT", path_of("secrets", *name.split("/")), json={"value": value}, idempotent=True)
+
+    def hand_over_connections(self, conn_ids: Sequence[str]) -> None:
+        """Make secrets of the parts of Airflow connections: ``airflow/CONN_ID/password`` and so on.
+
+        Args:
+            conn_ids: the connections.
+
+        Raises:
+            AirflowNotFoundException: there is no such connection.
+        """
+        for conn_id in conn_ids:
+            for part, value in secret_parts(self.get_connection(conn_id)).items():
+                self.set_secret(f"airflow/{conn_id}/{part}", value)
 
     def start(
         self,

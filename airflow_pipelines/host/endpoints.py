@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from airflow_pipelines.connectors.base import InputChunk
@@ -18,6 +17,7 @@ from airflow_pipelines.host.listeners import Listener, Listeners
 from airflow_pipelines.host.outputs import OutputEndpoint
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.references import NO_REFERENCES, References
 from airflow_pipelines.sql.program import Connector, ConnectorDirection
 
 OUTPUTS = "outputs"
@@ -27,8 +27,8 @@ OUTPUTS = "outputs"
 class Endpoints:
     """The inputs and outputs of one incarnation.
 
-    ``arrived(records, bytes)`` is called from connector threads when something came in. ``env`` has what references in inputs
-    stand for. ``storage`` is the pipeline's storage folder, None where it has none.
+    ``arrived(records, bytes)`` is called from connector threads when something came in. ``references`` has what references in
+    connectors stand for. ``storage`` is the pipeline's storage folder, None where it has none.
     """
 
     def __init__(
@@ -36,12 +36,12 @@ class Endpoints:
         compiled: CompiledProgram,
         arrived: Callable[[int, int], None],
         log: PipelineLog,
-        env: Mapping[str, str] = MappingProxyType({}),
+        references: References = NO_REFERENCES,
         storage: Path | None = None,
     ) -> None:
         self._compiled = compiled
         self._log = log
-        self._env = env
+        self._references = references
         self._positions = storage / OUTPUTS if storage is not None else None
         self.listeners = Listeners()
         self.inputs: dict[str, InputEndpoint] = {}
@@ -189,8 +189,8 @@ class Endpoints:
 
     def _input_opener(self, connector: Connector) -> Callable[[], Any]:
         schema = self._compiled.schemas[connector.relation]
-        return lambda: open_input(connector, schema, self._env)
+        return lambda: open_input(connector, schema, self._references)
 
     def _output_opener(self, connector: Connector) -> Callable[[], Any]:
         schema = self._compiled.schemas[connector.relation]
-        return lambda: open_output(connector, schema, positions=self._positions)
+        return lambda: open_output(connector, schema, self._references, self._positions)

@@ -6,9 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Mapping
 from contextlib import suppress
-from types import MappingProxyType
 from uuid import UUID
 
 from pyspark.sql import SparkSession
@@ -25,6 +23,7 @@ from airflow_pipelines.host.query_watch import QueryWatch
 from airflow_pipelines.host.registry import Registry
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.host.spark_health import spark_problem
+from airflow_pipelines.references import NO_REFERENCES, References
 from airflow_pipelines.sql.errors import ProgramErrors
 
 logger = logging.getLogger(__name__)
@@ -43,17 +42,17 @@ class Fleet:
         spark: SparkSession,
         registry: Registry,
         limits: QueryLimits = DEFAULT_QUERY_LIMITS,
-        connector_env: Mapping[str, str] = MappingProxyType({}),
+        references: References = NO_REFERENCES,
     ) -> None:
         """Run deployments in ``spark``.
 
         :param limits: what the ad-hoc requests of each may take
-        :param connector_env: the variables of the host's environment that connectors may name
+        :param references: what configurations may name of what the host has
         """
         self._spark = spark
         self._registry = registry
         self._limits = limits
-        self._connector_env = connector_env
+        self._references = references
         self._watch: QueryWatch | None = None
         self._lock = threading.Lock()
         self._importing = threading.BoundedSemaphore(IMPORTS)
@@ -99,7 +98,7 @@ class Fleet:
             if known is not None:
                 return known
             queries = self._queries(deployment)
-            runner = PipelineRunner(deployment, sessions, self._registry, queries, self._connector_env)
+            runner = PipelineRunner(deployment, sessions, self._registry, queries, self._references)
             self._runners[deployment.deployment_id] = runner
         runner.start()
         return runner

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import socket
 import tempfile
 import threading
@@ -11,6 +10,7 @@ import time
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
+from secrets import token_urlsafe
 from uuid import UUID
 
 from pyspark.sql import SparkSession
@@ -25,6 +25,8 @@ from airflow_pipelines.host.queries import DEFAULT_QUERY_LIMITS, QueryLimits
 from airflow_pipelines.host.registry import Base, HostRecord, Registry
 from airflow_pipelines.host.server import DataPlane
 from airflow_pipelines.host.spark_health import SparkHealth
+from airflow_pipelines.references import References
+from airflow_pipelines.secret_files import SecretFiles
 
 HEARTBEAT_S = 1.0
 
@@ -33,15 +35,17 @@ class InProcessHost:
     """Serves the data plane from a thread of this process and registers as the store's shared host.
 
     ``spark``: the session beside which pipelines get sessions of their own. ``engine``: the store's database.
-    ``limits``: what ad-hoc requests may take.
+    ``limits``: what ad-hoc requests may take. ``secrets``: the folder of secrets, None without any.
     """
 
-    def __init__(self, spark: SparkSession, engine: Engine, limits: QueryLimits = DEFAULT_QUERY_LIMITS) -> None:
+    def __init__(
+        self, spark: SparkSession, engine: Engine, limits: QueryLimits = DEFAULT_QUERY_LIMITS, secrets: Path | None = None
+    ) -> None:
         Base.metadata.create_all(engine)
         self.host_id = UUID(int=uuid7().int)
-        self.token = secrets.token_urlsafe(32)
+        self.token = token_urlsafe(32)
         self.registry = Registry(engine)
-        self.fleet = Fleet(spark, self.registry, limits)
+        self.fleet = Fleet(spark, self.registry, limits, References(secrets=None if secrets is None else SecretFiles(secrets)))
         self._health = SparkHealth(spark)
         self._stopped = threading.Event()
         self._plane = DataPlane(create_app(self.fleet, self.token, self.stop, lambda: self.fleet.idle))

@@ -32,8 +32,11 @@ from airflow_pipelines.host.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.host.server import DataPlane, PortInUseError
 from airflow_pipelines.host.spark_health import SparkHealth
+from airflow_pipelines.host.store_address import database_url
 from airflow_pipelines.pins import SetupError, check_spark_packages
 from airflow_pipelines.private_files import PRIVATE_UMASK
+from airflow_pipelines.references import References
+from airflow_pipelines.secret_files import SecretFiles
 from airflow_pipelines.settings import Settings
 
 HEARTBEAT_S = 1.0
@@ -63,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         check_spark_packages()
         settings = Settings.load()
-        engine = open_database(settings.database_url)
+        engine = open_database(database_url(settings, host_id))
         registry = Registry(engine)
         record = registry.get(host_id)
         if record is None or record.ended_at is not None:
@@ -100,7 +103,8 @@ class Host:
         limits = QueryLimits(
             time_s=settings.query_timeout_s, result_bytes=settings.query_result_bytes, at_once=settings.query_concurrency
         )
-        fleet = Fleet(spark, self._registry, limits, connector_environment(settings.connector_env))
+        references = References(connector_environment(settings.connector_env), SecretFiles(settings.secrets))
+        fleet = Fleet(spark, self._registry, limits, references)
         app = create_app(fleet, self._record.token, self._ended.set, lambda: self._record.kind == "dedicated" or fleet.idle)
         health = SparkHealth(spark, self._parent if submitted else None).start()
         plane = DataPlane(app, self._settings.host_address)

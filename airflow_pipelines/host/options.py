@@ -11,6 +11,7 @@ from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage import Verification
 from airflow_pipelines.engine.sync import SyncConfig
 from airflow_pipelines.host.clock import ClockOptions
+from airflow_pipelines.references import NO_REFERENCES, References
 
 
 class FaultTolerance(StrEnum):
@@ -28,8 +29,8 @@ class RuntimeOptions:
     ``storage``: whether anything is kept. ``checkpoint_interval_s``: seconds between periodic checkpoints, None for none.
     ``sync``: where checkpoints are copied to, None when not configured. ``workers``: scales the default batch size.
     ``clock``: how NOW() moves. ``limits``: the sizes by which the engine chooses between its ways of working.
-    ``verification``: how often batch files are compared with their hashes. ``env``: what references in connectors stand for,
-    before what the host lets connectors read of its own environment.
+    ``verification``: how often batch files are compared with their hashes. ``references``: what those in
+    connectors stand for: the ``env`` of the configuration, before what the host has.
     """
 
     storage: bool = True
@@ -42,18 +43,22 @@ class RuntimeOptions:
     clock: ClockOptions = field(default_factory=ClockOptions)
     limits: Limits = DEFAULT_LIMITS
     verification: Verification = Verification.ONCE
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    references: References = NO_REFERENCES
 
     @classmethod
-    def from_wire(cls, config: Mapping[str, Any]) -> RuntimeOptions:
-        """Read a runtime configuration as the service hands it out. Raises SyncError or ValueError for one that makes no sense."""
+    def from_wire(cls, config: Mapping[str, Any], references: References = NO_REFERENCES) -> RuntimeOptions:
+        """Read a runtime configuration as the service hands it out.
+
+        :param references: what the host has for the references in it
+        :raises SyncError, ValueError: when it makes no sense, or a reference has no value
+        """
         storage = config.get("storage", True)
         model, interval = _fault_tolerance(config.get("fault_tolerance"))
         sync = None
         if isinstance(storage, Mapping):
             backend = storage.get("backend") or {}
             wire = (backend.get("config") or {}).get("sync")
-            sync = SyncConfig.from_wire(wire) if wire else None
+            sync = SyncConfig.from_wire(references.resolve(wire)) if wire else None
         return cls(
             storage=storage is not False and storage is not None,
             fault_tolerance=model,
@@ -64,7 +69,7 @@ class RuntimeOptions:
             clock=ClockOptions.from_wire(dict(config)),
             limits=_limits(config.get("dev_tweaks") or {}),
             verification=_verification(config.get("dev_tweaks") or {}),
-            env=dict(config.get("env") or {}),
+            references=references.with_env(config.get("env") or {}),
         )
 
 

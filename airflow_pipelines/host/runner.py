@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from airflow_pipelines.host.spark_health import spark_problem
 from airflow_pipelines.host.statistics import PipelineFigures
 from airflow_pipelines.host.storage_problems import STORAGE_CODES
 from airflow_pipelines.host.tokens import CompletionToken
+from airflow_pipelines.references import References
 from airflow_pipelines.sql.compare import program_hash
 
 _WAITING = {
@@ -70,10 +71,10 @@ class PipelineRunner:
         sessions: SparkSessions,
         registry: Registry,
         queries: Queries,
-        connector_env: Mapping[str, str],
+        references: References,
     ) -> None:
         self.deployment = deployment
-        self._connector_env = connector_env
+        self._references = references
         self.queries = queries
         self.log = PipelineLog(deployment.log_path, deployment.pipeline_name)
         self.figures = PipelineFigures(deployment.deployment_id, Path(deployment.storage))
@@ -391,7 +392,7 @@ class PipelineRunner:
 
     def _open(self) -> LivePipeline:
         deployment = self.deployment
-        self._options = _options_of(deployment)
+        self._options = _options_of(deployment, self._references)
         durability = self._durability = Durability(Path(deployment.storage), self._options)
         self._sync = CheckpointSync(self._options.sync, durability, f"pipeline-{deployment.pipeline_id}", self.log)
         compiled = compile_checked(deployment.program_code, self._sessions, deployment.udf_python)
@@ -422,8 +423,7 @@ class PipelineRunner:
 
     def _build(self, compiled: CompiledProgram, durability: Durability) -> LivePipeline:
         storage = Path(self.deployment.storage) if self._options.storage else None
-        env = {**self._connector_env, **self._options.env}
-        self._endpoints = Endpoints(compiled, self._arrived, self.log, env, storage)
+        self._endpoints = Endpoints(compiled, self._arrived, self.log, self._options.references, storage)
         circuit = Circuit(compiled, self._sessions, durability.batches, limits=self._options.limits)
         circuit.takes = self._endpoints.takes
         fingerprints = compiled.fingerprints
@@ -706,9 +706,9 @@ class PipelineRunner:
         return Problem(410, "Terminating", f"The pipeline {self.deployment.pipeline_name} is being stopped.")
 
 
-def _options_of(deployment: Deployment) -> RuntimeOptions:
+def _options_of(deployment: Deployment, references: References) -> RuntimeOptions:
     try:
-        return RuntimeOptions.from_wire(deployment.runtime_config)
+        return RuntimeOptions.from_wire(deployment.runtime_config, references)
     except ValueError as error:
         # One that an earlier release stored without checking it.
         raise Problem(

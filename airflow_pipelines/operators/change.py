@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_pipelines.operators.base import PipelineOperator
+from airflow_pipelines.operators.comparing import Likeness, compare_configs, compare_programs, merged_configs
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -30,9 +31,12 @@ class ModifyPipelineOperator(PipelineOperator):
         description: a description.
         runtime_config: the values to change of the runtime configuration, in wire form.
         compile_timeout: seconds to wait for the compiler.
+        secret_conn_ids: Airflow connections whose parts the program or the configuration names as
+            ``${secret:airflow/CONN_ID/password}`` (or ``login``, ``host``, ``schema``, ``port``, or a name of the extras). They are
+            handed to the service before anything else is done; a pipeline that runs goes on with what it has.
     """
 
-    template_fields: Sequence[str] = (*PipelineOperator.template_fields, "sql", "description", "runtime_config")
+    template_fields: Sequence[str] = (*PipelineOperator.template_fields, "sql", "description", "runtime_config", "secret_conn_ids")
     template_ext: Sequence[str] = (".sql",)
     template_fields_renderers = {"sql": "sql", "runtime_config": "json"}
 
@@ -44,10 +48,12 @@ class ModifyPipelineOperator(PipelineOperator):
         description: str | None = None,
         runtime_config: Mapping[str, Any] | None = None,
         compile_timeout: float = 300.0,
+        secret_conn_ids: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.sql = sql
+        self.secret_conn_ids = secret_conn_ids
         self.udf_python = udf_python
         self.description = description
         self.runtime_config = runtime_config
@@ -55,6 +61,7 @@ class ModifyPipelineOperator(PipelineOperator):
 
     def act(self, context: Context) -> dict[str, Any]:
         """Modify."""
+        self.hook.hand_over_connections(self.secret_conn_ids)
         descriptor = self.hook.descriptor(self.pipeline_name, "all")
         if descriptor is None:
             raise AirflowFailException(
@@ -64,33 +71,47 @@ class ModifyPipelineOperator(PipelineOperator):
 
     def modify(self, descriptor: Mapping[str, Any]) -> dict[str, Any]:
         """Send what differs from a pipeline's descriptor, and wait for the compiler."""
-        changes = self.differences(descriptor)
-        if not changes:
+        likeness = self._compared(descriptor)
+        if max(likeness.values(), default=Likeness.SAME) is Likeness.SAME:
             self.log.info("Pipeline %s is as it should be", self.pipeline_name)
             return self.xcom(descriptor, changed=[])
-        if set(changes) != {"description"} and (
+        different = {name for name, found in likeness.items() if found is Likeness.DIFFERENT}
+        if different - {"description"} and (
             descriptor["deployment_status"] != "Stopped" or descriptor["deployment_desired_status"] != "Stopped"
         ):
             raise AirflowFailException(
                 f"Pipeline {self.pipeline_name!r} is {descriptor['deployment_status']} and differs in "
-                f"{', '.join(sorted(changes))}: it can be modified when it is stopped, so put a StopPipelineOperator before"
+                f"{', '.join(sorted(different))}: it can be modified when it is stopped, so put a StopPipelineOperator before"
             )
-        modified = self.hook.modify(self.pipeline_name, changes)
-        self.log.info("Pipeline %s changed in %s", self.pipeline_name, ", ".join(sorted(changes)))
+        modified = self.hook.modify(self.pipeline_name, self._changes(descriptor, likeness))
+        if modified["version"] == descriptor["version"] and not different:
+            self.log.info("Pipeline %s is as it should be, its secrets too", self.pipeline_name)
+            return self.xcom(modified, changed=[])
+        changed = sorted(name for name, found in likeness.items() if found is not Likeness.SAME)
+        self.log.info("Pipeline %s changed in %s", self.pipeline_name, ", ".join(changed))
         self.hook.wait_until_compiled(self.pipeline_name, int(modified["program_version"]), timeout_s=self.compile_timeout)
-        return self.xcom(modified, changed=sorted(changes))
+        return self.xcom(modified, changed=changed)
 
-    def differences(self, descriptor: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields that differ, with their new values. A configuration counts as different where it says something else."""
-        changes: dict[str, Any] = {}
-        if self.sql is not None and self.sql != descriptor["program_code"]:
-            changes["program_code"] = self.sql
-        if self.udf_python is not None and self.udf_python != self.hook.udf_python(self.pipeline_name):
-            changes["udf_python"] = self.udf_python
-        if self.description is not None and self.description != descriptor["description"]:
-            changes["description"] = self.description
-        if self.runtime_config is not None and not _says(descriptor["runtime_config"], self.runtime_config):
-            changes["runtime_config"] = _merged(descriptor["runtime_config"], self.runtime_config)
+    def _compared(self, descriptor: Mapping[str, Any]) -> dict[str, Likeness]:
+        """How what is given differs from a pipeline's descriptor. A configuration differs where it says something else."""
+        found: dict[str, Likeness] = {}
+        if self.sql is not None:
+            found["program_code"] = compare_programs(descriptor["program_code"], self.sql)
+        if self.udf_python is not None:
+            same = self.udf_python == self.hook.udf_python(self.pipeline_name)
+            found["udf_python"] = Likeness.SAME if same else Likeness.DIFFERENT
+        if self.description is not None:
+            found["description"] = Likeness.SAME if self.description == descriptor["description"] else Likeness.DIFFERENT
+        if self.runtime_config is not None:
+            found["runtime_config"] = compare_configs(descriptor["runtime_config"], self.runtime_config)
+        return found
+
+    def _changes(self, descriptor: Mapping[str, Any], likeness: Mapping[str, Likeness]) -> dict[str, Any]:
+        """The fields that are to be sent."""
+        given = {"program_code": self.sql, "udf_python": self.udf_python, "description": self.description}
+        changes = {name: value for name, value in given.items() if likeness.get(name, Likeness.SAME) is not Likeness.SAME}
+        if likeness.get("runtime_config", Likeness.SAME) is not Likeness.SAME:
+            changes["runtime_config"] = merged_configs(descriptor["runtime_config"], self.runtime_config)
         return changes
 
     def xcom(self, descriptor: Mapping[str, Any], *, changed: list[str]) -> dict[str, Any]:
@@ -123,6 +144,7 @@ class DeployPipelineOperator(ModifyPipelineOperator):
 
     def act(self, context: Context) -> dict[str, Any]:
         """Deploy."""
+        self.hook.hand_over_connections(self.secret_conn_ids)
         descriptor = self.hook.descriptor(self.pipeline_name, "all")
         if descriptor is None:
             create, action = self.hook.create, "created"
@@ -142,16 +164,3 @@ class DeployPipelineOperator(ModifyPipelineOperator):
         )
         made = self.hook.descriptor(self.pipeline_name) or {}
         return {**self.xcom(made, changed=[]), "action": action}
-
-
-def _says(stored: Any, given: Any) -> bool:
-    """Whether a stored configuration, which has all defaults filled in, already says what a given one says."""
-    if isinstance(given, Mapping) and isinstance(stored, Mapping):
-        return all(value is None or (name in stored and _says(stored[name], value)) for name, value in given.items())
-    return bool(stored == given)
-
-
-def _merged(stored: Any, given: Any) -> Any:
-    if isinstance(given, Mapping) and isinstance(stored, Mapping):
-        return {**stored, **{name: _merged(stored.get(name), value) for name, value in given.items()}}
-    return given

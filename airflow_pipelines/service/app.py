@@ -23,7 +23,7 @@ from airflow_pipelines.service.deployers.base import DedicatedHosts
 from airflow_pipelines.service.key_check import KeyCheck
 from airflow_pipelines.service.openapi import serve_document
 from airflow_pipelines.service.proxy import Proxy
-from airflow_pipelines.service.routes import api_keys, lifecycle, pipelines, runtime, system, unsupported
+from airflow_pipelines.service.routes import api_keys, lifecycle, pipelines, runtime, secrets, system, unsupported
 from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.settings import Settings
 
@@ -65,6 +65,7 @@ def create_embedded_app(settings: Settings, dedicated: DedicatedHosts | None = N
     keyed = APIRouter(prefix="/v0")
     keyed.include_router(system.router(control))
     keyed.include_router(api_keys.router(control.api_keys))
+    keyed.include_router(secrets.router(control.secrets.files))
     # Before the 501s and the records, whose paths are wider.
     of_pipelines = APIRouter(prefix="/pipelines")
     of_pipelines.include_router(lifecycle.router(control))

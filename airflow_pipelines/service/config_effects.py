@@ -38,8 +38,8 @@ EFFECTS: Final[dict[str, Effect]] = {
     f"{_SYNC}provider": _none("fsspec speaks S3 to all of them"),
     f"{_SYNC}endpoint": Effect("address of an S3 service other than Amazon's"),
     f"{_SYNC}region": Effect("region of the bucket; default us-east-1"),
-    f"{_SYNC}access_key": Effect("key to the bucket"),
-    f"{_SYNC}secret_key": Effect("its secret"),
+    f"{_SYNC}access_key": Effect("key to the bucket; better as `${secret:NAME}`"),
+    f"{_SYNC}secret_key": Effect("its secret; better as `${secret:NAME}`"),
     f"{_SYNC}read_bucket": Effect("a second place to look for the checkpoint to start from"),
     f"{_SYNC}start_from_checkpoint": Effect("`latest` or a checkpoint's id: what to start from"),
     f"{_SYNC}fail_if_no_checkpoint": Effect("the start fails when there is no such checkpoint, instead of starting empty"),
@@ -87,7 +87,9 @@ EFFECTS: Final[dict[str, Effect]] = {
     "dev_tweaks.now_offset": Effect("milliseconds that are added to the clock"),
     "dev_tweaks.prepared_queries": Effect("false: every small query of a step is planned anew"),
     "dev_tweaks.verify_batches": Effect("`once`, `always`, `never`: how often files of the state are compared with their hashes"),
-    "env": Effect("what `${env:NAME}` in the connectors of tables stands for, before what `connector_env` lets through"),
+    "env": Effect(
+        "what `${env:NAME}` in connectors stands for, before what `connector_env` lets through; each value is kept as a secret"
+    ),
     "logging": _none("a pipeline's log has one level"),
     "pipeline_template_configmap": _CLUSTER,
     "datafusion_memory_mb": _none("ad-hoc queries run on Spark, in the memory of the host"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +20,7 @@ from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.programs import ProgramChange
 from airflow_pipelines.host.registry import HostRecord, Registry
 from airflow_pipelines.private_files import make_private_folder, make_private_tree
+from airflow_pipelines.secret_files import SecretError, SecretFiles
 from airflow_pipelines.service import edits, errors, lifecycle
 from airflow_pipelines.service.api_keys import ApiKeys
 from airflow_pipelines.service.compiling import COMPILE_ATTEMPTS, Compiled, compile_text, is_lost_compiler
@@ -35,6 +37,7 @@ from airflow_pipelines.service.pipeline_files import PipelineFiles
 from airflow_pipelines.service.reconcile import Reconciler
 from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.replacing import Replacement
+from airflow_pipelines.service.secrets import PipelineSecrets
 from airflow_pipelines.service.store import Conflict, Event, Store
 from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.service.worker import Worker
@@ -84,6 +87,8 @@ class Control:
         self.registry = Registry(engine)
         self.hosts = Hosts(self.registry, settings.heartbeat_timeout_s)
         self.files = PipelineFiles(settings)
+        self.secrets = PipelineSecrets(SecretFiles(settings.secrets))
+        self._take_stored_secrets_out()
         leases = Leases(engine)
         local = Launcher(settings, engine, LocalSubmitter())
         self.compiler = SharedDeployer(settings, self.hosts, local)
@@ -171,6 +176,7 @@ class Control:
         """Raise what :meth:`put` would raise, were the pipeline stopped and its storage cleared. Changes nothing."""
         edit = edits.parse_full(body, platform_version(), default_name=name)
         emptied = lifecycle.emptied(self.pipeline(name))
+        edit = self.secrets.out_of(edit, emptied.id)
         Replacement(self.compile).check(emptied, edits.apply_edit(emptied, edit, platform_version(), datetime.now(UTC)))
 
     def patch(self, name: str, body: Any, *, allow_compile_errors: bool = False) -> PipelineRecord:
@@ -194,6 +200,7 @@ class Control:
             except Conflict:
                 continue
             self.files.remove_log(record)
+            self.secrets.forget(record.id)
             return
 
     def start(self, name: str, request: StartRequest) -> PipelineRecord:
@@ -270,8 +277,13 @@ class Control:
     # --- inside -----------------------------------------------------------------------------------------------------------------
 
     def _add(self, edit: edits.Edit) -> PipelineRecord:
-        record = edits.new_record(edit, uuid7(), platform_version(), datetime.now(UTC))
-        self.store.create(record)
+        pipeline_id = uuid7()
+        record = edits.new_record(self.secrets.out_of(edit, pipeline_id), pipeline_id, platform_version(), datetime.now(UTC))
+        try:
+            self.store.create(record)
+        except Exception:
+            self.secrets.forget(pipeline_id)
+            raise
         self.files.note(record, "The pipeline was created")
         self._tell_without_effect(record)
         self.worker.wake(record.id)
@@ -279,6 +291,7 @@ class Control:
 
     def _edited(self, record: PipelineRecord, edit: edits.Edit, allow_compile_errors: bool) -> PipelineRecord:
         replacement = Replacement(self.compile)
+        edit = self.secrets.out_of(edit, record.id)
 
         def steps(current: PipelineRecord) -> list[PipelineRecord]:
             edited = edits.apply_edit(current, edit, platform_version(), datetime.now(UTC))
@@ -291,9 +304,23 @@ class Control:
             return [edited, claimed, *lifecycle.compilation(claimed, compiled.program_info, compiled.messages, now)]
 
         edited = self.reconciler.change_in_steps(self._seen(record), steps)
+        self.secrets.forget_unused(edited)
         if edited.runtime_config != record.runtime_config:
             self._tell_without_effect(edited)
         return self._after(edited)
+
+    def _take_stored_secrets_out(self) -> None:
+        """Take out of the store what an earlier release wrote there."""
+        for record in self.store.all():
+            try:
+                without = self.secrets.out_of_stored(record)
+            except SecretError as error:
+                logger.warning("Secrets of pipeline %s stay in the store: %s", record.name, error)
+                continue
+            if without is not record:
+                # When somebody else changes the pipeline at this moment, the next service does it.
+                with suppress(Conflict):
+                    self.store.commit(record, [without])
 
     def _tell_without_effect(self, record: PipelineRecord) -> None:
         """Write into the pipeline's log what its configuration says in vain."""

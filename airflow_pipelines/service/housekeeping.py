@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from airflow_pipelines.host.log_files import log_files
 from airflow_pipelines.host.registry import HostRecord, Registry
+from airflow_pipelines.host.store_address import withdraw
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.store import PipelineRow
 from airflow_pipelines.settings import Settings
@@ -43,6 +44,7 @@ class Housekeeping:
             logger.warning("What hosts left behind could not be removed: %s", error)
 
     def _tidy(self, host: HostRecord, *, old: bool) -> None:
+        withdraw(self._settings, host.host_id)
         here = host.machine is None or host.machine == processes.this_machine()
         if here and (host.pid is None or not processes.is_alive(host.pid)):
             # A host that was killed could not do so itself.

@@ -115,6 +115,11 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     ),
     "GET /v0/api_keys/{key_name}": Operation("One API key, without the key itself", answer=OBJECT),
     "DELETE /v0/api_keys/{key_name}": Operation("Take an API key away"),
+    "GET /v0/secrets": Operation("The names of the secrets that belong to no pipeline", answer=LIST),
+    "PUT /v0/secrets/{secret_name}": Operation(
+        "Make a secret, or give it another value; it is never answered", body=_object(("value",), value=TEXT)
+    ),
+    "DELETE /v0/secrets/{secret_name}": Operation("Remove a secret"),
     "GET /v0/pipelines": Operation("All pipelines", (_SELECTOR,), answer={"type": "array", "items": _PIPELINE}),
     "POST /v0/pipelines": Operation("Create a pipeline", body=_ref("NewPipeline"), status="201", answer=_PIPELINE),
     "GET /v0/pipelines/{name}": Operation("One pipeline", (_SELECTOR,), answer=_PIPELINE),

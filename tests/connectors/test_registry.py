@@ -12,6 +12,8 @@ from airflow_pipelines.connectors.base import ConnectorFailure, InvalidOptionErr
 from airflow_pipelines.connectors.registry import InputOptions, common_options, open_input, open_output, validate
 from airflow_pipelines.connectors.transports.file_output import FileOutput
 from airflow_pipelines.connectors.transports.null_output import NullOutput
+from airflow_pipelines.references import NO_REFERENCES, References
+from airflow_pipelines.secret_files import SecretFiles
 from airflow_pipelines.sql.program import Connector, ConnectorDirection
 from tests.connectors.relations import GRADES, col, relation
 
@@ -87,8 +89,10 @@ def test_good_declarations() -> None:
     assert isinstance(common, InputOptions)
     assert (common.paused, common.labels, common.start_after, common.max_batch_size) == (True, ("a",), ("b",), 5)
     validate(replace(OUTPUT, options={"send_snapshot": False}), GRADES)
-    assert isinstance(open_output(OUTPUT, GRADES), FileOutput)
-    assert isinstance(open_output(replace(OUTPUT, transport="null_output", transport_config={}, format=None), GRADES), NullOutput)
+    assert isinstance(open_output(OUTPUT, GRADES, NO_REFERENCES), FileOutput)
+    assert isinstance(
+        open_output(replace(OUTPUT, transport="null_output", transport_config={}, format=None), GRADES, NO_REFERENCES), NullOutput
+    )
 
 
 def test_columns_that_no_input_can_fill() -> None:
@@ -105,7 +109,7 @@ def test_secrets_never_show_in_messages_about_values() -> None:
 def test_environment_references(tmp_path: Path) -> None:
     (tmp_path / "g.csv").write_text("1,a,1,\n")
     declared = replace(INPUT, transport_config={"path": "${env:FOLDER}/g.csv"})
-    source = open_input(declared, GRADES, {"FOLDER": str(tmp_path)})
+    source = open_input(declared, GRADES, References({"FOLDER": str(tmp_path)}))
     source.open(None)
     chunk = source.read(10, 1)
     assert chunk is not None
@@ -113,6 +117,26 @@ def test_environment_references(tmp_path: Path) -> None:
     with pytest.raises(
         ConnectorFailure, match=r"\$\{env:FOLDER\} has no value: give the pipeline.*AIRFLOW_PIPELINES_CONNECTOR_ENV"
     ):
-        open_input(declared, GRADES, {})
-    with pytest.raises(ConnectorFailure, match="references of kind 'secret' are not supported"):
-        open_input(replace(INPUT, transport_config={"path": "${secret:kubernetes:a/b}"}), GRADES, {})
+        open_input(declared, GRADES, NO_REFERENCES)
+    with pytest.raises(ConnectorFailure, match="references of kind 'vault' are not supported"):
+        open_input(replace(INPUT, transport_config={"path": "${vault:a/b}"}), GRADES, NO_REFERENCES)
+
+
+def test_references_to_secrets(tmp_path: Path) -> None:
+    secrets = SecretFiles(tmp_path / "secrets")
+    secrets.write("kubernetes/store/folder", str(tmp_path))
+    declared = replace(INPUT, transport_config={"path": "${secret:kubernetes:store/folder}/g.csv"})
+    (tmp_path / "g.csv").write_text("1,a,1,\n")
+    source = open_input(declared, GRADES, References(secrets=secrets))
+    source.open(None)
+    chunk = source.read(10, 1)
+    assert chunk is not None
+    assert chunk.records == 1
+    for references in (NO_REFERENCES, References(secrets=SecretFiles(tmp_path / "none"))):
+        with pytest.raises(ConnectorFailure, match=r"\$\{secret:kubernetes:store/folder\} has no value"):
+            open_input(declared, GRADES, references)
+    output = replace(OUTPUT, transport_config={"path": "${secret:kubernetes:store/folder}/o.csv"})
+    made = open_output(output, GRADES, References(secrets=secrets))
+    made.open(resumed=False)
+    made.close()
+    assert (tmp_path / "o.csv").exists()

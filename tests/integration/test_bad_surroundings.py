@@ -228,6 +228,12 @@ def test_a_host_that_dies_is_heard_of_at_once_and_no_secret_is(
         for secret in (ACCESS_KEY, SECRET_KEY, API_KEY, host.token):
             assert secret not in text, where
 
+    for path in home.rglob("*"):
+        if path.is_file() and home / "secrets" not in path.parents:
+            content = path.read_bytes()
+            assert ACCESS_KEY.encode() not in content, path
+            assert SECRET_KEY.encode() not in content, path
+
     # What was committed is still there for the next start.
     assert len((pipeline.storage_status_details() or {})["checkpoints"]) == 1
 

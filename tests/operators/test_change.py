@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,44 @@ def test_modify_sends_only_what_differs(scripted: ScriptedService) -> None:
     assert result["changed"] == ["description", "runtime_config"]
     merged = {"workers": 8, "storage": {"backend": {"name": "default", "config": {"sync": sync}}}}
     assert patches(scripted) == [{"description": "new", "runtime_config": merged}]
+
+
+def test_secrets_are_compared_by_the_service_alone(scripted: ScriptedService) -> None:
+    def program(password: str) -> str:
+        return f"""create table t (a int) with ('connectors' = '[{{"config": {{"password": "{password}"}}}}]');"""
+
+    stored = {"env": {"A": "${secret:pipelines/p/1}", "B": "${secret:mine}"}}
+    kept = {"program_code": program("${secret:pipelines/p/2}"), "runtime_config": stored}
+    scripted.up("Running", **kept)
+    given: dict[str, Any] = {"sql": program("hush"), "runtime_config": {"env": {"A": "hush"}}}
+    scripted.answers["PATCH", ""] = lambda: scripted.up("Running", **kept)
+    assert DeployPipelineOperator(**COMMON, **given).execute({})["action"] == "unchanged"
+    assert patches(scripted) == [{"program_code": given["sql"], "runtime_config": {"env": {"A": "hush", "B": "${secret:mine}"}}}]
+    # The same references are no question.
+    assert DeployPipelineOperator(**COMMON, sql=kept["program_code"], runtime_config=stored).execute({})["action"] == "unchanged"
+    assert len(patches(scripted)) == 1
+    accepts(scripted, **kept)
+    assert DeployPipelineOperator(**COMMON, **given).execute({})["changed"] == ["program_code", "runtime_config"]
+    scripted.answers["PATCH", ""] = (400, {"error_code": "UpdateRestrictedToStopped", "message": "stop it first", "details": {}})
+    with pytest.raises(AirflowFailException, match="stop it first"):
+        DeployPipelineOperator(**COMMON, **given).execute({})
+    scripted.up("Running", **kept)
+    for other in ({"sql": given["sql"] + " "}, {"sql": OLD}, {"sql": given["sql"], "runtime_config": {"env": {"B": "hush"}}}):
+        with pytest.raises(AirflowFailException, match="StopPipelineOperator"):
+            DeployPipelineOperator(**COMMON, **other).execute({})
+
+
+def test_connections_are_handed_over_as_secrets(scripted: ScriptedService, monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = {"region": "eu", "nested": {"a": 1}, "bad name": "x", "retries": 3}
+    fields = {"conn_type": "aws", "login": "AKIA", "password": "hush-hush", "port": 9000, "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_STORE", json.dumps(fields))
+    scripted.pipeline()
+    for part in ("login", "password", "port", "region", "retries"):
+        scripted.answers["PUT", f"store/{part}"] = lambda: (200, {})
+    assert DeployPipelineOperator(**COMMON, sql=OLD, secret_conn_ids=["store"]).execute({})["action"] == "unchanged"
+    told = {tail: body["value"] for method, tail, _, body in scripted.calls if method == "PUT"}
+    expected = {"login": "AKIA", "password": "hush-hush", "port": "9000", "region": "eu", "retries": "3"}
+    assert told == {f"store/{part}": value for part, value in expected.items()}
 
 
 def test_a_description_may_change_while_it_runs(scripted: ScriptedService) -> None:

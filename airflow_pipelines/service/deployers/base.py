@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
@@ -18,7 +18,7 @@ class SubmitRequest:
     """One spark-submit of a host.
 
     ``master`` is the Spark master (None: the submitter's own choice), ``conf`` Spark properties, ``script`` the Python file and
-    ``arguments`` its arguments. ``environment`` holds what must not be seen on a command line, such as the database's URL.
+    ``arguments`` its arguments. ``environment`` holds the settings for the host; nothing in it is secret.
     """
 
     host_id: UUID
@@ -28,7 +28,7 @@ class SubmitRequest:
     arguments: tuple[str, ...]
     master: str | None
     conf: Mapping[str, str]
-    environment: Mapping[str, str] = field(repr=False)
+    environment: Mapping[str, str]
     log_path: Path
 
 

@@ -16,6 +16,7 @@ from uuid6 import uuid7
 
 from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.registry import HostRecord, HostRow, Registry
+from airflow_pipelines.host.store_address import hand_over
 from airflow_pipelines.private_files import make_private_folder
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess, Submitter, loopback_conf
@@ -74,12 +75,13 @@ class Launcher:
             return
         self._housekeeping.tidy()
         try:
+            hand_over(self._settings, host_id)
             process = self._submitter.submit(self._request(row, deployment, master, conf))
         except (SubmitError, OSError) as error:
             self._registry.update(host_id, pid=None, machine=None)
             self._registry.end(host_id)
             if isinstance(error, OSError):
-                raise SubmitError(f"The folder {error.filename} cannot be made ({error.strerror or error})") from error
+                raise SubmitError(f"{error.filename} cannot be made ({error.strerror or error})") from error
             raise
         self._note_process(host_id, process)
 
@@ -97,9 +99,9 @@ class Launcher:
             master=master,
             conf=loopback_conf(master) | self._folders(row.host_id, master) | dict(conf),
             environment={
-                f"{PREFIX}DATABASE_URL": settings.database_url,
                 f"{PREFIX}HOME": str(settings.home),
                 f"{PREFIX}STORAGE": str(settings.storage),
+                f"{PREFIX}SECRETS": str(settings.secrets),
                 f"{PREFIX}HOST_ADDRESS": settings.host_address,
                 f"{PREFIX}HOST_IDLE_S": str(settings.host_idle_s),
                 f"{PREFIX}QUERY_TIMEOUT_S": str(settings.query_timeout_s),

@@ -16,6 +16,7 @@ import pytest
 from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, InputTransport
 from airflow_pipelines.connectors.registry import open_input
 from airflow_pipelines.connectors.transports import readers
+from airflow_pipelines.references import NO_REFERENCES
 from airflow_pipelines.sql.program import Connector, ConnectorDirection
 from tests.connectors.relations import GRADES
 
@@ -26,7 +27,7 @@ def file_input(
     buffer_size = config.pop("buffer_size_bytes", None)
     transport = {"path": str(path), "follow": follow} | ({"buffer_size_bytes": buffer_size} if buffer_size else {})
     source = open_input(
-        Connector("grades", "c", ConnectorDirection.INPUT, "file_input", transport, format_name, config), GRADES, {}
+        Connector("grades", "c", ConnectorDirection.INPUT, "file_input", transport, format_name, config), GRADES, NO_REFERENCES
     )
     source.open(None if position is None else json.loads(json.dumps(position)))
     return source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +15,13 @@ from sqlalchemy import Engine
 from airflow_pipelines.database import open_database
 from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.registry import Base, Registry
+from airflow_pipelines.host.store_address import database_url
 from airflow_pipelines.service import configs
 from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess
 from airflow_pipelines.service.deployers.dedicated import spark_conf
 from airflow_pipelines.service.deployers.launch import HOST_SCRIPT, Launcher
 from airflow_pipelines.service.deployers.submit import LocalSubmitter, spark_home, submit_command, submit_environment
+from airflow_pipelines.service.housekeeping import Housekeeping
 from airflow_pipelines.settings import Settings
 
 HOST = UUID(int=5)
@@ -95,7 +98,7 @@ def test_hosts_do_not_inherit_what_is_the_services_or_airflows(
     assert environment["AIRFLOW_PIPELINES_CONNECTOR_ENV"] == "AWS_*,HOME"
 
 
-def test_secrets_go_by_environment_only(tmp_path: Path, engine: Engine) -> None:
+def test_the_address_of_the_store_goes_by_a_private_file_only(tmp_path: Path, engine: Engine) -> None:
     submitter = Recorder()
     Launcher(settings(tmp_path), engine, submitter).launch("shared", host_id=HOST, master="local[2]", conf={"spark.x": "y"})
     request = submitter.requests[0]
@@ -113,7 +116,14 @@ def test_secrets_go_by_environment_only(tmp_path: Path, engine: Engine) -> None:
     assert HOST_SCRIPT.is_file()
     assert "s3cret" not in " ".join(command) + repr(request)
     environment = submit_environment(request, spark_home())
-    assert environment["AIRFLOW_PIPELINES_DATABASE_URL"] == "postgresql://me:s3cret@db/x"
+    assert not any("s3cret" in value for value in environment.values())
+    (handed,) = (tmp_path / "hosts").iterdir()
+    assert stat.S_IMODE(handed.stat().st_mode) == 0o600
+    seen = Settings(home=tmp_path, database_url="sqlite:///elsewhere")
+    assert database_url(seen, HOST) == "postgresql://me:s3cret@db/x"
+    Registry(engine).end(HOST)
+    Housekeeping(settings(tmp_path), engine).tidy()
+    assert database_url(seen, HOST) == "sqlite:///elsewhere"
     assert environment["PYSPARK_PYTHON"] == environment["PYSPARK_DRIVER_PYTHON"] == sys.executable
     assert environment["PATH"].startswith(str(Path(sys.executable).parent))
     assert (Path(environment["PYTHONPATH"].split(":")[0]) / "airflow_pipelines").is_dir()

@@ -1,0 +1,55 @@
+"""Whether a pipeline already is what a task says, as far as its descriptor can tell: secrets in it are references."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import Any, Final
+
+from airflow_pipelines.sql.connector_secrets import without_secrets
+
+_KEPT: Final = re.compile(r"\$\{secret:pipelines/[^}]*\}")
+"""What stands in the place of a secret that was sent in clear."""
+
+
+class Likeness(IntEnum):
+    """How alike what is stored and what is given are; the larger, the less."""
+
+    SAME = 0
+    SAME_BUT_FOR_SECRETS = 1
+    """Only the service can compare the secrets: what it is sent again unchanged changes nothing."""
+    DIFFERENT = 2
+
+
+def compare_programs(stored: str, given: str) -> Likeness:
+    """Compare the texts of programs."""
+    if stored == given:
+        return Likeness.SAME
+    alike = _KEPT.sub("", stored) == _KEPT.sub("", without_secrets(given, lambda _: ""))
+    return Likeness.SAME_BUT_FOR_SECRETS if alike else Likeness.DIFFERENT
+
+
+def compare_configs(stored: Any, given: Any) -> Likeness:
+    """Compare a stored configuration, which has all defaults filled in, with what is given of one."""
+    if isinstance(given, Mapping) and isinstance(stored, Mapping):
+        return _largest(
+            compare_configs(stored[name], value) if name in stored else Likeness.DIFFERENT
+            for name, value in given.items()
+            if value is not None
+        )
+    if stored == given:
+        return Likeness.SAME
+    hidden = isinstance(stored, str) and isinstance(given, str) and _KEPT.search(stored)
+    return Likeness.SAME_BUT_FOR_SECRETS if hidden else Likeness.DIFFERENT
+
+
+def merged_configs(stored: Any, given: Any) -> Any:
+    """A stored configuration with what is given in the places of what it has there."""
+    if isinstance(given, Mapping) and isinstance(stored, Mapping):
+        return {**stored, **{name: merged_configs(stored.get(name), value) for name, value in given.items()}}
+    return given
+
+
+def _largest(found: Iterable[Likeness]) -> Likeness:
+    return max(found, default=Likeness.SAME)

@@ -1,0 +1,85 @@
+"""References in configurations: ``${env:NAME}`` and ``${secret:NAME}``, which only a host replaces by what they stand for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from airflow_pipelines.secret_files import SecretError, SecretFiles
+
+REFERENCE: Final = re.compile(r"\$\{(?:env|secret):[^{}]+\}")
+"""A reference that can have a value."""
+_ANY: Final = re.compile(r"\$\{([^}]*)\}")
+_OF_SECRET: Final = re.compile(r"\$\{secret:([^{}]+)\}")
+
+
+class ReferenceWithoutValueError(ValueError):
+    """A reference stands for nothing here; the message says which, and how it gets a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """What references stand for.
+
+    ``env``: values by name. ``secrets``: where secrets are, None where there are none.
+    """
+
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: SecretFiles | None = None
+
+    def with_env(self, env: Mapping[str, str]) -> References:
+        """These with other values, which come before those that are there. A value may be a reference to a secret itself.
+
+        :raises ReferenceWithoutValueError: when such a secret cannot be read
+        """
+        return replace(self, env={**self.env, **{name: self.value(value) for name, value in env.items()}})
+
+    def value(self, text: str) -> str:
+        """What a text stands for that may be one reference as a whole; any other is itself.
+
+        :raises ReferenceWithoutValueError: when it is a reference without a value
+        """
+        return self._of(text[2:-1]) if REFERENCE.fullmatch(text) else text
+
+    def resolve(self, value: Any) -> Any:
+        """JSON with all references in its texts replaced. What comes out is never to be kept or shown.
+
+        :raises ReferenceWithoutValueError: when one has no value
+        """
+        if isinstance(value, Mapping):
+            return {name: self.resolve(item) for name, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.resolve(item) for item in value]
+        return _ANY.sub(lambda match: self._of(match[1]), value) if isinstance(value, str) else value
+
+    def _of(self, reference: str) -> str:
+        kind, _, name = reference.partition(":")
+        if kind == "env":
+            if name in self.env:
+                return self.env[name]
+            raise ReferenceWithoutValueError(
+                f"${{env:{name}}} has no value: give the pipeline's runtime_config an 'env' with it, or let connectors "
+                "read it from the host's environment (AIRFLOW_PIPELINES_CONNECTOR_ENV of the service)"
+            )
+        if kind == "secret":
+            if self.secrets is None:
+                raise ReferenceWithoutValueError(f"${{secret:{name}}} has no value: there is no folder of secrets here")
+            try:
+                return self.secrets.read(name)
+            except SecretError as error:
+                raise ReferenceWithoutValueError(f"${{secret:{name}}} has no value. {error}") from error
+        raise ReferenceWithoutValueError(f"references of kind {kind!r} are not supported; write ${{env:NAME}} or ${{secret:NAME}}")
+
+
+NO_REFERENCES: Final = References()
+
+
+def secrets_named(value: Any) -> set[str]:
+    """The names of all secrets to which JSON or a text refers."""
+    if isinstance(value, Mapping):
+        return set().union(*(secrets_named(item) for item in value.values()))
+    if isinstance(value, (list, tuple)):
+        return set().union(*(secrets_named(item) for item in value))
+    return set(_OF_SECRET.findall(value)) if isinstance(value, str) else set()

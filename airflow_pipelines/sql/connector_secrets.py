@@ -1,0 +1,71 @@
+"""Secrets that are written out in the connectors of a program's text: where they are, and how something else takes their place.
+
+This works on any text, also on one that does not compile: it is stored and shown as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Final
+
+_PROPERTY: Final = re.compile(r"('connectors'\s*=\s*')((?:[^']|'')*)('|\Z)", re.IGNORECASE)
+_STRING: Final = r'"(?:[^"\\]|\\.)*"'
+_MEMBER: Final = re.compile(rf"(?P<key>{_STRING})(?P<between>\s*:\s*)(?P<value>{_STRING}|-?\d[\d.eE+-]*)")
+_TEXT: Final = re.compile(_STRING)
+_SECRET_NAME: Final = re.compile(
+    r"passw(or)?d|passphrase|pwd|secret|token|credential|authorization|jaas\.config|sas[._-]?(key|url)"
+    r"|(api|access|account|private|encryption)[._-]?key|key[._-]?(pem|password)|\.key$",
+    re.IGNORECASE,
+)
+_SECRET_NUMBER: Final = re.compile(r"(password|passwd|passphrase|pwd|secret|pin)$", re.IGNORECASE)
+_URL_PASSWORD: Final = re.compile(r"(?<=://)([^\s/?#@:]*):([^\s/?#@]+)@")
+_HAS_REFERENCE: Final = re.compile(r"\$\{[^}]*\}")
+
+Keep = Callable[[str], str]
+"""Keeps a secret somewhere and gives what is written in its place."""
+
+
+def without_secrets(program: str, keep: Keep) -> str:
+    """A program's text with what ``keep`` gives in the place of each secret in its connectors.
+
+    Values under names such as ``password`` or ``secret_key`` are secrets, and passwords within URLs.
+    """
+
+    def replaced(found: re.Match[str]) -> str:
+        return found[1] + _of_json(found[2].replace("''", "'"), keep).replace("'", "''") + found[3]
+
+    return _PROPERTY.sub(replaced, program)
+
+
+def without_passwords(text: str, keep: Keep) -> str:
+    """A text with what ``keep`` gives in the place of each password in a URL (``scheme://user:password@host``)."""
+    return _URL_PASSWORD.sub(lambda found: found[0] if _HAS_REFERENCE.search(found[2]) else f"{found[1]}:{keep(found[2])}@", text)
+
+
+def _of_json(text: str, keep: Keep) -> str:
+    def member(found: re.Match[str]) -> str:
+        key, value = _read(found["key"]), _read(found["value"])
+        if isinstance(value, str):
+            if not value or _HAS_REFERENCE.search(value) or not _SECRET_NAME.search(str(key)):
+                return found[0]
+        elif not _SECRET_NUMBER.search(str(key)):
+            return found[0]
+        kept = keep(value if isinstance(value, str) else found["value"])
+        return found["key"] + found["between"] + json.dumps(kept)
+
+    def url(found: re.Match[str]) -> str:
+        value = _read(found[0])
+        changed = without_passwords(value, keep) if isinstance(value, str) else value
+        return found[0] if changed == value else json.dumps(changed, ensure_ascii=False)
+
+    return _TEXT.sub(url, _MEMBER.sub(member, text))
+
+
+def _read(written: str) -> object:
+    """The value of a JSON string or number; text that is no JSON is itself."""
+    try:
+        return json.loads(written, strict=False)
+    except ValueError:
+        return written.strip('"')
