@@ -61,6 +61,7 @@ def check_storage(folder: Path, expected: UUID | None = None) -> StorageReport:
     leftover = _left_over(starts)
     findings = [_unused(uuid) for uuid in sorted(leftover)]
     findings += [_manifest(path, uuid, named) for path, uuid in checkpoints.manifests() if uuid not in leftover]
+    findings += _missing_newest(checkpoints)
     findings.append(_journal(folder, named))
     findings += _batches(batches, named)
     findings += _set_aside(folder)
@@ -103,6 +104,17 @@ def _manifest(path: Path, uuid: UUID | None, named: dict[str, list[str]]) -> Fin
             return f"step {document['step']}, {records} processed records, {len(document['files'])} batch files"
 
     return _found(part, read)
+
+
+def _missing_newest(checkpoints: CheckpointStore) -> list[Finding]:
+    """The newest checkpoint, where it is gone: a start names the first thing that is wrong only, which may be another one."""
+    try:
+        checkpoints.latest()
+    except StorageError as error:
+        # One that is there has a finding of its own, and so have its batches.
+        missing = isinstance(error, MissingError) and error.path.suffix == ".json"
+        return [Finding("newest checkpoint", error.what, error)] if missing else []
+    return []
 
 
 def _journal(folder: Path, named: dict[str, list[str]]) -> Finding:
