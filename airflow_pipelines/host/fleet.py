@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import threading
@@ -116,14 +117,22 @@ class Fleet:
 
         Raises Problem 503 while it has not certainly ended.
         """
+        if self._taken_down(deployment_id):
+            # Python's objects for Java ones are in cycles. Until they are collected the JVM keeps the sessions and plans, and a
+            # host on which little happens would not collect for hours.
+            gc.collect()
+
+    def _taken_down(self, deployment_id: UUID) -> bool:
+        """End a deployment and forget it; whether it was here. Raises Problem 503 as :meth:`take_down` does."""
         with self._lock:
             runner = self._runners.get(deployment_id)
         if runner is None:
-            return
+            return False
         if not runner.take_down():
             raise Problem(503, "PipelineUnavailable", f"The deployment {deployment_id} is still ending its last step; ask again.")
         with self._lock:
             self._runners.pop(deployment_id, None)
+        return True
 
     def compile(self, program_code: str, udf_python: str = "") -> CompiledProgram:
         """Compile a program without running it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import gc
 import logging
 import os
 import signal
@@ -109,6 +110,10 @@ class Host:
         health = SparkHealth(spark, self._parent if submitted else None).start()
         plane = DataPlane(app, self._settings.host_address)
         plane.start()
+        # What is there by now stays. A garbage collection that need not look at it takes a hundredth of the time, and comes before
+        # so much has gathered that the JVM keeps hundreds of megabytes for Python objects that nobody uses any more.
+        gc.collect()
+        gc.freeze()
         if not self._register(plane.url):
             log.error("the host was ended before it came up")
             return 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -380,8 +381,10 @@ def test_periodic_checkpoints_come_with_at_least_once(make: Make) -> None:
 
 @pytest.mark.parametrize("path", ["stats", "query", "steps"])
 def test_nothing_is_left_after_a_take_down(running: Pipeline, warm_host: InProcessHost, path: str) -> None:
+    runner = weakref.ref(warm_host.fleet.get(running.deployment_id))
     running.kill()
     assert running.deployment_id not in warm_host.fleet.deployments
+    assert runner() is None, "what the pipeline has in Python, and so in the JVM, is not kept until Python collects its garbage"
     assert running.get(path, sql="SELECT 1").status_code == 404
 
 
