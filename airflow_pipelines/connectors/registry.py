@@ -25,6 +25,7 @@ from airflow_pipelines.connectors.formats.parsed import Parser, RecordProblem
 from airflow_pipelines.connectors.transports.file_input import FileInput, FileInputOptions
 from airflow_pipelines.connectors.transports.file_output import FileOutput, FileOutputOptions
 from airflow_pipelines.connectors.transports.null_output import NullOutput, NullOutputOptions
+from airflow_pipelines.engine.fence import Fence
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.references import References, ReferenceWithoutValueError
 from airflow_pipelines.sql.program import Connector, ConnectorDirection
@@ -168,12 +169,17 @@ def open_input(connector: Connector, schema: RelationSchema, references: Referen
 
 
 def open_output(
-    connector: Connector, schema: RelationSchema, references: References, positions: Path | None = None
+    connector: Connector,
+    schema: RelationSchema,
+    references: References,
+    positions: Path | None = None,
+    fence: Fence | None = None,
 ) -> OutputTransport:
     """The output that a declaration describes; it is not opened yet.
 
     :param references: what references in its options stand for
     :param positions: a folder of the pipeline's storage in which outputs keep how far they are; None without storage
+    :param fence: the epoch of the run in that storage, after which outputs write nothing more
     :raises UnknownOptionError: like :func:`validate`
     :raises ConnectorFailure: when a reference has no value
     """
@@ -185,8 +191,8 @@ def open_output(
     config = _resolved(connector.format_config, references, where)
     kept = positions / f"{quote(connector.endpoint, safe='')}.steps" if positions is not None else None
     if connector.format == "csv":
-        return FileOutput(options, CsvOptions.model_validate(config), kept)
-    return FileOutput(options, JsonOptions.model_validate(config), kept)
+        return FileOutput(options, CsvOptions.model_validate(config), kept, fence)
+    return FileOutput(options, JsonOptions.model_validate(config), kept, fence)
 
 
 def input_parser(schema: RelationSchema, format_name: str, config: Mapping[str, Any], where: str) -> Parser:

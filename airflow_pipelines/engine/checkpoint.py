@@ -10,7 +10,7 @@ Layout of a pipeline's storage folder::
     newest.json              which of these was written last
     journal.log              committed steps since the newest of these (see engine/journal.py)
     journal.end              how many of them were acknowledged (see engine/journal_end.py)
-    outputs/                 how far the outputs are that can take steps back (see host/endpoints.py)
+    outputs/                 how far the outputs are that can take steps back, a file for each with the epoch of its run
     set-aside/<uuid>/        what was newer than a checkpoint that the pipeline went back to (see engine/set_aside.py)
 """
 

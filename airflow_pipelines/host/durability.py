@@ -118,7 +118,7 @@ class Durability:
         self._has_checkpoint = False
         fence = Fence.take(self.folder, self.checkpoints.greatest_epoch)
         self.checkpoints.begin(fence)
-        self.batches.guard, self._fence = fence.check, fence
+        self.batches.guard, self.fence = fence.check, fence
         self._starts = SavedStarts(self.folder, self.checkpoints)
         self._set_aside: set[str] = set()
 
@@ -164,7 +164,7 @@ class Durability:
 
     def check(self) -> None:
         """Make sure that this is the newest run over the storage. Raises StorageError."""
-        self._fence.check()
+        self.fence.check()
 
     @property
     def journals(self) -> bool:
@@ -188,7 +188,7 @@ class Durability:
         Raises OvertakenError when a later run of the pipeline uses the storage, and other StorageErrors.
         ``snapshot``: the one after the step, whose clock and waterlines a replay repeats.
         """
-        self._fence.check()
+        self.fence.check()
         if not self.journals:
             return
         if self._replayed is not None:
@@ -204,7 +204,7 @@ class Durability:
                 dict(snapshot.layouts),
                 snapshot.canonical_form,
                 program.version,
-                self._fence.epoch,
+                self.fence.epoch,
             )
             self._journal = Journal.create(self.folder, header)
         tables: dict[str, dict[str, Any]] = {}
@@ -222,7 +222,7 @@ class Durability:
         waterlines = {name: dict(columns) for name, columns in snapshot.waterlines.items()}
         self._journal.append(JournalRecord(step, tables, inline, connectors, counters, snapshot.clock, waterlines))
         # A later run that has begun meanwhile may not have read the record, so that it must not be acknowledged.
-        self._fence.check()
+        self.fence.check()
 
     @property
     def needs_recovery_point(self) -> bool:
@@ -286,7 +286,7 @@ class Durability:
             self._journal.close()
             self._journal = None
         self._replayed = None
-        self._fence.check()
+        self.fence.check()
         # The next commit starts a new journal on this base; the old one names another base and is not read any more.
         Journal.discard(self.folder)
 

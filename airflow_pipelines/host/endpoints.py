@@ -11,6 +11,7 @@ from airflow_pipelines.connectors.http import encode_egress
 from airflow_pipelines.connectors.registry import open_input, open_output
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.compiler import CompiledProgram
+from airflow_pipelines.engine.fence import Fence
 from airflow_pipelines.engine.intervals import shown
 from airflow_pipelines.host.inputs import ConnectorInput, InputEndpoint, check_start_after
 from airflow_pipelines.host.listeners import Listener, Listeners
@@ -28,7 +29,7 @@ class Endpoints:
     """The inputs and outputs of one incarnation.
 
     ``arrived(records, bytes)`` is called from connector threads when something came in. ``references`` has what references in
-    connectors stand for. ``storage`` is the pipeline's storage folder, None where it has none.
+    connectors stand for. ``storage`` is the pipeline's storage folder, None where it has none, and ``fence`` the run's epoch in it.
     """
 
     def __init__(
@@ -38,11 +39,13 @@ class Endpoints:
         log: PipelineLog,
         references: References = NO_REFERENCES,
         storage: Path | None = None,
+        fence: Fence | None = None,
     ) -> None:
         self._compiled = compiled
         self._log = log
         self._references = references
         self._positions = storage / OUTPUTS if storage is not None else None
+        self._fence = fence if storage is not None else None
         self.listeners = Listeners()
         self.inputs: dict[str, InputEndpoint] = {}
         self.outputs: dict[str, OutputEndpoint] = {}
@@ -193,4 +196,4 @@ class Endpoints:
 
     def _output_opener(self, connector: Connector) -> Callable[[], Any]:
         schema = self._compiled.schemas[connector.relation]
-        return lambda: open_output(connector, schema, self._references, self._positions)
+        return lambda: open_output(connector, schema, self._references, self._positions, self._fence)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow_pipelines.connectors.base import ConnectorError, OutputTransport, Rewindable
+from airflow_pipelines.engine.storage_errors import StorageError
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.statistics import OutputFigures
 from airflow_pipelines.sql.program import Connector
@@ -35,6 +36,9 @@ class OutputEndpoint:
             self._transport.open(resumed_step is not None)
             if resumed_step is not None and isinstance(self._transport, Rewindable):
                 self._transport.rewind(resumed_step)
+        except StorageError:
+            # Not this output fails: the run has been replaced, or cannot write anything.
+            raise
         except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
             self._fail(error)
 
@@ -44,6 +48,8 @@ class OutputEndpoint:
             return
         try:
             records, size = self._transport.write(step, table)
+        except StorageError:
+            raise
         except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
             self._fail(error)
             return

@@ -5,8 +5,10 @@ from __future__ import annotations
 import fcntl
 import io
 import itertools
+import logging
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,14 @@ from airflow_pipelines.connectors.formats.csv import CsvOptions
 from airflow_pipelines.connectors.formats.delta import csv_changes, json_changes, ordered_changes
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.transports.step_ends import StepEnds
+from airflow_pipelines.engine.fence import Fence
 from airflow_pipelines.private_files import make_output_file
 
+logger = logging.getLogger(__name__)
+
+LOCK_S = 15.0
+"""How long a run waits for the file of one that it replaces, which notices that within seconds."""
+_TRIES = 3
 _LINES_AT_ONCE = 10_000
 _ANEW = "Put it back as it was, or move it away and give the connector another name to start a new file."
 
@@ -40,11 +48,22 @@ class FileOutput:
     locked while it is open, and what others did to it is noticed.
     """
 
-    def __init__(self, options: FileOutputOptions, encoding: CsvOptions | JsonOptions, positions: Path | None = None) -> None:
-        """:param positions: the file in the pipeline's storage that says where steps end; None for a pipeline without storage."""
+    def __init__(
+        self,
+        options: FileOutputOptions,
+        encoding: CsvOptions | JsonOptions,
+        positions: Path | None = None,
+        fence: Fence | None = None,
+    ) -> None:
+        """Make an output that is not open yet.
+
+        :param positions: the file in the pipeline's storage that says where steps end; None for a pipeline without storage
+        :param fence: the epoch of the run that writes; None where there is no other
+        """
         self._path = Path(options.path).expanduser().absolute()
         self._positions = positions
-        self._ends = StepEnds(positions)
+        self._fence = fence
+        self._ends = StepEnds(positions, None if fence is None else fence.epoch)
         self._encoding = encoding
         self._file: io.FileIO | None = None
 
@@ -52,7 +71,9 @@ class FileOutput:
         """Start a new file, or go on with the one that is there when ``resumed``, without what a crash left unfinished.
 
         :raises ConnectorFailure: when the file cannot be written, another output writes it, or it is not as it was left
+        :raises OvertakenError: when a later run of the pipeline writes it
         """
+        self._check_newest()
         try:
             known = resumed and self._known()
             missing = known and self._ends.end > 0 and not self._path.exists()
@@ -61,7 +82,7 @@ class FileOutput:
             make_output_file(self._path)
             file = io.FileIO(self._path, "a+")
             try:
-                self._lock(file)
+                self._lock(file, LOCK_S if known else 0.0)
                 self._begin(file, resumed, known)
             except BaseException:
                 file.close()
@@ -75,21 +96,31 @@ class FileOutput:
 
     def _known(self) -> bool:
         """Whether it is known what an earlier incarnation wrote."""
+        if self._ends.read():
+            return True
         beside = self._path.with_name(self._path.name + ".steps")
-        if self._positions is not None and not self._positions.exists() and beside.is_file():
-            # Earlier releases kept it there.
-            self._positions.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(beside, self._positions)
+        if self._positions is None or self._positions.exists() or not beside.is_file():
+            return False
+        # Earlier releases kept it there.
+        self._positions.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(beside, self._positions)
         return self._ends.read()
 
-    def _lock(self, file: io.FileIO) -> None:
-        try:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise self._failure(
-                "another output writes this file, of this or another pipeline, and two would mix their lines. Give each a path of "
-                "its own, or stop the other pipeline."
-            ) from error
+    def _lock(self, file: io.FileIO, limit_s: float) -> None:
+        """Lock the file. One that this pipeline wrote before may be held by a run that has yet to notice that it was replaced."""
+        deadline = time.monotonic() + limit_s
+        while True:
+            try:
+                fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if time.monotonic() < deadline:
+                    time.sleep(0.1)
+                    continue
+                raise self._failure(
+                    "another output writes this file, of this or another pipeline, and two would mix their lines. Give each a path "
+                    "of its own, or stop the other pipeline."
+                ) from error
+            return
 
     def _begin(self, file: io.FileIO, resumed: bool, known: bool) -> None:
         size = os.fstat(file.fileno()).st_size
@@ -110,25 +141,47 @@ class FileOutput:
             raise self._failure(f"it has {size} bytes and had {self._ends.end} after step {self._ends.step}. {_ANEW}")
 
     def write(self, step: int, batch: Any) -> tuple[int, int]:
-        """Append a step's delta, in place of what was written for this or a later step before; returns (changes, bytes)."""
+        """Append a step's delta, in place of what was written for this or a later step before; returns (changes, bytes).
+
+        :raises OvertakenError: when a later run of the pipeline writes the file
+        """
         file = self._opened()
+        self._check_newest()
         if self._ends.step >= step:
             self.rewind(step - 1)
         ordered = ordered_changes(batch)
-        records = size = 0
+        begin = self._ends.end
         try:
-            self._check_unchanged(file)
-            for lines in self._blocks(ordered):
-                records += len(lines)
-                size += _append(file, "".join(lines).encode())
-            os.fsync(file.fileno())
-            self._ends.add(step, os.fstat(file.fileno()).st_size)
+            for _ in range(_TRIES):
+                self._check_unchanged(file)
+                records, size = self._appended(file, ordered)
+                os.fsync(file.fileno())
+                self._check_newest()
+                if os.fstat(file.fileno()).st_size == begin + size:
+                    break
+            else:
+                raise self._failure("another process writes into the file all the time. Give it a path of its own.")
+            self._ends.add(step, begin + size)
         except OSError as error:
             raise ConnectorFailure(f"file_output cannot write {self._path}: {error.strerror or error}") from error
         return records, size
 
+    def _appended(self, file: io.FileIO, ordered: Any) -> tuple[int, int]:
+        records = size = 0
+        for lines in self._blocks(ordered):
+            records += len(lines)
+            size += _append(file, "".join(lines).encode())
+        return records, size
+
+    def _check_newest(self) -> None:
+        if self._fence is not None:
+            self._fence.check()
+
     def _check_unchanged(self, file: io.FileIO) -> None:
-        """Refuse to go on with a file that somebody deleted, replaced or cut: its readers would miss changes."""
+        """Refuse to go on with a file that somebody deleted, replaced or cut: its readers would miss changes.
+
+        What somebody added is taken back, as it is at a start: a run that was replaced may have had it on its way.
+        """
         ours = os.fstat(file.fileno())
         try:
             there = self._path.stat()
@@ -137,13 +190,19 @@ class FileOutput:
         if (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino):
             raise self._failure(f"somebody replaced the file by another. {_ANEW}")
         self._check_size(ours.st_size)
+        if ours.st_size > self._ends.end:
+            logger.warning("file_output %s: %d bytes that others added are taken back", self._path, ours.st_size - self._ends.end)
+            self._check_newest()
+            file.truncate(self._ends.end)
 
     def rewind(self, step: int) -> None:
         """Take back what was written after ``step``.
 
         :raises ConnectorFailure: when that is too long ago to be known
+        :raises OvertakenError: when a later run of the pipeline writes the file
         """
         file = self._opened()
+        self._check_newest()
         if not self._ends.rewind(step):
             raise self._failure(
                 f"the pipeline's storage no longer says where step {step} ended. Move the file away to start a new one."

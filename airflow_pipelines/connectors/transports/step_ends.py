@@ -14,31 +14,59 @@ class StepEnds:
     """The ends of the newest steps, each on disk when :meth:`add` returns.
 
     The first entry stands for what the file held before any step that is known. Without a path nothing is kept beyond the process.
+    Each run has a file of its own, so that one that was replaced changes nothing of what the later one knows.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        """:param path: the file to keep them in, which nobody else writes."""
-        self._path = path
+    def __init__(self, path: Path | None, epoch: int | None = None) -> None:
+        """Begin with nothing.
+
+        :param path: the file to keep them in, whose name gets the epoch
+        :param epoch: that of the run; None where there are no others
+        """
+        self._shared = path
+        self._path = path if path is None or epoch is None else path.with_name(f"{path.name}.{epoch}")
         self._file: io.FileIO | None = None
         self._ends: list[tuple[int, int]] = []
 
     def read(self) -> bool:
         """Take over what an earlier incarnation knew; False when there is nothing."""
-        if self._path is None or not self._path.exists():
+        found = self._found()
+        if not found:
             return False
         self._ends = []
-        for line in self._path.read_text(errors="replace").splitlines():
+        for line in found[-1].read_text(errors="replace").splitlines():
             step, _, end = line.partition(" ")
             # What a crash cut off ends what is known.
             if not (step.removeprefix("-").isdigit() and end.isdigit()):
                 break
             self._ends.append((int(step), int(end)))
+        if self._ends:
+            self._take_over()
         return bool(self._ends)
+
+    def _take_over(self) -> None:
+        """Write all that is known, in place of what earlier runs wrote."""
+        self._rewrite()
+        for other in self._found():
+            if other != self._path:
+                other.unlink()
+
+    def _found(self) -> list[Path]:
+        """The files of this and of earlier runs, the newest last; one of an earlier release has no epoch."""
+        shared = self._shared
+        if shared is None or not shared.parent.is_dir():
+            return []
+        epochs = {
+            int(suffix): path
+            for path in shared.parent.iterdir()
+            if path.name.startswith(f"{shared.name}.") and (suffix := path.name.removeprefix(f"{shared.name}.")).isdigit()
+        }
+        return [*([shared] if shared.exists() else []), *(epochs[epoch] for epoch in sorted(epochs))]
 
     def begin(self, step: int, end: int) -> None:
         """Forget all; the file ends at ``end`` (bytes) after ``step``."""
         self._ends = [(step, end)]
-        self._rewrite()
+        self._take_over()
 
     @property
     def end(self) -> int:

@@ -1,0 +1,48 @@
+"""Noticing while nothing else happens that a later run has taken the pipeline's storage over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from airflow_pipelines.engine.fence import OvertakenError
+from airflow_pipelines.engine.storage_errors import StorageError
+from airflow_pipelines.host.pipeline_log import PipelineLog
+
+LOOK_S: Final = 3.0
+"""How often a pipeline that does nothing looks. One that does something looks with each write."""
+
+
+class FenceWatch:
+    """Looks at the storage's epoch every few seconds. Used by the runner's thread only."""
+
+    def __init__(self, check: Callable[[], None], log: PipelineLog) -> None:
+        """Begin with a look that is due after the first interval.
+
+        :param check: raises OvertakenError when a later run uses the storage
+        """
+        self._check = check
+        self._log = log
+        self._looked = time.monotonic()
+
+    @property
+    def until_due(self) -> float:
+        """Seconds until the next look."""
+        return max(0.0, self._looked + LOOK_S - time.monotonic())
+
+    def look(self) -> None:
+        """Look, when it is time.
+
+        :raises OvertakenError: when this run has to end
+        """
+        if self.until_due > 0:
+            return
+        try:
+            self._check()
+        except OvertakenError:
+            raise
+        except StorageError as error:
+            # It may come back before anything has to be written; what is to be written then fails with a reason.
+            self._log.limited("storage", "the storage cannot be used at the moment: %s", error)
+        self._looked = time.monotonic()

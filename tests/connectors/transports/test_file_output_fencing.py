@@ -1,0 +1,131 @@
+"""Two runs of a pipeline with one output file: only the later one's changes are in it, also where no lock keeps them apart."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.formats.json import JsonOptions
+from airflow_pipelines.connectors.transports import file_output
+from airflow_pipelines.connectors.transports.file_output import FileOutput, FileOutputOptions
+from airflow_pipelines.engine.fence import Fence, OvertakenError
+from tests.connectors.transports.test_file_output import delta, ids
+
+
+@pytest.fixture
+def unlocked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system that does not share its locks."""
+    monkeypatch.setattr(fcntl, "flock", lambda *_: None)
+
+
+def begun(folder: Path, step: int | None) -> FileOutput:
+    """The output of a run of its own, which goes on after a step."""
+    fence = Fence.take(folder, lambda: 0)
+    positions = folder / "outputs" / "v.out.steps"
+    sink = FileOutput(FileOutputOptions(path=str(folder / "out")), JsonOptions(), positions, fence)
+    sink.open(step is not None)
+    if step is not None:
+        sink.rewind(step)
+    return sink
+
+
+def at_flush(monkeypatch: pytest.MonkeyPatch, action: Callable[[], None]) -> None:
+    """Something happens at the next flush, when what is flushed has been written."""
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        monkeypatch.setattr(os, "fsync", real)
+        action()
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+
+@pytest.mark.usefixtures("unlocked")
+def test_an_overtaken_run_writes_nothing_more(tmp_path: Path) -> None:
+    old = begun(tmp_path, None)
+    old.write(1, delta((1, "x", 1)))
+    old.write(2, delta((2, "x", 1)))
+    new = begun(tmp_path, 1)
+    # Between its commit of the third step and the delivery the old one was overtaken.
+    attempts: list[Callable[[], Any]] = [
+        lambda: old.write(3, delta((3, "x", 1))),
+        lambda: old.write(2, delta((3, "x", 1))),
+        lambda: old.rewind(0),
+        lambda: old.open(True),
+    ]
+    for attempt in attempts:
+        with pytest.raises(OvertakenError):
+            attempt()
+        assert ids(tmp_path / "out") == [1]
+    old.close()
+    new.write(2, delta((20, "x", 1)))
+    assert ids(tmp_path / "out") == [1, 20]
+    new.close()
+    begun(tmp_path, 2).write(3, delta((30, "x", 1)))
+    assert ids(tmp_path / "out") == [1, 20, 30]
+    assert len(list((tmp_path / "outputs").iterdir())) == 1, "the positions of replaced runs go"
+
+
+@pytest.mark.usefixtures("unlocked")
+def test_what_an_overtaken_run_had_on_its_way_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = begun(tmp_path, None)
+    old.write(1, delta((1, "x", 1)))
+    taken: list[FileOutput] = []
+    at_flush(monkeypatch, lambda: taken.append(begun(tmp_path, 1)))
+    with pytest.raises(OvertakenError):
+        old.write(2, delta((2, "x", 1)))
+    assert ids(tmp_path / "out") == [1], "it was there when the later run began"
+
+    # The lines of the next one come after the later run has begun, or in the middle of its write.
+    late = b'{"insert":{"id":99,"name":"late"}}\n'
+    with (tmp_path / "out").open("ab") as file:
+        file.write(late)
+    taken[0].write(2, delta((20, "x", 1)))
+    assert ids(tmp_path / "out") == [1, 20]
+
+    def interfere() -> None:
+        with (tmp_path / "out").open("ab") as file:
+            file.write(late)
+
+    at_flush(monkeypatch, interfere)
+    taken[0].write(3, delta((30, "x", 1)))
+    assert ids(tmp_path / "out") == [1, 20, 30]
+
+
+@pytest.mark.usefixtures("unlocked")
+def test_a_replaced_run_leaves_the_positions_of_the_later_one_alone(tmp_path: Path) -> None:
+    old = begun(tmp_path, None)
+    old.write(1, delta((1, "x", 1)))
+    new = begun(tmp_path, 1)
+    new.write(2, delta((20, "x", 1)))
+    # As if it had been between its last look and the write of its positions.
+    old._ends.add(2, 12345)
+    old._ends.rewind(1)
+    new.write(3, delta((30, "x", 1)))
+    new.close()
+    again = begun(tmp_path, 3)
+    again.write(4, delta((40, "x", 1)))
+    assert ids(tmp_path / "out") == [1, 20, 30, 40]
+
+
+def test_a_run_waits_until_the_one_before_has_let_go_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = begun(tmp_path, None)
+    old.write(1, delta((1, "x", 1)))
+    threading.Timer(0.5, old.close).start()
+    began = time.monotonic()
+    new = begun(tmp_path, 1)
+    assert time.monotonic() - began > 0.3
+    new.write(2, delta((2, "x", 1)))
+    assert ids(tmp_path / "out") == [1, 2]
+    monkeypatch.setattr(file_output, "LOCK_S", 0.3)
+    with pytest.raises(ConnectorFailure, match="another output writes this file"):
+        begun(tmp_path, 2)
