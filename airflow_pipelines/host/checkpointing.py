@@ -5,14 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
+from airflow_pipelines.engine.remote_calls import SyncError
 from airflow_pipelines.engine.sync import RemoteCheckpoints, SyncConfig
 from airflow_pipelines.host.durability import Durability
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.statistics import stamp
+
+COPY_S: Final = 600.0
+"""How long one copy is waited for by the next."""
 
 
 class CheckpointRequests:
@@ -138,9 +142,13 @@ class CheckpointSync:
         return [{"uuid": str(uuid)} for uuid in reversed(RemoteCheckpoints(self._configured()).list())]
 
     def wait(self, timeout_s: float) -> None:
-        """Wait for a running copy."""
-        if self._thread is not None:
-            self._thread.join(timeout_s)
+        """Wait for a running copy, and say so: it may take as long as the object store does."""
+        if self._thread is None or not self._thread.is_alive():
+            return
+        self._log.info("waiting for the sync of a checkpoint, for %g s at most", timeout_s)
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            self._log.failure("the sync of a checkpoint has not ended within %g s and is given up", timeout_s)
 
     def _configured(self) -> SyncConfig:
         if self._config is None:
@@ -162,9 +170,13 @@ class CheckpointSync:
             thread.start()
 
     def _copy(self, config: SyncConfig, uuid: UUID, periodic: bool, previous: threading.Thread | None) -> None:
-        if previous is not None:
-            previous.join()
         try:
+            if previous is not None:
+                previous.join(COPY_S)
+                if previous.is_alive():
+                    raise SyncError(
+                        f"The sync before this one has not ended within {COPY_S:g} s: the object store does not answer."
+                    )
             self._durability.check()
             # The one of the incarnation, which knows what it has compared already.
             remote = self._bucket = self._bucket or RemoteCheckpoints(config)

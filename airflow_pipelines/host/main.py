@@ -128,7 +128,8 @@ class Host:
 
     def _wait(self, runner: PipelineRunner | None, watchdog: threading.Thread) -> None:
         """Wait until the host has to end. What keeps Python from coming by here for long ends the process, and is in its log."""
-        looked = 0.0
+        faulthandler.dump_traceback_later(STUCK_S, exit=True)
+        looked = time.monotonic()
         while not self._ended.wait(1.0 if runner is None else 0.1) and not (runner is not None and runner.ended):
             if time.monotonic() - looked < HEARTBEAT_S:
                 continue

@@ -16,7 +16,7 @@ from airflow_pipelines.engine.failures import failure_text
 from airflow_pipelines.engine.fence import OvertakenError
 from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.host.bootstrap import BootstrapPlan, describe, plan_bootstrap
-from airflow_pipelines.host.checkpointing import CheckpointRequests, CheckpointSync
+from airflow_pipelines.host.checkpointing import COPY_S, CheckpointRequests, CheckpointSync
 from airflow_pipelines.host.clock import Clock, described
 from airflow_pipelines.host.compile import compile_checked
 from airflow_pipelines.host.deployment import Deployment, RuntimeStatus
@@ -661,7 +661,7 @@ class PipelineRunner:
         if self._endpoints is not None:
             self._endpoints.close()
         if self._sync is not None and not self._stopping:
-            self._sync.wait(timeout_s=600)
+            self._sync.wait(COPY_S)
         if self._live is not None:
             self._live.circuit.close()
         if self._durability is not None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,19 @@ def test_a_storage_that_is_away_for_a_while_ends_no_idle_pipeline(
     away.rename(storage)
     pipeline.insert("t", {"id": 2, "v": 2, "name": "a"})
     assert pipeline.query("SELECT total FROM totals") == [{"total": 3}]
+
+    # A storage that takes its time delays those who wait for it and nobody else.
+    with monkeypatch.context() as slow:
+        real = os.fsync
+        slow.setattr(os, "fsync", lambda descriptor: (time.sleep(1.0), real(descriptor))[1])
+        with ThreadPoolExecutor(1) as pool:
+            inserted = pool.submit(pipeline.get, "query", sql="INSERT INTO t VALUES (4, 4, 'a')")
+            while not inserted.done():
+                began = time.monotonic()
+                assert pipeline.stats()["global_metrics"]["state"] == "Running"
+                assert time.monotonic() - began < 5
+            assert inserted.result().status_code == 200
+    pipeline.get("query", sql="DELETE FROM t WHERE id = 4")
 
     # What must be written while it is away cannot be acknowledged.
     storage.rename(away)
