@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,13 +49,15 @@ def test_pipelines_are_driven_checked_and_measured(
     embedded_client: PipelineClient, warm_host: InProcessHost, warm_home: Path, tmp_path: Path
 ) -> None:
     record = Record()
-    loads = workloads(tmp_path)
-    shop = Driver(embedded_client, loads[0], random.Random(1), record)
+    whole = workloads(tmp_path)[0]
+    # Two of its views, and no large requests: the suite has no minutes for this.
+    load = replace(whole, views={name: whole.views[name] for name in ("regions", "cheaper")})
+    shop = Driver(embedded_client, load, random.Random(1), record)
     try:
         shop.start()
-        reader = Reader(embedded_client, loads[:1], random.Random(2), record)
+        reader = Reader(embedded_client, [load], random.Random(2), record)
         for act, _ in shop.actions():
-            if act != shop.check:
+            if act not in (shop.load, shop.unload, shop.check):
                 act()
         shop.check()
         for _ in range(3):
