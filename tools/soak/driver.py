@@ -56,6 +56,8 @@ class Driver:
         while not ended.is_set() and not self._record.hopeless:
             self._attempt(self._one)
         self._attempt(self.check)
+        if self._listener is not None:
+            self._listener.stop()
 
     def start(self) -> None:
         """Start the pipeline, follow a view, and give the second table of joins its rows."""
