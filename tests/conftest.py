@@ -1,5 +1,10 @@
 """Shared fixtures: one SparkSession, one warm host and one service for the whole test session."""
 
+import os
+
+# The JVMs of tests live for minutes and run most queries once or twice: what the second compiler takes it never gives back.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
 pytest_plugins = [
     "tests.fixtures.airflow",
     "tests.fixtures.postgresql",
