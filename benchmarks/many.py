@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 import sys
@@ -14,11 +15,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rich.console import Console
+from rich.table import Table
+
 from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.errors import PipelinesError
 from airflow_pipelines.pipeline import Pipeline
 from airflow_pipelines.pipeline_builder import PipelineBuilder
-from benchmarks.measure import Measurement, timed
+from benchmarks.measure import Measurement, percentile, timed
 from benchmarks.options import Options
 from tools.model import LostError, require
 from tools.served import served, stop_hosts
@@ -33,6 +37,24 @@ create materialized view greatest as
   select client, id, v from (select *, row_number() over (partition by client order by v desc, id) as place from t)
   where place <= 3;
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How calls of one kind went: how many were answered, how many were not, and the seconds of those that were."""
+
+    kind: str
+    calls: int
+    errors: int
+    median_s: float
+    p99_s: float
+
+    @classmethod
+    def of(cls, kind: str, seconds: list[float], errors: int) -> Figures:
+        """The figures of calls that took so long."""
+        if not seconds:
+            return cls(kind, 0, errors, math.nan, math.nan)
+        return cls(kind, len(seconds), errors, statistics.median(seconds), percentile(seconds, 0.99))
 
 
 @dataclass
@@ -56,17 +78,30 @@ class Calls:
         with self._lock:
             self.seconds.setdefault(kind, []).append(watch.seconds)
 
+    def figures(self) -> list[Figures]:
+        """The figures of each kind of call."""
+        return [
+            Figures.of(kind, self.seconds.get(kind, []), len(self.errors.get(kind, [])))
+            for kind in sorted({*self.seconds, *self.errors})
+        ]
+
     def measurements(self) -> list[Measurement]:
-        """Count, errors, median and 99th percentile of each kind of call."""
+        """The same, as they are stored."""
         found = []
-        for kind in sorted({*self.seconds, *self.errors}):
-            seconds = sorted(self.seconds.get(kind, []))
-            found.append(Measurement(f"many.{kind}.calls", len(seconds), "calls"))
-            found.append(Measurement(f"many.{kind}.errors", len(self.errors.get(kind, [])), "calls"))
-            if seconds:
-                found.append(Measurement(f"many.{kind}.s_median", statistics.median(seconds), "s"))
-                found.append(Measurement(f"many.{kind}.s_p99", seconds[min(len(seconds) - 1, int(len(seconds) * 0.99))], "s"))
+        for figures in self.figures():
+            name = f"many.{figures.kind}"
+            found += [Measurement(f"{name}.calls", figures.calls, "calls"), Measurement(f"{name}.errors", figures.errors, "calls")]
+            if figures.calls:
+                found += [Measurement(f"{name}.s_median", figures.median_s, "s"), Measurement(f"{name}.s_p99", figures.p99_s, "s")]
         return found
+
+    def table(self) -> Table:
+        """The same, to be shown."""
+        table = Table("call", "calls", "errors", "median s", "99 % s")
+        for figures in self.figures():
+            times = (f"{figures.median_s:.3f}", f"{figures.p99_s:.3f}")
+            table.add_row(figures.kind, str(figures.calls), str(figures.errors), *times)
+        return table
 
 
 def measure(options: Options) -> list[Measurement]:
@@ -81,6 +116,8 @@ def measure(options: Options) -> list[Measurement]:
                 calls = work(lambda: PipelineClient(service.url, timeout_s=PATIENCE_S), names, options.clients, options.seconds)
         finally:
             stop_hosts(home)
+    print(f"{options.pipelines} pipelines were up after {watch.seconds:.0f} s")
+    Console().print(calls.table())
     for kind, errors in calls.errors.items():
         print(f"{kind}: {len(errors)} errors, the first: {errors[0]}", file=sys.stderr)
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -74,6 +74,11 @@ def median_seconds(action: Callable[[int], object], repeats: int) -> float:
             action(index)
         times.append(watch.seconds)
     return statistics.median(times)
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    """The value below which a part of the values is."""
+    return sorted(values)[min(len(values) - 1, int(len(values) * part))]
 
 
 def geometric_mean(values: Iterable[float]) -> float:

@@ -34,3 +34,5 @@ def test_errors_are_counted_by_the_kind_of_call() -> None:
     assert calls.errors == {"query": ["wrong: 20 rows"]}
     found = {item.name: item.value for item in calls.measurements()}
     assert (found["many.query.calls"], found["many.query.errors"]) == (1, 1)
+    assert [(figures.kind, figures.calls, figures.errors) for figures in calls.figures()] == [("query", 1, 1)]
+    assert calls.table().row_count == 1

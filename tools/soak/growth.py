@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from airflow_pipelines.service.store import EVENTS_KEPT
+from benchmarks.measure import percentile
 from tools.soak.figures import Sample
 from tools.soak.record import Call
 
@@ -97,11 +98,6 @@ def slowdowns(calls: Sequence[Call], since: float, until: float) -> list[Growth]
             found.append(_growth(f"{kind}, median s", parts, TIME))
             found.append(_growth(f"{kind}, 99 % s", [[percentile(part, 0.99)] for part in parts], TIME))
     return found
-
-
-def percentile(values: Sequence[float], part: float) -> float:
-    """The value below which a part of the values is."""
-    return sorted(values)[min(len(values) - 1, int(len(values) * part))]
 
 
 def _parts(samples: Sequence[Sample]) -> list[Sequence[Sample]]:
