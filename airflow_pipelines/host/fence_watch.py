@@ -17,14 +17,18 @@ LOOK_S: Final = 3.0
 class FenceWatch:
     """Looks at the storage's epoch every few seconds. Used by the runner's thread only."""
 
-    def __init__(self, check: Callable[[], None], log: PipelineLog) -> None:
-        """Begin with a look that is due after the first interval.
-
-        :param check: raises OvertakenError when a later run uses the storage
-        """
-        self._check = check
+    def __init__(self, log: PipelineLog) -> None:
+        """Make a watch that has nothing to look at yet."""
+        self._check: Callable[[], None] = lambda: None
         self._log = log
         self._looked = time.monotonic()
+
+    def begin(self, check: Callable[[], None]) -> None:
+        """Look at a storage from now on.
+
+        :param check: raises OvertakenError when a later run uses it
+        """
+        self._check = check
 
     @property
     def until_due(self) -> float:

@@ -99,7 +99,7 @@ class PipelineRunner:
         self._live: LivePipeline | None = None
         self._endpoints: Endpoints | None = None
         self._durability: Durability | None = None
-        self._fence: FenceWatch | None = None
+        self._fence = FenceWatch(self.log)
         self._sync: CheckpointSync | None = None
         self._options = RuntimeOptions()
         self._failed: Exception | None = None
@@ -396,7 +396,7 @@ class PipelineRunner:
         deployment = self.deployment
         self._options = _options_of(deployment, self._references)
         durability = self._durability = Durability(Path(deployment.storage), self._options)
-        self._fence = FenceWatch(durability.check, self.log)
+        self._fence.begin(durability.check)
         self._sync = CheckpointSync(self._options.sync, durability, f"pipeline-{deployment.pipeline_id}", self.log)
         compiled = compile_checked(deployment.program_code, self._sessions, deployment.udf_python)
         saved = self._saved_state(durability)
@@ -493,7 +493,7 @@ class PipelineRunner:
             },
         )
         while not self._decided():
-            self._look_at_fence()
+            self._fence.look()
         self._check()
         if not self._approved:
             self.log.info("suspended before the changes were approved")
@@ -504,7 +504,7 @@ class PipelineRunner:
         """Whether it is known how to go on; waits for that until it is time to look at the fence."""
         with self._condition:
             return self._condition.wait_for(
-                lambda: self._approved or self._stopping or self._desired is RuntimeStatus.SUSPENDED, self._until_look()
+                lambda: self._approved or self._stopping or self._desired is RuntimeStatus.SUSPENDED, self._fence.until_due
             )
 
     def _serve(self, live: LivePipeline) -> None:
@@ -610,18 +610,11 @@ class PipelineRunner:
         if self.status is not None and self._desired is not RuntimeStatus.SUSPENDED:
             self._record(self.status, details=self._details(), checkpoints=self._listed)
 
-    def _until_look(self) -> float | None:
-        return None if self._fence is None else self._fence.until_due
-
-    def _look_at_fence(self) -> None:
-        if self._fence is not None:
-            self._fence.look()
-
     def _until_next(self, live: LivePipeline) -> float | None:
         """Seconds until there is something to do even if nothing comes in: a tick of the clock, a checkpoint, a look around."""
         tick = live.clock.until_tick() if self.status is RuntimeStatus.RUNNING and live.follows_clock else None
         checkpoint = self._until_next_checkpoint()
-        return min((wait for wait in (tick, checkpoint, self._until_look()) if wait is not None), default=None)
+        return min((wait for wait in (tick, checkpoint, self._fence.until_due) if wait is not None), default=None)
 
     def _until_next_checkpoint(self) -> float | None:
         waits = []
@@ -632,7 +625,7 @@ class PipelineRunner:
         return max(min(waits), 0.05) if waits else None
 
     def _periodic(self, live: LivePipeline) -> None:
-        self._look_at_fence()
+        self._fence.look()
         interval = self._options.checkpoint_interval_s
         if interval is not None and self._options.storage and time.monotonic() - self._last_checkpoint >= interval:
             newest = live.durability.checkpoints.latest_listed()

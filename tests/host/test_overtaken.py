@@ -93,7 +93,8 @@ def test_a_storage_that_is_away_for_a_while_ends_no_idle_pipeline(
 def test_a_look_is_due_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = PipelineLog(tmp_path / "p.log", "p")
     fence = Fence.take(tmp_path, lambda: 0)
-    watch = FenceWatch(fence.check, log)
+    watch = FenceWatch(log)
+    watch.begin(fence.check)
     Fence.take(tmp_path, lambda: 0)
     assert 0 < watch.until_due <= fence_watch.LOOK_S
     watch.look()

@@ -129,3 +129,23 @@ def test_a_run_waits_until_the_one_before_has_let_go_of_the_file(tmp_path: Path,
     monkeypatch.setattr(file_output, "LOCK_S", 0.3)
     with pytest.raises(ConnectorFailure, match="another output writes this file"):
         begun(tmp_path, 2)
+
+
+def test_positions_of_earlier_runs_and_releases_are_taken_over(tmp_path: Path) -> None:
+    run = begun(tmp_path, None)
+    run.write(1, delta((1, "x", 1)))
+    run.close()
+    [kept] = (tmp_path / "outputs").iterdir()
+    assert kept.name == "v.out.steps.1"
+    # Releases without epochs had one file for all runs. A kill while it is taken over may leave it beside the newer one.
+    plain = tmp_path / "outputs" / "v.out.steps"
+    kept.rename(plain)
+    older = plain.read_bytes()
+    run = begun(tmp_path, 1)
+    run.write(2, delta((2, "x", 1)))
+    run.close()
+    plain.write_bytes(older)
+    run = begun(tmp_path, 2)
+    run.write(3, delta((3, "x", 1)))
+    assert ids(tmp_path / "out") == [1, 2, 3]
+    assert [path.name for path in (tmp_path / "outputs").iterdir()] == ["v.out.steps.3"]
