@@ -41,8 +41,8 @@ def test_an_idle_pipeline_notices_that_it_was_overtaken(make: Callable[..., Pipe
     assert "was taken over by a later run" in ended.error["message"]
     new.insert("t", {"id": 2})
     assert new.query("SELECT id FROM t ORDER BY id") == [{"id": 1}, {"id": 2}]
-    assert output.read_text() == "1,1\n2,1\n"
     assert new.stats()["outputs"][0]["fatal_error"] is None
+    assert output.read_text() == "1,1\n2,1\n"
 
 
 def test_a_storage_that_is_away_for_a_while_ends_no_idle_pipeline(

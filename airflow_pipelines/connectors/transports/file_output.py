@@ -75,6 +75,7 @@ class FileOutput:
         """
         self._check_newest()
         try:
+            wait_s = LOCK_S if self._ends.exists else 0.0
             known = resumed and self._known()
             missing = known and self._ends.end > 0 and not self._path.exists()
             if missing:
@@ -82,7 +83,7 @@ class FileOutput:
             make_output_file(self._path)
             file = io.FileIO(self._path, "a+")
             try:
-                self._lock(file, LOCK_S if known else 0.0)
+                self._lock(file, wait_s)
                 self._begin(file, resumed, known)
             except BaseException:
                 file.close()

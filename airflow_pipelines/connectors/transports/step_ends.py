@@ -28,6 +28,11 @@ class StepEnds:
         self._file: io.FileIO | None = None
         self._ends: list[tuple[int, int]] = []
 
+    @property
+    def exists(self) -> bool:
+        """Whether an earlier incarnation left anything."""
+        return bool(self._found())
+
     def read(self) -> bool:
         """Take over what an earlier incarnation knew; False when there is nothing."""
         found = self._found()

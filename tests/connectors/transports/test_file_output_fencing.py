@@ -27,7 +27,7 @@ def unlocked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def begun(folder: Path, step: int | None) -> FileOutput:
-    """The output of a run of its own, which goes on after a step."""
+    """The output of a run of its own, which goes on after a step, or begins anew where there is no checkpoint."""
     fence = Fence.take(folder, lambda: 0)
     positions = folder / "outputs" / "v.out.steps"
     sink = FileOutput(FileOutputOptions(path=str(folder / "out")), JsonOptions(), positions, fence)
@@ -117,15 +117,18 @@ def test_a_replaced_run_leaves_the_positions_of_the_later_one_alone(tmp_path: Pa
     assert ids(tmp_path / "out") == [1, 20, 30, 40]
 
 
-def test_a_run_waits_until_the_one_before_has_let_go_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", [None, 1])
+def test_a_run_waits_until_the_one_before_has_let_go_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int | None
+) -> None:
     old = begun(tmp_path, None)
     old.write(1, delta((1, "x", 1)))
     threading.Timer(0.5, old.close).start()
     began = time.monotonic()
-    new = begun(tmp_path, 1)
+    new = begun(tmp_path, step)
     assert time.monotonic() - began > 0.3
     new.write(2, delta((2, "x", 1)))
-    assert ids(tmp_path / "out") == [1, 2]
+    assert ids(tmp_path / "out") == ([2] if step is None else [1, 2])
     monkeypatch.setattr(file_output, "LOCK_S", 0.3)
     with pytest.raises(ConnectorFailure, match="another output writes this file"):
         begun(tmp_path, 2)
