@@ -50,7 +50,7 @@ def parse_json(raw: bytes) -> Any:
         raise StrictJsonError(f"{_too_deep(text)} is more than {MAX_DEPTH} levels deep") from error
     except ValueError as error:
         raise StrictJsonError(str(error).partition(";")[0]) from error
-    _check(value)
+    check(value)
     return value
 
 
@@ -72,7 +72,12 @@ def keepable(value: Any, depth: int = 0) -> Any:
     return value
 
 
-def _check(whole: Any) -> None:
+def check(whole: Any) -> None:
+    """Make sure that a JSON value that was read can be kept.
+
+    :param whole: the value
+    :raises StrictJsonError: when it holds what :func:`parse_json` refuses
+    """
     # With a list of what is left to do instead of recursion: the depth is what is looked at.
     left: list[tuple[Any, _Place, int]] = [(whole, _Place(None, ""), 0)]
     while left:

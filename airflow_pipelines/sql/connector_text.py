@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlglot.tokenizer_core import Token
 
+from airflow_pipelines import strict_json
 from airflow_pipelines.sql.cursor import Cursor
 from airflow_pipelines.sql.errors import COMPILATION_ERROR, ProgramMessage
 from airflow_pipelines.sql.identifiers import display
@@ -110,9 +111,13 @@ def _read_array(string: PropertyString) -> list[_Element]:
         while True:
             try:
                 value, end = decoder.raw_decode(text, place)
+                strict_json.check(value)
             except json.JSONDecodeError as failure:
                 raise _Misplaced(failure.pos, failure.pos + 1, f"The connectors are not valid JSON: {failure.msg}") from failure
-            except (ValueError, RecursionError) as failure:
+            except RecursionError as failure:
+                what = f"what begins here is more than {strict_json.MAX_DEPTH} levels deep"
+                raise _Misplaced(place, place + 1, f"The connectors are not valid JSON: {what}") from failure
+            except ValueError as failure:
                 raise _Misplaced(place, place + 1, f"The connectors are not valid JSON: {failure}") from failure
             elements.append(_Element(value, string.span(place, end)))
             place = _skip(text, end)

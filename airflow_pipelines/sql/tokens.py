@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -30,6 +31,14 @@ LITERALS = frozenset(
 )
 """Tokens whose text is a value and is never folded."""
 
+MOST_OPEN: Final = {TokenType.L_PAREN: 200, TokenType.CASE: 200, TokenType.L_BRACKET: 64}
+"""How many of a kind may be open at one place of a statement; the parser gives up at fewer in nearly all statements."""
+_CLOSES: Final = {
+    TokenType.R_PAREN: TokenType.L_PAREN,
+    TokenType.END: TokenType.CASE,
+    TokenType.R_BRACKET: TokenType.L_BRACKET,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class FoldedText:
@@ -54,6 +63,7 @@ def fold_text(text: str) -> FoldedText:
         start, what = _find_unclosed(text)
         span = source.span(start, start + 1)
         raise ProgramErrors([source.message(span, SYNTAX_ERROR, f"{what} is not closed")]) from failure
+    _check_depth(tokens, source)
     pieces: list[str] = []
     place = 0
     for token in tokens:
@@ -67,6 +77,26 @@ def fold_text(text: str) -> FoldedText:
     pieces.append(_blank(text[place:]))
     folded = "".join(pieces)
     return FoldedText(source, folded, tuple(tokenise(folded)))
+
+
+def _check_depth(tokens: Sequence[Token], source: Source) -> None:
+    """Refuse what no parser gets to the end of, before one tries: the time that it takes grows with the cube of the depth.
+
+    :raises ProgramErrors: when more is open at one place than :data:`MOST_OPEN` allows
+    """
+    depths = dict.fromkeys(MOST_OPEN, 0)
+    for token in tokens:
+        kind = token.token_type
+        if kind is TokenType.SEMICOLON:
+            depths = dict.fromkeys(MOST_OPEN, 0)
+        elif kind in depths:
+            depths[kind] += 1
+            if depths[kind] > MOST_OPEN[kind]:
+                span = source.span(token.start, token.end + 1)
+                what = f"This nests too deep: more than {MOST_OPEN[kind]} of '{token.text}' are open here"
+                raise ProgramErrors([source.message(span, SYNTAX_ERROR, what)])
+        elif kind in _CLOSES:
+            depths[_CLOSES[kind]] -= 1
 
 
 def split_statements(tokens: Sequence[Token]) -> list[list[Token]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_pipelines.sql.cursor import Cursor
+from airflow_pipelines.sql.cursor import Cursor, StatementError
 from airflow_pipelines.sql.errors import COMPILATION_ERROR
 from airflow_pipelines.sql.program import Span
 from airflow_pipelines.sql.storage_clauses import take_comment
@@ -78,11 +78,22 @@ def parse_type(cursor: Cursor, depth: int = 0) -> ColumnType:
     :raises StatementError: at the type's place, when it is unknown, cannot be stored or has bad parameters
     """
     if depth > MAX_NESTING:
-        raise cursor.failure(f"Types cannot nest deeper than {MAX_NESTING}", COMPILATION_ERROR)
+        raise _too_deep(cursor)
     kind = _parse_prefix(cursor, depth)
+    levels = kind.depth
     while cursor.take("array"):
         kind = ColumnType("ARRAY", component=kind)
+        levels += 1
+        if levels > MAX_NESTING:
+            raise _too_deep(cursor)
+    # The name of a type stands for all that is in it.
+    if levels > MAX_NESTING:
+        raise _too_deep(cursor)
     return kind
+
+
+def _too_deep(cursor: Cursor) -> StatementError:
+    return cursor.failure(f"Types cannot nest deeper than {MAX_NESTING}", COMPILATION_ERROR)
 
 
 def _parse_prefix(cursor: Cursor, depth: int) -> ColumnType:

@@ -114,6 +114,13 @@ class ColumnType:
         """Whether the type is a length of time."""
         return self.name.startswith("INTERVAL")
 
+    @property
+    def depth(self) -> int:
+        """How many types stand within each other; 0 for a plain one."""
+        inner = [each for each in (self.component, self.key, self.value) if each is not None]
+        inner += [each for _, each in self.fields or ()]
+        return 1 + max(each.depth for each in inner) if inner else 0
+
     def with_nullable(self, nullable: bool) -> ColumnType:
         """The same type with the given nullability."""
         return replace(self, nullable=nullable)

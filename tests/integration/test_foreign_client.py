@@ -11,6 +11,7 @@ import pytest
 from feldera import FelderaClient, Pipeline, PipelineBuilder
 from feldera.enums import BootstrapPolicy, CompletionTokenStatus, PipelineStatus, StorageStatus
 from feldera.rest.errors import FelderaAPIError
+from feldera.rest.retry import RetryConfig
 from feldera.runtime_config import RuntimeConfig
 
 from tests.fixtures.sdk import eventually
@@ -124,7 +125,9 @@ def test_a_whole_life(client: FelderaClient, pipeline_name: str, program: str) -
         Pipeline.get(pipeline_name, client)
 
 
-def test_errors_reach_the_foreign_client(client: FelderaClient, pipeline_name: str) -> None:
+def test_errors_reach_the_foreign_client(served_url: str, pipeline_name: str) -> None:
+    # It asks three times more when a pipeline is not deployed, by default for 14 seconds.
+    client = FelderaClient(served_url, retry_config=RetryConfig(initial_backoff=0.05))
     with pytest.raises(RuntimeError, match="blah"):
         PipelineBuilder(client, pipeline_name, "create table t (i int);\ncreate view v as select * from blah;").create()
     pipeline = Pipeline.get(pipeline_name, client)
