@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.integration
-GONE_S = 4.0
+GONE_S = 2.0
 
 
 @dataclass

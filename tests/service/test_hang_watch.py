@@ -142,7 +142,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hang_watch, "SILENT_S", 0.25)
 
 
-def verdict_on(control: Control, host: HostRecord, ask: Scripted, within_s: float = 1.5) -> str | None:
+def verdict_on(control: Control, host: HostRecord, ask: Scripted, within_s: float = 0.8) -> str | None:
     """What a watch says that is asked again and again for some time."""
     watch = HangWatch(control.registry, ask)
     deadline = time.monotonic() + within_s
@@ -182,7 +182,7 @@ def test_the_time_in_which_a_host_waits_for_a_processor_does_not_count(control: 
     monkeypatch.setattr(hang_watch, "cpu_time", lambda _: 7.0)
     monkeypatch.setattr(hang_watch, "wants_cpu", lambda _: True)
     assert verdict_on(control, host, Scripted(Reply.SILENT)) is None
-    monkeypatch.setattr(hang_watch, "BUSY_S", 1.0)
+    monkeypatch.setattr(hang_watch, "BUSY_S", 0.4)
     assert verdict_on(control, host, Scripted(Reply.SILENT), 10), "there is a limit to that, too"
     monkeypatch.undo()
 
