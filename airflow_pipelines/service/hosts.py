@@ -91,7 +91,10 @@ class Hosts:
             return Health(HostState.LOST, host.end_reason or "it was ended")
         here = host.machine == processes.this_machine()
         if here and host.pid is not None and not processes.is_alive(host.pid):
-            return Health(HostState.LOST, f"its process {host.pid} on {host.machine} is gone")
+            # It may have said why after its row was read here.
+            now = self.registry.get(host.host_id)
+            said = None if now is None else now.end_reason
+            return Health(HostState.LOST, said or f"its process {host.pid} on {host.machine} is gone")
         if host.heartbeat is None or host.url is None:
             return self._starting(host)
         age = time.time() - host.heartbeat
