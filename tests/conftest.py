@@ -2,8 +2,9 @@
 
 import os
 
-# The JVMs of tests live for minutes and run most queries once or twice: what the second compiler takes it never gives back.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+# The JVMs of tests live for minutes and run most queries once or twice: what the second compiler takes it never gives back. Their
+# stack is that of hosts.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -Xss4m")
 
 pytest_plugins = [
     "tests.fixtures.airflow",

@@ -27,6 +27,10 @@ HOST_SCRIPT = Path(__file__).resolve().parents[2] / "host" / "submit.py"
 """The Python file that spark-submit runs."""
 
 
+JVM_STACK = "4m"
+"""The stack of each thread of a host's JVM. With Java's own, Spark cannot parse an expression of five hundred additions."""
+
+
 class Launcher:
     """Submits hosts of one store."""
 
@@ -97,7 +101,7 @@ class Launcher:
             script=HOST_SCRIPT,
             arguments=("--host-id", str(row.host_id)),
             master=master,
-            conf=loopback_conf(master) | self._folders(row.host_id, master) | dict(conf),
+            conf=loopback_conf(master) | self._java_properties(row.host_id, master) | dict(conf),
             environment={
                 f"{PREFIX}HOME": str(settings.home),
                 f"{PREFIX}STORAGE": str(settings.storage),
@@ -112,14 +116,17 @@ class Launcher:
             log_path=Path(row.log_path),
         )
 
-    def _folders(self, host_id: UUID, master: str | None) -> dict[str, str]:
-        """Spark properties by which a host on this machine has its folders in one of its own, which is removed after it."""
+    def _java_properties(self, host_id: UUID, master: str | None) -> dict[str, str]:
+        """Spark properties by which the JVM of a host on this machine has its folders in one of its own, which is removed after
+        it, and a stack for queries that nest deep.
+        """
         if master is None or not master.startswith("local"):
             return {}
         folder = spark_folder(self._settings, host_id)
         make_private_folder(folder.parent)
         make_private_folder(folder)
-        return {"spark.local.dir": str(folder), "spark.driver.extraJavaOptions": f'"-Djava.io.tmpdir={folder}"'}
+        options = f'-Xss{JVM_STACK} "-Djava.io.tmpdir={folder}"'
+        return {"spark.local.dir": str(folder), "spark.driver.extraJavaOptions": options}
 
     def _note_process(self, host_id: UUID, process: SubmittedProcess) -> None:
         """Remember the process until the host registers its own, so that a host that dies before that is noticed."""

@@ -108,7 +108,7 @@ def test_the_address_of_the_store_goes_by_a_private_file_only(tmp_path: Path, en
     assert command[1:] == [
         "--name", "airflow-pipelines shared host", "--master", "local[2]",
         "--conf", "spark.driver.bindAddress=127.0.0.1",
-        "--conf", f'spark.driver.extraJavaOptions="-Djava.io.tmpdir={spark_folder}"',
+        "--conf", f'spark.driver.extraJavaOptions=-Xss4m "-Djava.io.tmpdir={spark_folder}"',
         "--conf", "spark.driver.host=127.0.0.1",
         "--conf", f"spark.local.dir={spark_folder}", "--conf", "spark.x=y", str(HOST_SCRIPT), "--host-id", str(HOST),
     ]  # fmt: skip
