@@ -12,6 +12,8 @@ from airflow_pipelines.secret_files import SecretError, SecretFiles
 REFERENCE: Final = re.compile(r"\$\{(?:env|secret):[^{}]+\}")
 """A reference that can have a value."""
 _ANY: Final = re.compile(r"\$\{([^}]*)\}")
+_SHORTEST: Final = 5
+"""Shorter values are not looked for in messages: they stand in too many words."""
 _OF_SECRET: Final = re.compile(r"\$\{secret:([^{}]+)\}")
 
 
@@ -23,18 +25,28 @@ class ReferenceWithoutValueError(ValueError):
 class References:
     """What references stand for.
 
-    ``env``: values by name. ``secrets``: where secrets are, None where there are none.
+    ``env``: values by name. ``secrets``: where secrets are, None where there are none. ``given``: the references that were asked
+    for, by their values.
     """
 
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     secrets: SecretFiles | None = None
+    given: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def with_env(self, env: Mapping[str, str]) -> References:
-        """These with other values, which come before those that are there. A value may be a reference to a secret itself.
+        """Those of one pipeline: with values that come before those that are there. A value may be a reference to a secret itself.
 
         :raises ReferenceWithoutValueError: when such a secret cannot be read
         """
-        return replace(self, env={**self.env, **{name: self.value(value) for name, value in env.items()}})
+        own = replace(self, given={})
+        return replace(own, env={**self.env, **{name: own.value(value) for name, value in env.items()}})
+
+    def redact(self, text: str) -> str:
+        """A text with references again in the places of the values that were asked for: a message may quote them."""
+        # One value may be a part of another.
+        for value in sorted(self.given, key=len, reverse=True):
+            text = text.replace(value, self.given[value])
+        return text
 
     def value(self, text: str) -> str:
         """What a text stands for that may be one reference as a whole; any other is itself.
@@ -55,6 +67,12 @@ class References:
         return _ANY.sub(lambda match: self._of(match[1]), value) if isinstance(value, str) else value
 
     def _of(self, reference: str) -> str:
+        value = self._value_of(reference)
+        if len(value) >= _SHORTEST:
+            self.given[value] = f"${{{reference}}}"
+        return value
+
+    def _value_of(self, reference: str) -> str:
         kind, _, name = reference.partition(":")
         if kind == "env":
             if name in self.env:

@@ -10,6 +10,8 @@ from typing import Final, TypeVar
 
 import tenacity
 
+from airflow_pipelines.engine.java_errors import without_secrets
+
 T = TypeVar("T")
 
 ATTEMPTS: Final = 6
@@ -61,6 +63,6 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _cause(error: BaseException) -> str:
-    text = str(error) or type(error).__name__
+    text = without_secrets(str(error)) or type(error).__name__
     denied = isinstance(error, PermissionError) and "SignatureDoesNotMatch" not in text
     return f"Forbidden: {text}" if denied else text

@@ -19,6 +19,7 @@ import fsspec
 from airflow_pipelines.engine import manifest
 from airflow_pipelines.engine.checkpoint import BatchFiles, CheckpointStore
 from airflow_pipelines.engine.durable import TEMPORARY, sync_folder, write_atomically
+from airflow_pipelines.engine.java_errors import without_secrets
 from airflow_pipelines.engine.remote_calls import ANSWER_S, SyncError, remotely
 from airflow_pipelines.engine.storage import content_name
 from airflow_pipelines.engine.storage_errors import StorageError
@@ -76,20 +77,22 @@ class RemoteCheckpoints:
     """
 
     def __init__(self, config: SyncConfig, bucket: str | None = None) -> None:
-        self.url = _url(bucket or config.bucket)
+        address = _url(bucket or config.bucket)
+        self.url = without_secrets(address)
+        """For messages."""
         self._trusting = config.ignore_checksum
         self._whole: set[str] = set()
         options: dict[str, Any] = {}
-        if self.url.startswith(("s3://", "s3a://")):
+        if address.startswith(("s3://", "s3a://")):
             client = {"region_name": config.region}
             if config.endpoint:
                 client["endpoint_url"] = config.endpoint
             waits = {"connect_timeout": ANSWER_S, "read_timeout": ANSWER_S}
             options = {"key": config.access_key, "secret": config.secret_key, "client_kwargs": client, "config_kwargs": waits}
         try:
-            self._system, self._root = fsspec.core.url_to_fs(self.url, **options)
+            self._system, self._root = fsspec.core.url_to_fs(address, **options)
         except (ImportError, ValueError) as error:
-            raise SyncError(f"The object store {self.url} cannot be reached: {error}") from error
+            raise SyncError(f"The object store {self.url} cannot be reached: {without_secrets(str(error))}") from error
 
     def list(self) -> tuple[UUID, ...]:
         """Ids of the complete checkpoints, oldest first."""

@@ -185,7 +185,7 @@ class CheckpointSync:
         except Exception as error:  # noqa: BLE001  whatever the object store raises is the answer of the status request
             self._log.failure("checkpoint %s could not be synced: %s", uuid, error)
             with self._lock:
-                self._failure = {"uuid": str(uuid), "error": str(error)}
+                self._failure = {"uuid": str(uuid), "error": self._log.redact(str(error))}
             return
         self._log.info("checkpoint %s synced to %s (%d files sent)", uuid, remote.url, sent)
         with self._lock:

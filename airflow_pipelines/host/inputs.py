@@ -281,6 +281,7 @@ class ConnectorInput:
         return chunk.end_of_input
 
     def _fail(self, message: str) -> None:
+        message = self._log.redact(message)
         self.endpoint.fatal_error = message
         self.endpoint.figures.transport_errors.add(ConnectorError("transport", message))
         self._log.failure("connector %s cannot go on: %s", self.endpoint.name, message)

@@ -52,6 +52,7 @@ class RuntimeOptions:
         :param references: what the host has for the references in it
         :raises SyncError, ValueError: when it makes no sense, or a reference has no value
         """
+        references = references.with_env(config.get("env") or {})
         storage = config.get("storage", True)
         model, interval = _fault_tolerance(config.get("fault_tolerance"))
         sync = None
@@ -69,7 +70,7 @@ class RuntimeOptions:
             clock=ClockOptions.from_wire(dict(config)),
             limits=_limits(config.get("dev_tweaks") or {}),
             verification=_verification(config.get("dev_tweaks") or {}),
-            references=references.with_env(config.get("env") or {}),
+            references=references,
         )
 
 

@@ -92,6 +92,6 @@ class OutputEndpoint:
         return wire
 
     def _fail(self, error: Exception) -> None:
-        self.fatal_error = str(error) or type(error).__name__
+        self.fatal_error = self._log.redact(str(error)) or type(error).__name__
         self.figures.transport_errors.add(ConnectorError("transport", self.fatal_error))
         self._log.failure("output %s cannot go on: %s", self.name, "".join(traceback.format_exception(error)).rstrip())

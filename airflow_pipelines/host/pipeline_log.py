@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,17 @@ _WINDOW_S = 10.0
 
 
 class PipelineLog:
-    """Appends lines ``time level message`` (UTC) to ``path``. Safe to use from any thread."""
+    """Appends lines ``time level message`` (UTC) to ``path``. Safe to use from any thread.
+
+    ``redact`` takes out of a text what must not be shown; every line goes through it.
+    """
 
     def __init__(self, path: str | Path, pipeline: str) -> None:
         self.path = Path(path)
+        self.redact: Callable[[str], str] = str
         self.path.parent.mkdir(parents=True, exist_ok=True)
         handler = RotatingFileHandler(self.path, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
-        formatter = _Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s [%(name)s] %(message)s", "%Y-%m-%dT%H:%M:%S")
-        formatter.converter = time.gmtime
+        formatter = _Formatter(lambda text: self.redact(text))
         handler.setFormatter(formatter)
         # Not from getLogger: this log belongs to one incarnation and must not be configured from elsewhere.
         self._logger = logging.Logger(pipeline, logging.INFO)
@@ -68,6 +72,15 @@ class PipelineLog:
 
 class _Formatter(logging.Formatter):
     """Writes stacks with what Java has to say, and without secrets."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)s [%(name)s] %(message)s", "%Y-%m-%dT%H:%M:%S")
+        self.converter = time.gmtime
+        self._redact = redact
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        return self._redact(super().format(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802  logging's name
         """The stacks of an error."""

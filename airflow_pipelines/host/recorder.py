@@ -48,6 +48,8 @@ class StatusRecorder:
         checkpoints: list[dict[str, Any]] | None = None,
     ) -> None:
         """Have a transition written, then make it the current status."""
+        if error is not None:
+            error = {**error, "message": self._log.redact(str(error["message"]))}
         transition = RuntimeTransition(
             deployment_id=self._deployment_id, status=status, desired=desired, details=details, error=error, checkpoints=checkpoints
         )

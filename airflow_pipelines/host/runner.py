@@ -395,6 +395,7 @@ class PipelineRunner:
     def _open(self) -> LivePipeline:
         deployment = self.deployment
         self._options = _options_of(deployment, self._references)
+        self.log.redact = self._options.references.redact
         durability = self._durability = Durability(Path(deployment.storage), self._options)
         self._fence.begin(durability.check)
         self._sync = CheckpointSync(self._options.sync, durability, f"pipeline-{deployment.pipeline_id}", self.log)

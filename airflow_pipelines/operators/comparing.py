@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, Final
 
-from airflow_pipelines.sql.connector_secrets import without_secrets
+from airflow_pipelines.sql.connector_secrets import replace_secrets
 
 _KEPT: Final = re.compile(r"\$\{secret:pipelines/[^}]*\}")
 """What stands in the place of a secret that was sent in clear."""
@@ -26,18 +26,19 @@ def compare_programs(stored: str, given: str) -> Likeness:
     """Compare the texts of programs."""
     if stored == given:
         return Likeness.SAME
-    alike = _KEPT.sub("", stored) == _KEPT.sub("", without_secrets(given, lambda _: ""))
+    alike = _KEPT.sub("", stored) == _KEPT.sub("", replace_secrets(given, lambda _: ""))
     return Likeness.SAME_BUT_FOR_SECRETS if alike else Likeness.DIFFERENT
 
 
 def compare_configs(stored: Any, given: Any) -> Likeness:
     """Compare a stored configuration, which has all defaults filled in, with what is given of one."""
     if isinstance(given, Mapping) and isinstance(stored, Mapping):
-        return _largest(
+        found = [
             compare_configs(stored[name], value) if name in stored else Likeness.DIFFERENT
             for name, value in given.items()
             if value is not None
-        )
+        ]
+        return max(found, default=Likeness.SAME)
     if stored == given:
         return Likeness.SAME
     hidden = isinstance(stored, str) and isinstance(given, str) and _KEPT.search(stored)
@@ -49,7 +50,3 @@ def merged_configs(stored: Any, given: Any) -> Any:
     if isinstance(given, Mapping) and isinstance(stored, Mapping):
         return {**stored, **{name: merged_configs(stored.get(name), value) for name, value in given.items()}}
     return given
-
-
-def _largest(found: Iterable[Likeness]) -> Likeness:
-    return max(found, default=Likeness.SAME)

@@ -278,8 +278,8 @@ class Control:
 
     def _add(self, edit: edits.Edit) -> PipelineRecord:
         pipeline_id = uuid7()
-        record = edits.new_record(self.secrets.out_of(edit, pipeline_id), pipeline_id, platform_version(), datetime.now(UTC))
         try:
+            record = edits.new_record(self.secrets.out_of(edit, pipeline_id), pipeline_id, platform_version(), datetime.now(UTC))
             self.store.create(record)
         except Exception:
             self.secrets.forget(pipeline_id)

@@ -17,7 +17,7 @@ from airflow_pipelines.service import errors
 from airflow_pipelines.service.configs import at
 from airflow_pipelines.service.edits import Edit
 from airflow_pipelines.service.records import PipelineRecord
-from airflow_pipelines.sql.connector_secrets import Keep, without_passwords, without_secrets
+from airflow_pipelines.sql.connector_secrets import Keep, replace_passwords, replace_secrets
 
 _SYNC_SECRETS: Final = frozenset({"access_key", "secret_key"})
 _SYNC_URLS: Final = frozenset({"bucket", "read_bucket", "endpoint"})
@@ -51,7 +51,7 @@ class PipelineSecrets:
             kept[value] = self._keep(value, record.id)
             return kept[value]
 
-        program = without_secrets(record.program_code, keep)
+        program = replace_secrets(record.program_code, keep)
         config = _config_without_secrets(record.runtime_config, keep)
         if not kept:
             return record
@@ -75,7 +75,7 @@ class PipelineSecrets:
         self.files.forget_all(str(pipeline_id))
 
     def _of_program(self, text: str, pipeline_id: UUID) -> str:
-        return str(self._adopted(without_secrets(text, lambda value: self._keep(value, pipeline_id)), pipeline_id))
+        return str(self._adopted(replace_secrets(text, lambda value: self._keep(value, pipeline_id)), pipeline_id))
 
     def _of_config(self, config: dict[str, Any], pipeline_id: UUID) -> dict[str, Any]:
         config = _config_without_secrets(config, lambda value: self._keep(value, pipeline_id))
@@ -104,7 +104,7 @@ def _config_without_secrets(config: dict[str, Any], keep: Keep) -> dict[str, Any
         for name in _SYNC_SECRETS & sync.keys():
             sync[name] = kept(sync[name])
         for name in _SYNC_URLS & sync.keys():
-            sync[name] = without_passwords(sync[name] or "", keep) or None
+            sync[name] = replace_passwords(sync[name] or "", keep) or None
     return config
 
 

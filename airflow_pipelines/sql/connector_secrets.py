@@ -27,7 +27,7 @@ Keep = Callable[[str], str]
 """Keeps a secret somewhere and gives what is written in its place."""
 
 
-def without_secrets(program: str, keep: Keep) -> str:
+def replace_secrets(program: str, keep: Keep) -> str:
     """A program's text with what ``keep`` gives in the place of each secret in its connectors.
 
     Values under names such as ``password`` or ``secret_key`` are secrets, and passwords within URLs.
@@ -39,7 +39,7 @@ def without_secrets(program: str, keep: Keep) -> str:
     return _PROPERTY.sub(replaced, program)
 
 
-def without_passwords(text: str, keep: Keep) -> str:
+def replace_passwords(text: str, keep: Keep) -> str:
     """A text with what ``keep`` gives in the place of each password in a URL (``scheme://user:password@host``)."""
     return _URL_PASSWORD.sub(lambda found: found[0] if _HAS_REFERENCE.search(found[2]) else f"{found[1]}:{keep(found[2])}@", text)
 
@@ -57,7 +57,7 @@ def _of_json(text: str, keep: Keep) -> str:
 
     def url(found: re.Match[str]) -> str:
         value = _read(found[0])
-        changed = without_passwords(value, keep) if isinstance(value, str) else value
+        changed = replace_passwords(value, keep) if isinstance(value, str) else value
         return found[0] if changed == value else json.dumps(changed, ensure_ascii=False)
 
     return _TEXT.sub(url, _MEMBER.sub(member, text))

@@ -182,6 +182,9 @@ def test_secrets_do_not_show() -> None:
     config = SyncConfig("b", access_key="AKIA", secret_key="hush")
     assert "hush" not in repr(config)
     assert "AKIA" not in repr(config)
+    with pytest.raises(SyncError, match=r"The object store nonesuch://\*\*\*@store/b cannot be reached") as error:
+        RemoteCheckpoints(SyncConfig("nonesuch://me:hush@store/b"))
+    assert "hush" not in str(error.value)
 
 
 def test_the_read_bucket_is_asked_second(tmp_path: Path) -> None:

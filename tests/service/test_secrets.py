@@ -177,8 +177,7 @@ def test_a_host_has_the_values(rest: TestClient, service_app: FastAPI, name: str
         f"CREATE TABLE {table} (i INT) WITH ('materialized' = 'true', 'connectors' = '{text}');"
         for table, text in connectors.items()
     )
-    config = {"env": {"FOLDER": str(tmp_path)}}
-    body = {"name": name, "program_code": program, "runtime_config": config}
+    body = {"name": name, "program_code": program, "runtime_config": {"env": {"FOLDER": "/nowhere-8d3a"}}}
     assert rest.post("/v0/pipelines", json=body).status_code == 201
 
     def status() -> str:
@@ -186,6 +185,17 @@ def test_a_host_has_the_values(rest: TestClient, service_app: FastAPI, name: str
 
     rest.put(f"/v0/secrets/folders/{name}", json={"value": str(tmp_path)})
     assert rest.post(f"/v0/pipelines/{name}/start").status_code == 202
+    until(lambda: "there is no file or folder" in rest.get(f"/v0/pipelines/{name}/stats").text)
+    control: Control = service_app.state.control
+    log = control.files.log(control.pipeline(name)).read_text()
+    for text in (rest.get(f"/v0/pipelines/{name}/stats").text, log):
+        assert "there is no file or folder ${env:FOLDER}/in.csv" in text
+        assert "nowhere-8d3a" not in text
+    rest.post(f"/v0/pipelines/{name}/stop?force=true")
+    until(lambda: status() == "Stopped")
+
+    assert rest.patch(f"/v0/pipelines/{name}", json={"runtime_config": {"env": {"FOLDER": str(tmp_path)}}}).status_code == 200
+    rest.post(f"/v0/pipelines/{name}/start")
     until(lambda: status() == "Running")
     for table in "ts":
         query = f"SELECT count(*) AS n FROM {table}"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_pipelines.sql.connector_secrets import without_passwords, without_secrets
+from airflow_pipelines.sql.connector_secrets import replace_passwords, replace_secrets
 
 
 def taken_out(program: str) -> tuple[str, list[str]]:
@@ -18,7 +18,7 @@ def taken_out(program: str) -> tuple[str, list[str]]:
         kept.append(value)
         return f"<{len(kept)}>"
 
-    return without_secrets(program, keep), kept
+    return replace_secrets(program, keep), kept
 
 
 def table(config: str) -> str:
@@ -68,7 +68,7 @@ def test_passwords_in_urls() -> None:
     text, kept = taken_out(table('{"uri": "postgres://me:p%40ss:w@h:5432/db?x=1", "brokers": ["amqp://a:b@h", "h"]}'))
     assert kept == ["p%40ss:w", "b"]
     assert text == table('{"uri": "postgres://me:<1>@h:5432/db?x=1", "brokers": ["amqp://a:<2>@h", "h"]}')
-    assert without_passwords("s3://key:word@host/b", lambda _: "X") == "s3://key:X@host/b"
+    assert replace_passwords("s3://key:word@host/b", lambda _: "X") == "s3://key:X@host/b"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_the_json_around_a_secret_stays(value: object, secret: str, ascii_only: 
         kept.append(given)
         return given
 
-    text = without_secrets(table(config), keep)
+    text = replace_secrets(table(config), keep)
     assert sorted(kept) == sorted([*kept_without, secret])
     found = text.split("'connectors' = '", 1)[1].removesuffix("');").replace("''", "'")
     assert json.loads(found)[0]["transport"]["config"] == {"before": value, "password": secret, "after": 1}
