@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
-    from airflow_pipelines.enums import (
+    from airflow_pipelines.contract.enums import (
         BootstrapPolicy,
         BuildMode,
         CheckpointStatus,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         StorageStatus,
         TransactionStatus,
     )
+    from airflow_pipelines.contract.runtime_config import Resources, RuntimeConfig, Storage
     from airflow_pipelines.errors import (
         PipelineAPIError,
         PipelineConnectionError,
@@ -39,11 +40,10 @@ if TYPE_CHECKING:
     from airflow_pipelines.output_handler import OutputHandler
     from airflow_pipelines.pipeline import Pipeline
     from airflow_pipelines.pipeline_builder import PipelineBuilder
-    from airflow_pipelines.runtime_config import Resources, RuntimeConfig, Storage
 
 _MODULES = {
     "client": ("AsyncPipelineClient", "PipelineClient"),
-    "enums": (
+    "contract.enums": (
         "BootstrapPolicy",
         "BuildMode",
         "CheckpointStatus",
@@ -72,7 +72,7 @@ _MODULES = {
     "output_handler": ("OutputHandler",),
     "pipeline": ("Pipeline",),
     "pipeline_builder": ("PipelineBuilder",),
-    "runtime_config": ("Resources", "RuntimeConfig", "Storage"),
+    "contract.runtime_config": ("Resources", "RuntimeConfig", "Storage"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -19,13 +19,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.host.http_server import server_config
-from airflow_pipelines.host.problems import Problem
-from airflow_pipelines.host.registry import HostRecord
 from airflow_pipelines.pins import SetupError
 from airflow_pipelines.secret_files import SecretError, SecretFiles
 from airflow_pipelines.service.api_keys import Scope, new_key
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.service.cross_site import is_loopback
 from airflow_pipelines.service.edits import check_name
 from airflow_pipelines.service.hosts import HostUnreachable
@@ -33,7 +33,7 @@ from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.settings import Settings
 
 if TYPE_CHECKING:
-    from airflow_pipelines.engine.fsck import StorageReport
+    from airflow_pipelines.engine.storage.fsck import StorageReport
 
 STOP_WAIT_S = 15.0
 
@@ -130,7 +130,7 @@ def version() -> None:
 def fsck(pipeline: Annotated[str, typer.Argument(help="The pipeline's name")], home: Home = None) -> None:
     """Check a pipeline's storage: checkpoints, batches and journal. Nothing is changed; the exit code is 1 when there is damage."""
     # Imported here because the other commands need nothing of the engine.
-    from airflow_pipelines.engine.fsck import check_storage
+    from airflow_pipelines.engine.storage.fsck import check_storage
 
     control = Control(Settings.load(home))
     record = control.store.require(pipeline)

@@ -14,10 +14,19 @@ from typing import Any, Self
 import httpx
 import tenacity
 
+from airflow_pipelines.contract.wire import (
+    Payload,
+    api_error,
+    is_retryable,
+    parse,
+    path_of,
+    retry_options,
+    transport_error,
+    wire_params,
+)
 from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError, PipelineTimeoutError
 from airflow_pipelines.settings import PREFIX, Settings
 from airflow_pipelines.transport import ASGIApp, AsyncLocalTransport, LocalApp, LocalTransport, local_app
-from airflow_pipelines.wire import Payload, api_error, is_retryable, parse, path_of, retry_options, transport_error, wire_params
 
 DEFAULT_TIMEOUT_S = 120.0
 CONNECT_TIMEOUT_S = 10.0
@@ -75,7 +84,7 @@ class _Endpoint:
 
         def make() -> ASGIApp:
             # Imported here, so that a client of a remote service never loads the service's code.
-            from airflow_pipelines.host.problems import Problem
+            from airflow_pipelines.contract.problems import Problem
             from airflow_pipelines.service.app import create_embedded_app
 
             try:
@@ -190,7 +199,7 @@ class PipelineClient(_ClientBase):
 
         Args:
             method: HTTP method.
-            path: path with percent-encoded parts, such as ``/v0/pipelines``; see :func:`~airflow_pipelines.wire.path_of`.
+            path: path with percent-encoded parts, such as ``/v0/pipelines``; see :func:`~airflow_pipelines.contract.wire.path_of`.
             params: query parameters; None values are left out.
             json: body as a JSON value. A POST, PUT or PATCH without any body sends ``null``.
             content: body as is, instead of ``json``.

@@ -9,7 +9,7 @@ from airflow_pipelines._pipeline.clock import PipelineClock
 from airflow_pipelines._pipeline.queries import PipelineQueries
 from airflow_pipelines._pipeline.unavailable import PipelineUnavailable
 from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.enums import PipelineFieldSelector, TransactionStatus
+from airflow_pipelines.contract.enums import PipelineFieldSelector, TransactionStatus
 from airflow_pipelines.output_handler import OutputHandler
 
 

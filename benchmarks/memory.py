@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
-from airflow_pipelines.engine.compiler import compile_program
-from airflow_pipelines.engine.sessions import SparkSessions, build_spark
-from airflow_pipelines.engine.storage import BatchStore
+from airflow_pipelines.engine.spark.sessions import SparkSessions, build_spark
+from airflow_pipelines.engine.storage.batch_store import BatchStore
 from benchmarks.measure import Measurement
 from benchmarks.options import Options
 from tools.process_figures import resident

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
+from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
-from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
-from airflow_pipelines.engine.sessions import SparkSessions, build_spark
-from airflow_pipelines.engine.storage import BatchStore
+from airflow_pipelines.engine.spark.sessions import SparkSessions, build_spark
+from airflow_pipelines.engine.storage.batch_store import BatchStore
 from benchmarks.measure import Measurement, median_seconds, timed
 from benchmarks.options import Options
 

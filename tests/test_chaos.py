@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_pipelines.engine import checkpoint, durable
+from airflow_pipelines.engine.storage import checkpoint, durable
 from tests.engine.crash import exit_code
 from tools.chaos.points import POINTS, Moment, Point, kill_at
 from tools.model import LostError, Model
@@ -23,7 +23,7 @@ def test_every_point_is_a_function_that_is_there() -> None:
 
 def write_three_files(folder: Path, moment: Moment) -> None:
     os.setpgid(0, 0)
-    kill_at(Point("engine.durable", "write_atomically", moment), 2)
+    kill_at(Point("engine.storage.durable", "write_atomically", moment), 2)
     # Under the name by which another module has imported it, too.
     checkpoint.write_atomically(folder / "1", b"x")  # type: ignore[attr-defined]
     durable.write_atomically(folder / "2", b"x")

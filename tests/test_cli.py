@@ -16,10 +16,10 @@ import pytest
 from typer.testing import CliRunner
 
 from airflow_pipelines.cli import cli
-from airflow_pipelines.host.problems import Problem
-from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.secret_files import SecretFiles
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.settings import Settings
 from tests.host.saved import make_store

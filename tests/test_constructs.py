@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tools.constructs import PAGE, page
 
 

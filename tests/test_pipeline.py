@@ -31,7 +31,7 @@ from airflow_pipelines import (
     RuntimeConfig,
 )
 from airflow_pipelines._pipeline import inputs
-from airflow_pipelines.descriptors import PendingChange
+from airflow_pipelines.contract.descriptors import PendingChange
 from tests.scripted import FAILED, STOPPED, Scripted, problem, up
 
 GET = "GET pipelines/p"

@@ -13,7 +13,7 @@ import pytest
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.transports.file_output import FileOutput, FileOutputOptions
 from airflow_pipelines.private_files import OUTPUT_UMASK, current_umask, make_private_folder, make_private_tree
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.settings import Settings
 
 

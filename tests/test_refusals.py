@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.engine.sessions import SparkSessions
-from airflow_pipelines.sql.refusals import REFUSALS
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.sql.program.safety import REFUSED_FUNCTIONS
 from airflow_pipelines.sql.rewrite.refused import ADVICE
-from airflow_pipelines.sql.safety import REFUSED_FUNCTIONS
+from airflow_pipelines.sql.syntax.refused_statements import REFUSALS
 from tools.refusals import PAGE, NotRefusedError, Refusal, page, refused
 
 

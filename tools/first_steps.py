@@ -18,11 +18,11 @@ from contextlib import contextmanager
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
-from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
-from airflow_pipelines.engine.sessions import SparkSessions, build_spark
-from airflow_pipelines.engine.storage import BatchStore
+from airflow_pipelines.engine.spark.sessions import SparkSessions, build_spark
+from airflow_pipelines.engine.storage.batch_store import BatchStore
 
 QUERIES = (
     "SELECT k, v + {n} AS x FROM t WHERE v > {n}",

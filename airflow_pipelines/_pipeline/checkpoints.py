@@ -7,8 +7,8 @@ from uuid import UUID
 
 from airflow_pipelines._pipeline.base import STATUS_POLL_S, PipelineBase
 from airflow_pipelines._pipeline.waiting import wait_until
-from airflow_pipelines.descriptors import CheckpointMetadata
-from airflow_pipelines.enums import CheckpointStatus
+from airflow_pipelines.contract.descriptors import CheckpointMetadata
+from airflow_pipelines.contract.enums import CheckpointStatus
 from airflow_pipelines.errors import PipelineFailedError
 
 

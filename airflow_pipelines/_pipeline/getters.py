@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from airflow_pipelines._pipeline.base import PipelineBase, status_of, stop_error_of
-from airflow_pipelines.descriptors import PendingChange, SQLTable, SQLView
-from airflow_pipelines.enums import (
+from airflow_pipelines.contract.descriptors import PendingChange, SQLTable, SQLView
+from airflow_pipelines.contract.enums import (
     BootstrapPolicy,
     DeploymentDesiredStatus,
     DeploymentResourcesDesiredStatus,
@@ -20,8 +20,8 @@ from airflow_pipelines.enums import (
     ProgramStatus,
     StorageStatus,
 )
-from airflow_pipelines.runtime_config import RuntimeConfig
-from airflow_pipelines.stats import parse_time
+from airflow_pipelines.contract.runtime_config import RuntimeConfig
+from airflow_pipelines.contract.stats import parse_time
 
 
 class PipelineGetters(PipelineBase):

@@ -14,15 +14,15 @@ from airflow_pipelines._pipeline.base import STATUS_POLL_S
 from airflow_pipelines._pipeline.getters import PipelineGetters
 from airflow_pipelines._pipeline.lifecycle import PipelineLifecycle
 from airflow_pipelines._pipeline.waiting import wait_until
-from airflow_pipelines.enums import CompletionTokenStatus, PipelineStatus
-from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError
-from airflow_pipelines.stats import (
+from airflow_pipelines.contract.enums import CompletionTokenStatus, PipelineStatus
+from airflow_pipelines.contract.stats import (
     GlobalPipelineMetrics,
     InputEndpointStatus,
     OutputEndpointStatus,
     PipelineStatistics,
     StepFigures,
 )
+from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError
 
 if TYPE_CHECKING:
     import pandas

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from airflow_pipelines._pipeline.base import PipelineBase
-from airflow_pipelines.enums import BootstrapPolicy, PipelineStatus
+from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus
 
 
 def _not_available(name: str) -> NoReturn:

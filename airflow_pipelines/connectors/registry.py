@@ -25,10 +25,10 @@ from airflow_pipelines.connectors.formats.parsed import Parser, RecordProblem
 from airflow_pipelines.connectors.transports.file_input import FileInput, FileInputOptions
 from airflow_pipelines.connectors.transports.file_output import FileOutput, FileOutputOptions
 from airflow_pipelines.connectors.transports.null_output import NullOutput, NullOutputOptions
-from airflow_pipelines.engine.fence import Fence
 from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.references import References, ReferenceWithoutValueError
-from airflow_pipelines.sql.program import Connector, ConnectorDirection
+from airflow_pipelines.sql.program.parsed import Connector, ConnectorDirection
 
 Options = TypeVar("Options", bound=BaseModel)
 

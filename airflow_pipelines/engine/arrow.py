@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from airflow_pipelines.engine.intervals import numbered
-from airflow_pipelines.sql.plan.nodes import merging
+from airflow_pipelines.engine.values.intervals import numbered
+from airflow_pipelines.sql.plan.ir.nodes import merging
 
 WEIGHT = "__weight"
 """The column that says how often a row is added (positive) or taken away (negative): a bigint, the last one of every batch."""

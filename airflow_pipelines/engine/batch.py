@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from pyspark.sql.types import LongType, StructField, StructType
 
 from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, relaxed, shaped
-from airflow_pipelines.engine.intervals import frame_with_months, has_months
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
-from airflow_pipelines.engine.storage import BatchStore
+from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.engine.values.intervals import frame_with_months, has_months
 
 __all__ = ["WEIGHT", "Batch", "weighted"]
 

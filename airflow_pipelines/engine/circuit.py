@@ -11,24 +11,21 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from airflow_pipelines.engine.batch import Batch, weighted
+from airflow_pipelines.engine.batch_views import Frames
 from airflow_pipelines.engine.changes import TableChanges
-from airflow_pipelines.engine.evaluation import Round, Workers
-from airflow_pipelines.engine.failures import step_error
-from airflow_pipelines.engine.figures import OperatorFigures, StepFigures
-from airflow_pipelines.engine.frames import Frames
-from airflow_pipelines.engine.index import file_index
-from airflow_pipelines.engine.intervals import shown
-from airflow_pipelines.engine.lateness import ERROR_VIEW, Late, Waterlines
+from airflow_pipelines.engine.compaction import consolidated, in_canonical_form
+from airflow_pipelines.engine.functions.python_functions import register_functions
 from airflow_pipelines.engine.layout import CANONICAL_FORM, layouts
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
-from airflow_pipelines.engine.lookup import matching_rows
-from airflow_pipelines.engine.merging import consolidated, in_canonical_form
+from airflow_pipelines.engine.lookup.index import file_index
+from airflow_pipelines.engine.lookup.matching_rows import matching_rows
 from airflow_pipelines.engine.normalise import Normaliser, Rejected
 from airflow_pipelines.engine.operators.context import Context, RelationVersions
 from airflow_pipelines.engine.operators.result import stage_schema
-from airflow_pipelines.engine.python_functions import register_functions
-from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.scheduler import Round, Workers
 from airflow_pipelines.engine.snapshot import Snapshot, owner
+from airflow_pipelines.engine.spark.failures import step_error
+from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.stages import (
     Compiled,
     empty_state,
@@ -39,12 +36,15 @@ from airflow_pipelines.engine.stages import (
     shown_relations,
     stages_of,
 )
-from airflow_pipelines.engine.storage import BatchStore
-from airflow_pipelines.engine.storage_errors import StorageError
-from airflow_pipelines.engine.timing import TimedStep, Timing
+from airflow_pipelines.engine.step_stats import OperatorFigures, StepFigures
+from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.engine.storage.errors import StorageError
+from airflow_pipelines.engine.time.lateness import ERROR_VIEW, Late, Waterlines
+from airflow_pipelines.engine.time.timing import TimedStep, Timing
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.sql.identifiers import SYSTEM_VIEW
-from airflow_pipelines.sql.plan.nodes import Stage
+from airflow_pipelines.engine.values.intervals import shown
+from airflow_pipelines.sql.plan.ir.nodes import Stage
+from airflow_pipelines.sql.syntax.identifiers import SYSTEM_VIEW
 
 
 @dataclass(frozen=True, slots=True)

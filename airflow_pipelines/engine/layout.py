@@ -17,8 +17,8 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.sql.plan.markers import Marker
-from airflow_pipelines.sql.plan.nodes import Full, Node, Stage, merging
+from airflow_pipelines.sql.plan.ir.markers import Marker
+from airflow_pipelines.sql.plan.ir.nodes import Full, Node, Stage, merging
 
 RULES = 1
 """The version of the rules that make contents and states out of plans. Another number makes every view be evaluated anew after an

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from airflow_pipelines.engine.arrow import can_group, netted, row_keys
 from airflow_pipelines.engine.batch import WEIGHT
-from airflow_pipelines.engine.canonical import in_canonical_form
 from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
-from airflow_pipelines.engine.lateness import late_rows
 from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.sql.program import Table
+from airflow_pipelines.engine.time.lateness import late_rows
+from airflow_pipelines.engine.values.canonical import in_canonical_form
+from airflow_pipelines.sql.program.parsed import Table
 
 SAMPLE = 10
 """So many of the rejected rows of one kind are kept to show."""

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.snapshot import owner, saved_layouts
 from airflow_pipelines.engine.stages import needed_for
-from airflow_pipelines.sql.plan.nodes import Stage
+from airflow_pipelines.sql.plan.ir.nodes import Stage
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
-from airflow_pipelines.sql.program import Column
-from airflow_pipelines.sql.types import SPARK_NAMES, UNSIGNED_MAXIMA, ColumnType, from_spark_json
+from airflow_pipelines.sql.program.column_types import SPARK_NAMES, UNSIGNED_MAXIMA, ColumnType, from_spark_json
+from airflow_pipelines.sql.program.parsed import Column
 
 TYPE_HINT = "airflow_pipelines.type"
 """Key of a Spark field's metadata that keeps what Spark's own type cannot say, e.g. that a STRING holds UUIDs."""
@@ -51,7 +51,7 @@ def arrow_type(kind: ColumnType) -> pa.DataType:
     """The Arrow type in which the engine holds values of ``kind``.
 
     Any part of a value may be NULL in it, since Arrow refuses a NULL struct some field of which may not be NULL. Who takes values
-    in from outside asks :func:`~airflow_pipelines.engine.required.missing_part`.
+    in from outside asks :func:`~airflow_pipelines.engine.values.required.missing_part`.
 
     :raises ValueError: for interval types, which relations that the engine stores cannot have
     """

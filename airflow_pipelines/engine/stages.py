@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Protocol
 
 from airflow_pipelines.engine.batch import weighted
-from airflow_pipelines.engine.lateness import LateColumn
 from airflow_pipelines.engine.operators.accumulate import accumulator_state
+from airflow_pipelines.engine.operators.recompute_groups import touched_state
 from airflow_pipelines.engine.operators.result import stage_schema
-from airflow_pipelines.engine.operators.touched import touched_state
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.time.lateness import LateColumn
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.sql.plan.markers import Marker
-from airflow_pipelines.sql.plan.nodes import Aggregate, Stage, ViewPlan
-from airflow_pipelines.sql.plan.waterlines import WaterlineAnalysis
-from airflow_pipelines.sql.program import Program, ViewKind
+from airflow_pipelines.sql.plan.ir.markers import Marker
+from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Stage, ViewPlan
+from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
+from airflow_pipelines.sql.program.parsed import Program, ViewKind
 
 STRATEGIES = ("auto", "incremental", "full")
 

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
-from airflow_pipelines.engine.storage import BatchStore
+from airflow_pipelines.engine.storage.batch_store import BatchStore
 
 
 @dataclass(frozen=True, slots=True, eq=False)

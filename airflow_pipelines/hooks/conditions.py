@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
 
-from airflow_pipelines.enums import PipelineStatus
+from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.errors import PipelineAPIError, PipelinesError
 
 _TRANSIENT_STATUS_CODES = frozenset({408, 429, 500, 502, 504})

@@ -14,7 +14,8 @@ from airflow.sdk.log import mask_secret
 
 from airflow_pipelines.approval import NOT_GIVEN, NotGiven, approval_body
 from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
-from airflow_pipelines.enums import BootstrapPolicy, PipelineStatus
+from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus
+from airflow_pipelines.contract.wire import path_of
 from airflow_pipelines.errors import (
     PipelineAPIError,
     PipelinesError,
@@ -27,10 +28,9 @@ from airflow_pipelines.hooks.conditions import Condition, Observation, is_transi
 from airflow_pipelines.hooks.connection import ServiceAddress, secret_parts
 from airflow_pipelines.hooks.waiting import Wait, wait_in_place
 from airflow_pipelines.pins import check_spark_packages
-from airflow_pipelines.wire import path_of
 
 if TYPE_CHECKING:
-    from airflow_pipelines.descriptors import PendingChange
+    from airflow_pipelines.contract.descriptors import PendingChange
     from airflow_pipelines.pipeline import Pipeline
     from airflow_pipelines.pipeline_builder import PipelineBuilder
 
@@ -457,8 +457,8 @@ class PipelineHook(BaseHook):
     def _builder(
         self, name: str, sql: str, udf_python: str, description: str, runtime_config: Mapping[str, Any] | None
     ) -> PipelineBuilder:
+        from airflow_pipelines.contract.runtime_config import RuntimeConfig
         from airflow_pipelines.pipeline_builder import PipelineBuilder
-        from airflow_pipelines.runtime_config import RuntimeConfig
 
         config = RuntimeConfig.from_dict(runtime_config) if runtime_config else RuntimeConfig.default()
         return PipelineBuilder(

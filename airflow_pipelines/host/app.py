@@ -13,10 +13,10 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from airflow_pipelines.engine.failures import failure_text
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.engine.spark.failures import failure_text
 from airflow_pipelines.host.bounds import BoundedRequests
 from airflow_pipelines.host.fleet import Fleet
-from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.routers import checkpoints, clock, connectors, deployments, query, rows
 
 

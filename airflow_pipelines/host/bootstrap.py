@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_pipelines.compiler.compiler import CompiledProgram
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.circuit import Circuit
-from airflow_pipelines.engine.compiler import CompiledProgram
 from airflow_pipelines.engine.outdated import outdated
 from airflow_pipelines.host.durability import SavedState
-from airflow_pipelines.host.problems import Problem
-from airflow_pipelines.sql.compare import Fingerprints, compare
-from airflow_pipelines.sql.identifiers import SYSTEM_VIEW
-from airflow_pipelines.sql.parser import parse_program
-from airflow_pipelines.sql.program import Program
+from airflow_pipelines.sql.program.compare import Fingerprints, compare
+from airflow_pipelines.sql.program.parsed import Program
+from airflow_pipelines.sql.program.parser import parse_program
+from airflow_pipelines.sql.syntax.identifiers import SYSTEM_VIEW
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
 
 MAX_HEAD_BYTES: Final = 64 * 1024
 """The most that a request line and its headers may have together; a query in a URL is part of it.

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
-from airflow_pipelines.engine.remote_calls import SyncError
-from airflow_pipelines.engine.sync import RemoteCheckpoints, SyncConfig
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.engine.storage.remote_calls import SyncError
+from airflow_pipelines.engine.storage.sync import RemoteCheckpoints, SyncConfig
 from airflow_pipelines.host.durability import Durability
 from airflow_pipelines.host.pipeline_log import PipelineLog
-from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.statistics import stamp
 
 COPY_S: Final = 600.0

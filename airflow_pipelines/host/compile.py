@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
 from airflow_pipelines.connectors.registry import validate
-from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
-from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.spark.sessions import SparkSessions
 
 
 def compile_checked(text: str, sessions: SparkSessions, udf_python: str = "", limit_s: float = math.inf) -> CompiledProgram:

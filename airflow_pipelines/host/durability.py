@@ -14,29 +14,29 @@ from uuid import UUID
 import pyarrow as pa
 
 from airflow_pipelines.engine.batch import Batch, weighted
-from airflow_pipelines.engine.checkpoint import (
+from airflow_pipelines.engine.layout import CANONICAL_FORM
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.engine.storage.checkpoint import (
     Checkpoint,
     CheckpointContents,
     CheckpointInfo,
     CheckpointStore,
     Counters,
 )
-from airflow_pipelines.engine.fence import Fence
-from airflow_pipelines.engine.journal import (
+from airflow_pipelines.engine.storage.fence import Fence
+from airflow_pipelines.engine.storage.journal import (
     Journal,
     JournalContents,
     JournalHeader,
     JournalRecord,
 )
-from airflow_pipelines.engine.journal_end import read_journal_end
-from airflow_pipelines.engine.layout import CANONICAL_FORM
-from airflow_pipelines.engine.lock import StorageLock
-from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.engine.set_aside import files_set_aside
-from airflow_pipelines.engine.snapshot import Snapshot
-from airflow_pipelines.engine.starting import SavedStarts, Start
-from airflow_pipelines.engine.storage import BatchStore
-from airflow_pipelines.engine.sync import LATEST, SyncConfig, resolve_start
+from airflow_pipelines.engine.storage.journal_end import read_journal_end
+from airflow_pipelines.engine.storage.lock import StorageLock
+from airflow_pipelines.engine.storage.set_aside import files_set_aside
+from airflow_pipelines.engine.storage.starting import SavedStarts, Start
+from airflow_pipelines.engine.storage.sync import LATEST, SyncConfig, resolve_start
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
 
 INLINE_BYTES = 64 << 10

@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from airflow_pipelines.compiler.compiler import CompiledProgram
 from airflow_pipelines.connectors.base import InputChunk
 from airflow_pipelines.connectors.http import encode_egress
 from airflow_pipelines.connectors.registry import open_input, open_output
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.compiler import CompiledProgram
-from airflow_pipelines.engine.fence import Fence
-from airflow_pipelines.engine.intervals import shown
+from airflow_pipelines.engine.storage.fence import Fence
+from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.host.inputs import ConnectorInput, InputEndpoint, check_start_after
 from airflow_pipelines.host.listeners import Listener, Listeners
 from airflow_pipelines.host.outputs import OutputEndpoint
 from airflow_pipelines.host.pipeline_log import PipelineLog
-from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.references import NO_REFERENCES, References
-from airflow_pipelines.sql.program import Connector, ConnectorDirection
+from airflow_pipelines.sql.program.parsed import Connector, ConnectorDirection
 
 OUTPUTS = "outputs"
 """The folder of a pipeline's storage in which its outputs keep how far they are."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.errors import StepError
-from airflow_pipelines.engine.failures import failure_text
-from airflow_pipelines.engine.remote_calls import SyncError
-from airflow_pipelines.engine.storage_errors import StorageError
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.engine.spark.failures import failure_text
+from airflow_pipelines.engine.storage.errors import StorageError
+from airflow_pipelines.engine.storage.remote_calls import SyncError
 from airflow_pipelines.host.storage_problems import storage_problem
-from airflow_pipelines.sql.errors import ProgramErrors
+from airflow_pipelines.sql.syntax.errors import ProgramErrors
 
 
 def deployment_error(failure: Exception) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from airflow_pipelines.engine.fence import OvertakenError
-from airflow_pipelines.engine.storage_errors import StorageError
+from airflow_pipelines.engine.storage.errors import StorageError
+from airflow_pipelines.engine.storage.fence import OvertakenError
 from airflow_pipelines.host.pipeline_log import PipelineLog
 
 LOOK_S: Final = 3.0

@@ -12,20 +12,20 @@ from uuid import UUID
 
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.engine.compiler import CompiledProgram
-from airflow_pipelines.engine.failures import failure_text, full_trace
-from airflow_pipelines.engine.python_functions import import_module
-from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.compiler.compiler import CompiledProgram
+from airflow_pipelines.contract.deployment import Deployment
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.registry import Registry
+from airflow_pipelines.engine.functions.python_functions import import_module
+from airflow_pipelines.engine.spark.failures import failure_text, full_trace
+from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.host.compile import compile_checked
-from airflow_pipelines.host.deployment import Deployment
-from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.queries import DEFAULT_QUERY_LIMITS, Queries, QueryLimits
 from airflow_pipelines.host.query_watch import QueryWatch
-from airflow_pipelines.host.registry import Registry
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.host.spark_health import spark_problem
 from airflow_pipelines.references import NO_REFERENCES, References
-from airflow_pipelines.sql.errors import ProgramErrors
+from airflow_pipelines.sql.syntax.errors import ProgramErrors
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.bounds import MAX_HEAD_BYTES, head_too_large
-from airflow_pipelines.host.problems import Problem
 
 HEAD_PATIENCE_S: Final = 10.0
 """How long a client may take from opening a connection, or from a request's first byte, to the end of its head."""

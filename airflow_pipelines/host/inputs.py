@@ -15,7 +15,7 @@ from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, 
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.statistics import InputFigures
-from airflow_pipelines.sql.program import Connector, Table
+from airflow_pipelines.sql.program.parsed import Connector, Table
 
 CHUNK_RECORDS = 100_000
 """Rows a connector is asked for at a time when its declaration sets no limit."""

@@ -9,9 +9,9 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.host.inputs import STEP_RECORDS, InputEndpoint
-from airflow_pipelines.host.problems import Problem
 
 
 @dataclass(eq=False, slots=True)

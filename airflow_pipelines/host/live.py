@@ -13,21 +13,21 @@ from typing import Any
 
 import pyarrow as pa
 
+from airflow_pipelines.compiler.compiler import CompiledProgram
 from airflow_pipelines.connectors.base import ConnectorError, InputChunk
 from airflow_pipelines.engine.arrow import can_group, consolidate
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.changes import TableChanges
-from airflow_pipelines.engine.checkpoint import CheckpointContents, CheckpointInfo
 from airflow_pipelines.engine.circuit import Circuit, Step
-from airflow_pipelines.engine.collecting import collected
-from airflow_pipelines.engine.compiler import CompiledProgram
-from airflow_pipelines.engine.figures import StepFigures
-from airflow_pipelines.engine.intervals import shown
-from airflow_pipelines.engine.journal import JournalRecord
 from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.limits import Limits
-from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.spark.collecting import collected
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.step_stats import StepFigures
+from airflow_pipelines.engine.storage.checkpoint import CheckpointContents, CheckpointInfo
+from airflow_pipelines.engine.storage.journal import JournalRecord
+from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.host.bootstrap import BootstrapPlan
 from airflow_pipelines.host.clock import Clock
 from airflow_pipelines.host.compile import compile_checked

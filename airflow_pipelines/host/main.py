@@ -20,16 +20,16 @@ from uuid import UUID
 from pyspark.sql import SparkSession
 from sqlalchemy.exc import SQLAlchemyError
 
+from airflow_pipelines.contract.deployment import Deployment
+from airflow_pipelines.contract.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.database import DatabaseFile, open_database
-from airflow_pipelines.engine.sessions import build_spark
+from airflow_pipelines.engine.spark.sessions import build_spark
 from airflow_pipelines.host.app import create_app
 from airflow_pipelines.host.connector_env import connector_environment
-from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.heartbeat import Heartbeat
 from airflow_pipelines.host.log_files import limit_by_copying
 from airflow_pipelines.host.queries import QueryLimits
-from airflow_pipelines.host.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.host.server import DataPlane, PortInUseError
 from airflow_pipelines.host.spark_health import SparkHealth

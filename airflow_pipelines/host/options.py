@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Any
 
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
-from airflow_pipelines.engine.storage import Verification
-from airflow_pipelines.engine.sync import SyncConfig
+from airflow_pipelines.engine.storage.batch_store import Verification
+from airflow_pipelines.engine.storage.sync import SyncConfig
 from airflow_pipelines.host.clock import ClockOptions
 from airflow_pipelines.references import NO_REFERENCES, References
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow_pipelines.connectors.base import ConnectorError, OutputTransport, Rewindable
-from airflow_pipelines.engine.storage_errors import StorageError
+from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.statistics import OutputFigures
-from airflow_pipelines.sql.program import Connector
+from airflow_pipelines.sql.program.parsed import Connector
 
 
 class OutputEndpoint:

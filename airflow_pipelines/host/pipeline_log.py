@@ -10,7 +10,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
-from airflow_pipelines.engine.failures import full_trace
+from airflow_pipelines.engine.spark.failures import full_trace
 from airflow_pipelines.host.log_files import LOG_BYTES, LOG_FILES
 
 _BURST = 10

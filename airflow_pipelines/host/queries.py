@@ -12,14 +12,14 @@ from typing import Any, Final, TypeVar
 
 from pyspark import SparkContext
 
-from airflow_pipelines.engine.collecting import AbortedError, Collector, ResultTooLargeError
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.engine.spark.collecting import AbortedError, Collector, ResultTooLargeError
 from airflow_pipelines.host.query_watch import QueryWatch
 
 T = TypeVar("T")
 
 POOL: Final = "queries"
-"""The scheduler pool of ad-hoc requests: see engine/scheduler.xml."""
+"""The scheduler pool of ad-hoc requests: see engine/spark/scheduler.xml."""
 
 
 @dataclass(frozen=True, slots=True)

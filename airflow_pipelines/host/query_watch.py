@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from pyspark import SparkContext
 
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
 
 LOOK_S: Final = 0.1
 

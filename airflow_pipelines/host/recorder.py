@@ -11,9 +11,9 @@ from uuid import UUID
 from sqlalchemy.exc import DataError, DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 
-from airflow_pipelines.host.deployment import RuntimeStatus, RuntimeTransition
+from airflow_pipelines.contract.deployment import RuntimeStatus, RuntimeTransition
+from airflow_pipelines.contract.registry import Registry
 from airflow_pipelines.host.pipeline_log import PipelineLog
-from airflow_pipelines.host.registry import Registry
 
 TELL_S: Final = 1.0
 """How long a change of the status waits for the store to know of it. Then the pipeline goes on, and the store is told later."""

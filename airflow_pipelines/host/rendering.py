@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_pipelines.connectors.formats.encode import encode_rows, json_texts
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
 
 CELL_WIDTH = 64
 """Characters of a value that the text format shows."""

@@ -8,18 +8,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from airflow_pipelines.compiler.compiler import CompiledProgram
+from airflow_pipelines.contract.deployment import Deployment, RuntimeStatus
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.registry import Registry
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.circuit import Circuit
-from airflow_pipelines.engine.compiler import CompiledProgram
 from airflow_pipelines.engine.errors import StepError
-from airflow_pipelines.engine.failures import failure_text
-from airflow_pipelines.engine.fence import OvertakenError
-from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.spark.failures import failure_text
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.storage.fence import OvertakenError
 from airflow_pipelines.host.bootstrap import BootstrapPlan, describe, plan_bootstrap
 from airflow_pipelines.host.checkpointing import COPY_S, CheckpointRequests, CheckpointSync
 from airflow_pipelines.host.clock import Clock, described
 from airflow_pipelines.host.compile import compile_checked
-from airflow_pipelines.host.deployment import Deployment, RuntimeStatus
 from airflow_pipelines.host.durability import Durability, ProgramIdentity, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
 from airflow_pipelines.host.failures import as_problem
@@ -30,17 +32,15 @@ from airflow_pipelines.host.listeners import Listener
 from airflow_pipelines.host.live import LivePipeline, Taken
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
 from airflow_pipelines.host.pipeline_log import PipelineLog
-from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.programs import ProgramChange, ProgramVersion, unexpected_program
 from airflow_pipelines.host.queries import Queries
 from airflow_pipelines.host.recorder import StatusRecorder
-from airflow_pipelines.host.registry import Registry
 from airflow_pipelines.host.spark_health import spark_problem
 from airflow_pipelines.host.statistics import PipelineFigures
 from airflow_pipelines.host.storage_problems import STORAGE_CODES
 from airflow_pipelines.host.tokens import CompletionToken
 from airflow_pipelines.references import References
-from airflow_pipelines.sql.compare import program_hash
+from airflow_pipelines.sql.program.compare import program_hash
 
 _WAITING = {
     RuntimeStatus.INITIALIZING: ("Initializing", "is still initializing"),

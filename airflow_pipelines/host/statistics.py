@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 from airflow_pipelines.connectors.base import ConnectorError
-from airflow_pipelines.engine.checkpoint import Counters
+from airflow_pipelines.engine.storage.checkpoint import Counters
 
 KEPT_ERRORS = 100
 """Newest errors kept per tag."""

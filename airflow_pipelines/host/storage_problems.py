@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from airflow_pipelines.engine.storage_errors import StorageError, StorageProblem
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.engine.storage.errors import StorageError, StorageProblem
 
 _CODES: Final = {
     StorageProblem.FULL: "RuntimeError.StorageFull",

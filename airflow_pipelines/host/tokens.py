@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from uuid import UUID
 
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from airflow_pipelines.approval import NOT_GIVEN
-from airflow_pipelines.descriptors import PendingChange
-from airflow_pipelines.enums import PipelineStatus
+from airflow_pipelines.contract.descriptors import PendingChange
+from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.hooks.conditions import StartedCondition, StoppedCondition
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.operators.base import WaitingPipelineOperator, airflow_errors

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, Final
 
-from airflow_pipelines.sql.connector_secrets import replace_secrets
+from airflow_pipelines.sql.program.connector_secrets import replace_secrets
 
 _KEPT: Final = re.compile(r"\$\{secret:pipelines/[^}]*\}")
 """What stands in the place of a secret that was sent in clear."""

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from airflow_pipelines.descriptors import PendingChange
+from airflow_pipelines.contract.descriptors import PendingChange
 
 _MARKS = {"added": "+", "modified": "~", "removed": "-"}
 _EFFECTS = {

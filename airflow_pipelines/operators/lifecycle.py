@@ -9,7 +9,7 @@ from uuid import UUID
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_pipelines.enums import BootstrapPolicy, PipelineStatus
+from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus
 from airflow_pipelines.hooks.conditions import (
     Observation,
     StartedCondition,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout
 
-from airflow_pipelines.enums import PipelineStatus
+from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.errors import PipelineConnectionError, PipelinesError
 from airflow_pipelines.hooks.conditions import (
     CompletionCondition,

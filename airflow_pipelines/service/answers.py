@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
-from airflow_pipelines.strict_json import keepable
+from airflow_pipelines.contract.strict_json import keepable
 
 
 class JsonAnswer(JSONResponse):

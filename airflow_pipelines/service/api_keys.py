@@ -20,8 +20,8 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.orm import Mapped, Session, mapped_column
 from uuid6 import uuid7
 
-from airflow_pipelines.host.problems import Problem
-from airflow_pipelines.host.registry import Base
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.registry import Base
 from airflow_pipelines.service import errors
 
 

@@ -13,11 +13,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.bounds import BoundedRequests
-from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.answers import JsonAnswer
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.service.cross_site import AllowedHosts, CrossSiteGuard
 from airflow_pipelines.service.deployers.base import DedicatedHosts
 from airflow_pipelines.service.key_check import KeyCheck

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_pipelines.host.problems import Problem
-from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.service.hosts import Hosts, HostTimeout, HostUnreachable, raise_for_problem
 from airflow_pipelines.service.records import PipelineRecord
 

@@ -9,8 +9,8 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.clock import MAX_OFFSET_MS, zone_offset
-from airflow_pipelines.host.problems import Problem
 
 RESERVED_ENVIRONMENT: Final = frozenset(
     {

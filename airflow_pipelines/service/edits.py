@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service import configs, errors, lifecycle
 from airflow_pipelines.service.records import PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
 from airflow_pipelines.service.replacing import check_not_emptied

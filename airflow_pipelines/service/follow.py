@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
 from airflow_pipelines.host.log_files import replaced
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 
 logger = logging.getLogger(__name__)
 

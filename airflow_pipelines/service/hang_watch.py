@@ -18,8 +18,8 @@ from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from airflow_pipelines.contract.registry import HostRecord, Registry
 from airflow_pipelines.cpu_time import cpu_time, wants_cpu
-from airflow_pipelines.host.registry import HostRecord, Registry
 from airflow_pipelines.service import processes
 
 SUSPECT_S: Final = 5.0

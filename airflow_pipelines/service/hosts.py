@@ -15,8 +15,8 @@ from uuid import UUID
 import httpx
 import tenacity
 
-from airflow_pipelines.host.problems import Problem
-from airflow_pipelines.host.registry import SHARED, HostRecord, Registry
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.service import errors, hang_watch, processes
 from airflow_pipelines.service.hang_watch import HangWatch, Reply
 

@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as RequestScope
 
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.api_keys import ApiKeys, Scope
 

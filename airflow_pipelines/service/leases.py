@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Mapped, Session, mapped_column
 from uuid6 import uuid7
 
-from airflow_pipelines.host.registry import Base
+from airflow_pipelines.contract.registry import Base
 from airflow_pipelines.service import processes
 
 DURATION_S = 30.0

@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
-from airflow_pipelines.host.deployment import RuntimeStatus, RuntimeTransition
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.deployment import RuntimeStatus, RuntimeTransition
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.programs import ProgramChange, ProgramVersion, unexpected_program
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus

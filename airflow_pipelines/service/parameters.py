@@ -8,9 +8,9 @@ from uuid import UUID
 
 from fastapi import Depends, Request
 
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.strict_json import StrictJsonError, parse_json
 from airflow_pipelines.service import errors
-from airflow_pipelines.strict_json import StrictJsonError, parse_json
 
 E = TypeVar("E", bound=StrEnum)
 

@@ -16,8 +16,8 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
-from airflow_pipelines.host.problems import READ_ONLY_HEADER, Problem
-from airflow_pipelines.service.control import Control, Target
+from airflow_pipelines.contract.problems import READ_ONLY_HEADER, Problem
+from airflow_pipelines.service.control_plane import Control, Target
 from airflow_pipelines.service.hosts import CLOSED, HostState, authorization
 
 T = TypeVar("T")

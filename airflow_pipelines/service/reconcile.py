@@ -17,10 +17,10 @@ from uuid import UUID
 
 from uuid6 import uuid7
 
-from airflow_pipelines.engine.storage_errors import storage_error
-from airflow_pipelines.host.deployment import Deployment, RuntimeStatus
-from airflow_pipelines.host.problems import Problem
-from airflow_pipelines.host.registry import SHARED, HostRecord, Registry
+from airflow_pipelines.contract.deployment import Deployment, RuntimeStatus
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.registry import SHARED, HostRecord, Registry
+from airflow_pipelines.engine.storage.errors import storage_error
 from airflow_pipelines.host.storage_problems import storage_problem
 from airflow_pipelines.service import errors, lifecycle
 from airflow_pipelines.service.compiling import COMPILE_ATTEMPTS, COMPILE_TIMEOUT_S, compile_on, is_lost_compiler

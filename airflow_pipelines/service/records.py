@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
-from airflow_pipelines.host.deployment import RuntimeStatus
+from airflow_pipelines.contract.deployment import RuntimeStatus
 
 
 class ProgramStatus(StrEnum):

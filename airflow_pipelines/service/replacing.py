@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.compiling import Compiled
 from airflow_pipelines.service.lifecycle import RUST_REFUSED
 from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus

@@ -17,7 +17,7 @@ from airflow_pipelines.service import errors
 from airflow_pipelines.service.configs import at
 from airflow_pipelines.service.edits import Edit
 from airflow_pipelines.service.records import PipelineRecord
-from airflow_pipelines.sql.connector_secrets import Keep, replace_passwords, replace_secrets
+from airflow_pipelines.sql.program.connector_secrets import Keep, replace_passwords, replace_secrets
 
 _SYNC_SECRETS: Final = frozenset({"access_key", "secret_key"})
 _SYNC_URLS: Final = frozenset({"bucket", "read_bucket", "endpoint"})

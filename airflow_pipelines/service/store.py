@@ -36,8 +36,8 @@ from sqlalchemy.orm import InstrumentedAttribute, Mapped, Session, mapped_column
 from sqlalchemy.schema import CreateColumn
 from uuid6 import uuid7
 
-from airflow_pipelines.host.deployment import RuntimeStatus
-from airflow_pipelines.host.registry import Base, TransitionRow
+from airflow_pipelines.contract.deployment import RuntimeStatus
+from airflow_pipelines.contract.registry import Base, TransitionRow
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from airflow_pipelines.engine.sessions import SparkSessions, build_spark
+from airflow_pipelines.engine.spark.sessions import SparkSessions, build_spark
 from benchmarks.measure import Bound, Measurement, geometric_mean
 from benchmarks.nexmark.flink import Answer, Flink, FlinkUnavailableError
 from benchmarks.nexmark.flink_queries import NOT_EXPRESSIBLE

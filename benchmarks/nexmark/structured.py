@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql.types import TimestampNTZType
 
-from airflow_pipelines.engine.sessions import LARGE_CONF, SparkSessions, sibling
+from airflow_pipelines.engine.spark.sessions import LARGE_CONF, SparkSessions, sibling
 from benchmarks.measure import timed
 from benchmarks.nexmark.queries import QUERIES, Query
 from benchmarks.nexmark.streams import Stream

@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.circuit import Circuit
-from airflow_pipelines.engine.compiler import compile_program
-from airflow_pipelines.engine.sessions import build_spark
+from airflow_pipelines.engine.spark.sessions import build_spark
 from benchmarks.measure import Bound, Incomplete, Measurement, geometric_mean, median_seconds, timed
 from benchmarks.options import Options
 from benchmarks.tpch.generator import Generator

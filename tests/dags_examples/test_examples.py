@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
-from airflow_pipelines.sql.parser import parse_program
+from airflow_pipelines.sql.program.parser import parse_program
 
 
 @pytest.fixture(scope="module")

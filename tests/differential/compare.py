@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.circuit import Step
-from airflow_pipelines.engine.compiler import compile_program
 from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
-from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
+from airflow_pipelines.sql.syntax.identifiers import quote
 from tests.differential.data import TABLES, Part, Row, canonical, declaration, steps
 from tests.differential.suite import Theme, View
 from tests.engine.programs import Running

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.differential.compare import Oracle, differences
 from tests.differential.suite import THEMES, Theme
 

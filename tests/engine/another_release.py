@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.engine import normalise
-from airflow_pipelines.engine.journal import Journal, JournalHeader
 from airflow_pipelines.engine.snapshot import Snapshot
-from airflow_pipelines.sql.plan.aggregates import Accumulators
+from airflow_pipelines.engine.storage.journal import Journal, JournalHeader
+from airflow_pipelines.sql.plan.clauses.aggregate_calls import Accumulators
 
 
 @contextmanager

@@ -11,11 +11,11 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.changes import Op
-from airflow_pipelines.engine.collecting import collected
-from airflow_pipelines.engine.intervals import frame_with_months, has_months
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
-from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
-from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.engine.spark.collecting import collected
+from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
+from airflow_pipelines.engine.values.intervals import frame_with_months, has_months
+from airflow_pipelines.sql.syntax.identifiers import quote
 from tests.engine.programs import Running, emitted
 from tests.engine.random_changes import comparable
 

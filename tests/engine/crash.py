@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
-from airflow_pipelines.engine import checkpoint, durable, journal, journal_end
+from airflow_pipelines.engine.storage import checkpoint, durable, journal, journal_end
 
 Action = Callable[[Path], object]
 
@@ -22,7 +22,7 @@ TIMEOUT_S = 60.0
 # and may wait for ever for a lock that some thread held. So the writers are forked from a process without any.
 writers = multiprocessing.get_context("forkserver")
 writers.set_forkserver_preload(
-    ["pytest", "tests.engine.test_checkpoint", "tests.engine.test_journal", "tests.engine.test_starting"]
+    ["pytest", "tests.engine.storage.test_checkpoint", "tests.engine.storage.test_journal", "tests.engine.storage.test_starting"]
 )
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch
-from airflow_pipelines.engine.canonical import in_canonical_form
-from airflow_pipelines.engine.collecting import collected
-from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
-from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.engine.spark.collecting import collected
+from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
+from airflow_pipelines.engine.values.canonical import in_canonical_form
+from airflow_pipelines.sql.syntax.identifiers import quote
 from tests.engine.programs import Running
 from tests.engine.random_changes import exact
 

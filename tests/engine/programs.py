@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
 from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit, Step
-from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
-from airflow_pipelines.engine.sessions import SparkSessions
-from airflow_pipelines.engine.storage import BatchStore
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.storage.batch_store import BatchStore
 
 
 class Running:

@@ -12,7 +12,7 @@ from pyspark.sql.types import VariantVal
 
 from airflow_pipelines.engine.changes import Op, TableChanges
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.engine.variant_binary import canonical
+from airflow_pipelines.engine.values.variant_binary import canonical
 from tests.engine.programs import Running
 from tests.engine.random_programs import COLUMNS, SEEN, TABLES, TYPES
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.engine.compiler import compile_program
-from airflow_pipelines.engine.sessions import SparkSessions
-from airflow_pipelines.sql.errors import ProgramErrors
+from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.sql.syntax.errors import ProgramErrors
 from tests.engine.compared import Compared
 
 TABLES = """

@@ -10,8 +10,8 @@ import pytest
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.errors import StepError
-from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.programs import Running, emitted
 from tests.engine.sizes import SIZES
 

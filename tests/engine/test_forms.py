@@ -7,7 +7,7 @@ import random
 from decimal import Decimal
 from typing import Any
 
-from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.compared import Compared
 
 TABLES = """

@@ -7,8 +7,8 @@ import uuid
 
 import pytest
 
-from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
-from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
+from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.programs import Running
 from tests.engine.sizes import SIZES
 

@@ -10,8 +10,8 @@ from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.engine.normalise import Normaliser
 from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.sql.program import Column, PropertyText, Span, Table
-from airflow_pipelines.sql.types import ColumnType
+from airflow_pipelines.sql.program.column_types import ColumnType
+from airflow_pipelines.sql.program.parsed import Column, PropertyText, Span, Table
 
 _PLACE = Span(1, 1, 1, 1)
 COLUMNS = (

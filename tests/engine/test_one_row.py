@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.engine.changes import Op
-from airflow_pipelines.engine.collecting import collected
-from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
 from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.limits import Limits
-from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
-from airflow_pipelines.engine.variant_binary import assembled, string
+from airflow_pipelines.engine.spark.collecting import collected
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.values.variant_binary import assembled, string
 from tests.engine.another_release import release_without_canonical_form
 from tests.engine.oracle import Oracle, Rows, rows_of
 from tests.engine.programs import Running

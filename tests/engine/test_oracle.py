@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_pipelines.engine.circuit import Circuit
-from airflow_pipelines.engine.collecting import collected
 from airflow_pipelines.engine.limits import Limits
-from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.spark.collecting import collected
+from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.oracle import Oracle, Rows, rows_of
 from tests.engine.programs import Running
 from tests.engine.random_changes import Tables, changes, everything_goes, exact, multiset, net, real_changes

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from airflow_pipelines.engine.schema import RelationSchema, arrow_type, column_from_spark
-from airflow_pipelines.sql.program import Column
-from airflow_pipelines.sql.types import ColumnType, decimal, from_spark_json
+from airflow_pipelines.sql.program.column_types import ColumnType, decimal, from_spark_json
+from airflow_pipelines.sql.program.parsed import Column
 
 if TYPE_CHECKING:
-    from airflow_pipelines.engine.sessions import SparkSessions
+    from airflow_pipelines.engine.spark.sessions import SparkSessions
 
 ALL = RelationSchema(
     "all_types",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tests.engine.programs import Running
 
 if TYPE_CHECKING:
-    from airflow_pipelines.engine.sessions import SparkSessions
+    from airflow_pipelines.engine.spark.sessions import SparkSessions
 
 PROGRAM = """
 create table t (id int primary key, k int, s varchar);

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
 from airflow_pipelines.engine.changes import Op, TableChanges
-from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
-from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
-from airflow_pipelines.sql.identifiers import quote
+from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
+from airflow_pipelines.sql.syntax.identifiers import quote
 from tests.engine.programs import Running
 from tests.engine.sizes import SIZES
 

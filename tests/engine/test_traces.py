@@ -10,14 +10,14 @@ import pyarrow.parquet
 import pytest
 from pyspark.sql.types import DecimalType, LongType, StringType, StructField, StructType
 
-from airflow_pipelines.engine import storage
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.frames import Frames
+from airflow_pipelines.engine.batch_views import Frames
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS
-from airflow_pipelines.engine.sessions import SparkSessions
 from airflow_pipelines.engine.snapshot import Snapshot
-from airflow_pipelines.engine.storage import BatchStore, Verification
-from airflow_pipelines.engine.storage_errors import DamagedError, StorageError, StorageProblem
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.storage import batch_store as storage
+from airflow_pipelines.engine.storage.batch_store import BatchStore, Verification
+from airflow_pipelines.engine.storage.errors import DamagedError, StorageError, StorageProblem
 from airflow_pipelines.engine.trace import Trace
 
 SCHEMA = weighted(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.engine.compiler import compile_program
+from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.errors import StepError
-from airflow_pipelines.engine.sessions import SparkSessions
-from airflow_pipelines.sql.errors import ProgramErrors
-from airflow_pipelines.sql.plan.nodes import Full, Recursive
-from airflow_pipelines.sql.source import Source
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.sql.plan.ir.nodes import Full, Recursive
+from airflow_pipelines.sql.syntax.errors import ProgramErrors
+from airflow_pipelines.sql.syntax.source import Source
 from tests.engine.programs import Running
-from tests.engine.test_timing import at
+from tests.engine.time.test_timing import at
 
 TABLES = """
 create table t (id int primary key, a int, b bigint, s varchar, d decimal(10,2), x double, dt date, ts timestamp, arr int array,

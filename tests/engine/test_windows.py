@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.engine.sessions import SparkSessions
+from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.compared import Compared
 from tests.engine.sizes import SIZES
 

@@ -8,7 +8,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.enums import PipelineStatus
+from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.errors import (
     PipelineAPIError,
     PipelineConnectionError,

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 import httpx
 
-from airflow_pipelines.host.deployment import Deployment, RuntimeTransition
+from airflow_pipelines.contract.deployment import Deployment, RuntimeTransition
 from airflow_pipelines.host.inprocess import InProcessHost
 
 PROGRAM = """

@@ -11,9 +11,9 @@ import pyarrow as pa
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.checkpoint import CheckpointContents, CheckpointInfo, Counters
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.storage.checkpoint import CheckpointContents, CheckpointInfo, Counters
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.host.durability import INLINE_BYTES, Durability, ProgramIdentity, SavedState
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from airflow_pipelines.engine.sync import SyncConfig
+from airflow_pipelines.engine.storage.sync import SyncConfig
 from airflow_pipelines.host import checkpointing
 from airflow_pipelines.host.checkpointing import CheckpointSync
 from airflow_pipelines.host.pipeline_log import PipelineLog

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.engine.checkpoint import CheckpointInfo
-from airflow_pipelines.engine.storage_errors import StorageError, StorageProblem
+from airflow_pipelines.engine.storage.checkpoint import CheckpointInfo
+from airflow_pipelines.engine.storage.errors import StorageError, StorageProblem
 from tests.host.saved import make_store, read_store
 
 EXAMPLES = int(os.environ.get("DAMAGE_EXAMPLES", "25"))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from airflow_pipelines.engine.failures import refused_write
-from airflow_pipelines.engine.storage_errors import StorageError, StorageProblem, storage_access
+from airflow_pipelines.engine.spark.failures import refused_write
+from airflow_pipelines.engine.storage.errors import StorageError, StorageProblem, storage_access
 from airflow_pipelines.host.failures import as_problem, deployment_error
 from airflow_pipelines.host.pipeline_log import PipelineLog
 

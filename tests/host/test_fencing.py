@@ -10,13 +10,13 @@ from uuid import UUID
 
 import pytest
 
-from airflow_pipelines.engine.checkpoint import CheckpointContents, CheckpointStore
-from airflow_pipelines.engine.durable import write_atomically
-from airflow_pipelines.engine.fence import FILE, Fence, OvertakenError
-from airflow_pipelines.engine.fsck import check_storage
-from airflow_pipelines.engine.journal import read_journal
-from airflow_pipelines.engine.storage import BatchStore
-from airflow_pipelines.engine.storage_errors import MissingError, StorageError
+from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.engine.storage.checkpoint import CheckpointContents, CheckpointStore
+from airflow_pipelines.engine.storage.durable import write_atomically
+from airflow_pipelines.engine.storage.errors import MissingError, StorageError
+from airflow_pipelines.engine.storage.fence import FILE, Fence, OvertakenError
+from airflow_pipelines.engine.storage.fsck import check_storage
+from airflow_pipelines.engine.storage.journal import read_journal
 from airflow_pipelines.host.failures import as_problem
 from tests.host.saved import Written, make_store, read_store
 
@@ -134,7 +134,7 @@ def test_epochs_grow_also_when_their_file_is_lost(tmp_path: Path) -> None:
 
 
 def test_two_runs_that_take_the_same_epoch_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow_pipelines.engine.fence._read", lambda _: 6)
+    monkeypatch.setattr("airflow_pipelines.engine.storage.fence._read", lambda _: 6)
     first, second = (Fence.take(tmp_path, lambda: 0) for _ in range(2))
     assert first.epoch == second.epoch == 7
     second.check()
@@ -226,7 +226,7 @@ def test_a_checkpoint_that_the_later_run_goes_on_from_stays(old: Written, monkey
 
     contents = old.contents()
     with monkeypatch.context() as patched:
-        patched.setattr("airflow_pipelines.engine.checkpoint.write_atomically", write_and_be_overtaken)
+        patched.setattr("airflow_pipelines.engine.storage.checkpoint.write_atomically", write_and_be_overtaken)
         with pytest.raises(OvertakenError):
             old.durability.save_checkpoint(contents)
     started[0].close()

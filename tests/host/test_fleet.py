@@ -14,14 +14,14 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
+from airflow_pipelines.contract.deployment import Deployment
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.registry import Base, HostRecord, Registry
 from airflow_pipelines.database import DatabaseFile, open_database
 from airflow_pipelines.host import fleet as fleet_module
 from airflow_pipelines.host import main
 from airflow_pipelines.host.app import create_app
-from airflow_pipelines.host.deployment import Deployment
 from airflow_pipelines.host.fleet import Fleet
-from airflow_pipelines.host.problems import Problem
-from airflow_pipelines.host.registry import Base, HostRecord, Registry
 from airflow_pipelines.host.server import DataPlane
 from airflow_pipelines.host.spark_health import SparkHealth
 from airflow_pipelines.settings import Settings

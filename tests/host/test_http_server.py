@@ -16,9 +16,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host import bounds, http_server
 from airflow_pipelines.host.bounds import BoundedRequests
-from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.server import DataPlane
 
 QUICK_S = 0.3

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
-from airflow_pipelines.engine.remote_calls import SyncError
-from airflow_pipelines.engine.storage import Verification
+from airflow_pipelines.engine.storage.batch_store import Verification
+from airflow_pipelines.engine.storage.remote_calls import SyncError
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_pipelines.engine.fence import FILE, Fence, OvertakenError
+from airflow_pipelines.engine.storage.fence import FILE, Fence, OvertakenError
 from airflow_pipelines.host import fence_watch
 from airflow_pipelines.host.fence_watch import FenceWatch
 from airflow_pipelines.host.pipeline_log import PipelineLog

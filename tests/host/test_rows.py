@@ -10,7 +10,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from airflow_pipelines.host.problems import READ_ONLY_HEADER
+from airflow_pipelines.contract.problems import READ_ONLY_HEADER
 from airflow_pipelines.host.tokens import CompletionToken
 from tests.host.driver import Pipeline
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from airflow_pipelines.connectors.base import ConnectorError
-from airflow_pipelines.engine.checkpoint import Counters
+from airflow_pipelines.engine.storage.checkpoint import Counters
 from airflow_pipelines.host.statistics import KEPT_ERRORS, ErrorList, InputFigures, PipelineFigures
 
 

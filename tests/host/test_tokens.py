@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.tokens import CompletionToken
 
 

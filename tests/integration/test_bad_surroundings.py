@@ -26,7 +26,7 @@ from airflow_pipelines import (
     RuntimeConfig,
     Storage,
 )
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.settings import Settings
 from tests.fixtures.sdk import eventually
 from tests.integration.bad_input import T, named

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.database import open_database
-from airflow_pipelines.enums import PipelineStatus
 from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.pipeline import Pipeline
 from airflow_pipelines.pipeline_builder import PipelineBuilder

@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 from airflow_pipelines import postgresql
 from airflow_pipelines.database import open_database
 from airflow_pipelines.service.app import create_app
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.service.hosts import HostState
 from airflow_pipelines.settings import Settings
 from tests.serving import serving

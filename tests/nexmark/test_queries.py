@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
-from airflow_pipelines.engine.compiler import CompiledProgram, compile_program
-from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
+from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
 from benchmarks.nexmark.generator import Generator, side_input
 from benchmarks.nexmark.queries import QUERIES, program
 from tests.engine.programs import Running, only

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
-from airflow_pipelines.descriptors import PendingChange
+from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.operators import approval
 from airflow_pipelines.operators.approval import ApprovePipelineOperator, ReviewPipelineChangeOperator
 from airflow_pipelines.operators.diff import change_fingerprint, change_markdown, change_text, diff_markdown, diff_text

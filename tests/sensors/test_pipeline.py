@@ -7,7 +7,7 @@ import pytest
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout, AirflowSkipException, TaskDeferred
 
-from airflow_pipelines.enums import PipelineStatus
+from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.hooks.conditions import Condition, TokenCondition
 from airflow_pipelines.sensors.pipeline import (
     PipelineCompletionSensor,

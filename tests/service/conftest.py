@@ -16,7 +16,7 @@ from tests.serving import serving
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from airflow_pipelines.service.control import Control
+    from airflow_pipelines.service.control_plane import Control
 
 
 @pytest.fixture

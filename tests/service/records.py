@@ -9,7 +9,7 @@ from uuid import UUID
 
 from uuid6 import uuid7
 
-from airflow_pipelines.host.deployment import RuntimeStatus, RuntimeTransition
+from airflow_pipelines.contract.deployment import RuntimeStatus, RuntimeTransition
 from airflow_pipelines.service import edits, lifecycle
 from airflow_pipelines.service.lifecycle import StartRequest
 from airflow_pipelines.service.records import PipelineRecord

@@ -15,11 +15,11 @@ import time
 from typing import Any
 from uuid import UUID
 
+from airflow_pipelines.contract.registry import Registry
 from airflow_pipelines.database import DatabaseFile, open_database
 from airflow_pipelines.host.app import create_app
 from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.heartbeat import Heartbeat
-from airflow_pipelines.host.registry import Registry
 from airflow_pipelines.host.server import DataPlane
 
 FOR_EVER_S = 600

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from airflow_pipelines.service.app import create_app
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.service.follow import follow_log
 from airflow_pipelines.settings import Settings
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service import configs
 
 DEFAULT_STORAGE = {

@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from airflow_pipelines.service.app import create_app
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.settings import Settings
 from tests.serving import serving
 

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from airflow_pipelines import Pipeline, PipelineAPIError, PipelineClient, PipelineFailedError
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from tests.service.waiting import status, until
 
 

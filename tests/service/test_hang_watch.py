@@ -18,10 +18,10 @@ from uuid import UUID
 import httpx
 import pytest
 
+from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.cpu_time import cpu_time, wants_cpu
-from airflow_pipelines.host.registry import HostRecord
 from airflow_pipelines.service import hang_watch, processes
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.service.hang_watch import HangWatch, Reply
 from airflow_pipelines.service.hosts import HostState
 from airflow_pipelines.settings import Settings

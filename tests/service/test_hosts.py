@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
+from airflow_pipelines.contract.registry import Base, HostRecord, Registry
 from airflow_pipelines.database import open_database
-from airflow_pipelines.host.registry import Base, HostRecord, Registry
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.hosts import Health, Hosts, HostState
 

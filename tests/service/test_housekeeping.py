@@ -12,10 +12,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from airflow_pipelines.host.deployment import RuntimeStatus
-from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.contract.deployment import RuntimeStatus
+from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.service import processes
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.service.housekeeping import Housekeeping, spark_folder
 from airflow_pipelines.settings import Settings
 from tests.service import records as given

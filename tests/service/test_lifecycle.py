@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from airflow_pipelines.host.deployment import RuntimeStatus
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.deployment import RuntimeStatus
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service import lifecycle
 from airflow_pipelines.service.lifecycle import BootstrapPolicy, Initial, RuntimeAction, StartRequest
 from airflow_pipelines.service.records import PipelineRecord, descriptor

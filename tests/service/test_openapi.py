@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.schemas import BaseSchema
 
-from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.host.routers import checkpoints, clock, connectors, deployments, query, rows
 from airflow_pipelines.service import routes
 from airflow_pipelines.service.app import create_app

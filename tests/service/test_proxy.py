@@ -26,12 +26,12 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from airflow_pipelines.host.problems import READ_ONLY_HEADER
-from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.contract.problems import READ_ONLY_HEADER
+from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.api_keys import Scope
 from airflow_pipelines.service.app import create_app
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.settings import Settings
 from tests.service import records as given
 from tests.serving import serving

@@ -17,11 +17,11 @@ import httpx
 import pytest
 from uuid6 import uuid7
 
-from airflow_pipelines.host.deployment import RuntimeStatus
-from airflow_pipelines.host.problems import Problem
-from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.contract.deployment import RuntimeStatus
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.service import hang_watch, processes
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.service.hosts import HostTimeout, HostUnreachable
 from airflow_pipelines.service.lifecycle import StartRequest
 from airflow_pipelines.service.records import PipelineRecord, ProgramStatus
@@ -166,7 +166,7 @@ def test_a_program_whose_compiler_died_is_compiled_by_another(
 
 
 def test_whoever_only_compiles_waits_for_a_host_within_a_limit(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("airflow_pipelines.service.control.HOST_START_WAIT_S", 0.3)
+    monkeypatch.setattr("airflow_pipelines.service.control_plane.HOST_START_WAIT_S", 0.3)
     monkeypatch.setattr(control.compiler, "host", lambda: None)
     with pytest.raises(Problem, match=r"did not come up within 0\.3 s") as refused:
         control.compile("create table t (a int);")

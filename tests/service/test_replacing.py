@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.compiling import Compiled
 from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.replacing import Replacement

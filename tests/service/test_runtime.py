@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from airflow_pipelines.service.app import create_app
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from tests.service.waiting import status, until
 
 PROGRAM = """create table t(id bigint not null primary key, v varchar) with ('materialized' = 'true');

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from airflow_pipelines.secret_files import SecretFiles
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.service.deployers.shared import SharedDeployer
 from airflow_pipelines.settings import Settings
 from tests.service.waiting import until

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.database import open_database
-from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.service import lifecycle
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.service.lifecycle import StartRequest
 from airflow_pipelines.service.store import EVENTS_KEPT, Conflict, Store
 from airflow_pipelines.settings import Settings

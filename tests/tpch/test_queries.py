@@ -16,8 +16,8 @@ import pytest
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.changes import TableChanges
-from airflow_pipelines.engine.sessions import SMALL_CONF, SparkSessions, sibling
-from airflow_pipelines.sql.plan.nodes import Full
+from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
+from airflow_pipelines.sql.plan.ir.nodes import Full
 from benchmarks.tpch.generator import Generator
 from benchmarks.tpch.queries import NAMES, program, queries
 from benchmarks.tpch.scale import Scale

@@ -52,19 +52,19 @@ class Point:
 
 _FUNCTIONS = {
     # Write and rename.
-    "engine.durable": ["write_atomically", "sync_folder", "remove"],
-    "engine.storage": ["BatchStore.adopt", "BatchStore.persist", "BatchStore.garbage_collect"],
+    "engine.storage.durable": ["write_atomically", "sync_folder", "remove"],
+    "engine.storage.batch_store": ["BatchStore.adopt", "BatchStore.persist", "BatchStore.garbage_collect"],
     # Commit and delivery.
     "engine.circuit": ["Circuit.step", "Circuit.publish", "Circuit.maintain", "Circuit.bootstrap"],
-    "engine.journal": ["Journal.create", "Journal.append", "Journal.discard"],
-    "engine.journal_end": ["JournalEndFile.write"],
+    "engine.storage.journal": ["Journal.create", "Journal.append", "Journal.discard"],
+    "engine.storage.journal_end": ["JournalEndFile.write"],
     "host.durability": ["Durability.commit", "Durability.save_checkpoint", "Durability.save_recovery_point", "Durability.close"],
     "host.endpoints": ["Endpoints.deliver", "Endpoints.open_outputs", "Endpoints.close"],
     "connectors.transports.file_output": ["FileOutput.write", "FileOutput.rewind"],
     "connectors.transports.step_ends": ["StepEnds.add", "StepEnds.rewind"],
     # Checkpoints and copies of them.
-    "engine.checkpoint": ["CheckpointStore.save", "CheckpointStore.note", "CheckpointStore.garbage_collect"],
-    "engine.sync": ["RemoteCheckpoints.claim", "RemoteCheckpoints.push"],
+    "engine.storage.checkpoint": ["CheckpointStore.save", "CheckpointStore.note", "CheckpointStore.garbage_collect"],
+    "engine.storage.sync": ["RemoteCheckpoints.claim", "RemoteCheckpoints.push"],
     # Start and stop.
     "host.live": ["LivePipeline.restore", "LivePipeline.bootstrap", "LivePipeline.start_empty"],
 }

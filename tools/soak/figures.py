@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from sqlalchemy import Engine, func, inspect, select, table
 
-from airflow_pipelines.host.registry import Registry
+from airflow_pipelines.contract.registry import Registry
 from tools.process_figures import children, command, open_files, parent, resident, threads
 
 T = TypeVar("T")

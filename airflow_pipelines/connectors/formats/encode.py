@@ -12,7 +12,7 @@ import pyarrow.types as pat
 
 from airflow_pipelines.connectors.formats import jsontext, variant
 from airflow_pipelines.engine.arrow import is_variant
-from airflow_pipelines.engine.intervals import microseconds_text
+from airflow_pipelines.engine.values.intervals import microseconds_text
 
 ROWS_AT_ONCE = 10_000
 """How many rows are turned into text at a time, so that a large table never exists as text as a whole."""

@@ -16,9 +16,9 @@ from airflow_pipelines.connectors.formats.encode import ROWS_AT_ONCE, json_texts
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer
 from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.engine.changes import Op
-from airflow_pipelines.engine.required import missing_part
 from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.sql.types import UNSIGNED_MAXIMA
+from airflow_pipelines.engine.values.required import missing_part
+from airflow_pipelines.sql.program.column_types import UNSIGNED_MAXIMA
 
 _CHECKED = {"CHAR", "BINARY", "UUID", "VARIANT", "MAP", *UNSIGNED_MAXIMA}
 """Types whose values have a form of their own, which is checked value by value."""

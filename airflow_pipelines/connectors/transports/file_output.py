@@ -20,7 +20,7 @@ from airflow_pipelines.connectors.formats.csv import CsvOptions
 from airflow_pipelines.connectors.formats.delta import csv_changes, json_changes, ordered_changes
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.transports.step_ends import StepEnds
-from airflow_pipelines.engine.fence import Fence
+from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.private_files import make_output_file
 
 logger = logging.getLogger(__name__)

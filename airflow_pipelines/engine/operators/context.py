@@ -13,18 +13,18 @@ from pyspark.sql.functions import count, lit
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.collecting import collected
-from airflow_pipelines.engine.failures import refused_write
-from airflow_pipelines.engine.frames import Frames, empty_rows, summed
+from airflow_pipelines.engine.batch_views import Frames, empty_rows, summed
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
-from airflow_pipelines.engine.operators.crossing import passed
+from airflow_pipelines.engine.operators.moved_range import passed
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
-from airflow_pipelines.engine.planned import Result
-from airflow_pipelines.engine.sessions import SparkSessions
-from airflow_pipelines.engine.storage import COMPRESSION, BatchStore
+from airflow_pipelines.engine.spark.collecting import collected
+from airflow_pipelines.engine.spark.failures import refused_write
+from airflow_pipelines.engine.spark.planned_query import Result
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.storage.batch_store import COMPRESSION, BatchStore
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.sql.plan.derivation import Printer
-from airflow_pipelines.sql.plan.nodes import Crossing, Linear, Scan, Select, Stage, UnionAll, Version, reads
+from airflow_pipelines.sql.plan.ir.delta_sql import Printer
+from airflow_pipelines.sql.plan.ir.nodes import Crossing, Linear, Scan, Select, Stage, UnionAll, Version, reads
 
 _REMEMBERED = 1024
 _select_schemas: dict[tuple[Select, tuple[tuple[str, str], ...]], StructType] = {}

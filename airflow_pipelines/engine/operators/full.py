@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.frames import summed
+from airflow_pipelines.engine.batch_views import summed
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.sql.identifiers import quote
-from airflow_pipelines.sql.plan.nodes import Full, Stage
+from airflow_pipelines.sql.plan.ir.nodes import Full, Stage
+from airflow_pipelines.sql.syntax.identifiers import quote
 
 
 def evaluate_full(stage: Stage, node: Full, context: Context, before: Trace) -> Outcome:

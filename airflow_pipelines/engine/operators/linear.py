@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.operators.context import Context
-from airflow_pipelines.engine.operators.fetch import delta_of
+from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
-from airflow_pipelines.sql.plan.nodes import Select, Stage, UnionAll
+from airflow_pipelines.sql.plan.ir.nodes import Select, Stage, UnionAll
 
 
 def evaluate_linear(stage: Stage, node: Select | UnionAll, context: Context) -> Outcome:

@@ -19,16 +19,16 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.arrow import can_group, netted, row_keys
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.batch_views import summed
 from airflow_pipelines.engine.errors import StepError
-from airflow_pipelines.engine.frames import summed
-from airflow_pipelines.engine.lookup import matching_rows
+from airflow_pipelines.engine.lookup.matching_rows import matching_rows
 from airflow_pipelines.engine.operators.context import Context, Mode, RelationVersions
 from airflow_pipelines.engine.operators.full import subtracted, with_contents
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
-from airflow_pipelines.engine.sessions import RECURSION_LEVELS
+from airflow_pipelines.engine.spark.sessions import RECURSION_LEVELS
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.sql.identifiers import quote
-from airflow_pipelines.sql.plan.nodes import Full, Linear, Recursive, Stage, rereads
+from airflow_pipelines.sql.plan.ir.nodes import Full, Linear, Recursive, Stage, rereads
+from airflow_pipelines.sql.syntax.identifiers import quote
 
 MAX_SECONDS = 3600.0
 """A fixed point that takes longer than this fails its step."""

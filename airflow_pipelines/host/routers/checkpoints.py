@@ -7,8 +7,8 @@ from uuid import UUID
 
 from fastapi import APIRouter
 
-from airflow_pipelines.engine.remote_calls import SyncError
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.engine.storage.remote_calls import SyncError
 from airflow_pipelines.host.routers.common import Runner
 
 router = APIRouter(prefix="/deployments/{deployment_id}")

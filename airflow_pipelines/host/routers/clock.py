@@ -7,9 +7,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.strict_json import StrictJsonError, parse_json
 from airflow_pipelines.host.routers.common import Runner
-from airflow_pipelines.strict_json import StrictJsonError, parse_json
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
 

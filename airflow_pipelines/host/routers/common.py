@@ -9,14 +9,14 @@ from uuid import UUID
 import anyio.to_thread
 from fastapi import Depends, Request
 
+from airflow_pipelines.contract.problems import READ_ONLY_HEADER, Problem
 from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.outputs import OutputEndpoint
-from airflow_pipelines.host.problems import READ_ONLY_HEADER, Problem
 from airflow_pipelines.host.runner import PipelineRunner
-from airflow_pipelines.sql.identifiers import SYSTEM_VIEW, canonical
-from airflow_pipelines.sql.program import Table, ViewKind
+from airflow_pipelines.sql.program.parsed import Table, ViewKind
+from airflow_pipelines.sql.syntax.identifiers import SYSTEM_VIEW, canonical
 
 T = TypeVar("T")
 

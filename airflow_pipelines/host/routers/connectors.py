@@ -7,7 +7,7 @@ from typing import Any, Literal
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
 
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.routers.common import Runner, input_endpoint, output_endpoint
 
 router = APIRouter(prefix="/deployments/{deployment_id}")

@@ -9,9 +9,9 @@ from fastapi import APIRouter, BackgroundTasks, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from pydantic import BaseModel
 
-from airflow_pipelines.host.deployment import Deployment
+from airflow_pipelines.contract.deployment import Deployment
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.metrics import exposition, measure
-from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.programs import expected_change
 from airflow_pipelines.host.routers.common import HostFleet, Runner, slowly
 

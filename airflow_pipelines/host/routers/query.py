@@ -10,16 +10,16 @@ from fastapi.responses import StreamingResponse
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from airflow_pipelines.engine.adhoc import AdhocError, AdhocResult, run_adhoc
-from airflow_pipelines.engine.failures import spark_complaint
-from airflow_pipelines.engine.intervals import shown_in_order
+from airflow_pipelines.compiler.adhoc import AdhocError, AdhocResult, run_adhoc
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.engine.spark.failures import spark_complaint
+from airflow_pipelines.engine.values.intervals import shown_in_order
 from airflow_pipelines.host.live import LivePipeline
-from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.queries import Query
 from airflow_pipelines.host.rendering import FORMATS, check_format, counted
 from airflow_pipelines.host.routers.common import Runner, is_read_only
 from airflow_pipelines.host.runner import PipelineRunner
-from airflow_pipelines.sql.errors import ProgramErrors
+from airflow_pipelines.sql.syntax.errors import ProgramErrors
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
 ReadOnly = Annotated[bool, Depends(is_read_only)]

@@ -14,16 +14,16 @@ from starlette.concurrency import run_in_threadpool
 
 from airflow_pipelines.connectors.base import ConnectorError, UnknownOptionError
 from airflow_pipelines.connectors.http import parse_ingress
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.strict_json import StrictJsonError, parse_json
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.host.inputs import acceptable
 from airflow_pipelines.host.listeners import Listener, Listeners
-from airflow_pipelines.host.problems import Problem
 from airflow_pipelines.host.routers.common import Runner, listenable, table_of
 from airflow_pipelines.host.runner import PipelineRunner
-from airflow_pipelines.sql.identifiers import canonical
-from airflow_pipelines.sql.program import Column
-from airflow_pipelines.sql.types import ColumnType
-from airflow_pipelines.strict_json import StrictJsonError, parse_json
+from airflow_pipelines.sql.program.column_types import ColumnType
+from airflow_pipelines.sql.program.parsed import Column
+from airflow_pipelines.sql.syntax.identifiers import canonical
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
 CLOCK_TABLE = RelationSchema("now", (Column("now", ColumnType("TIMESTAMP", nullable=False)),))

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
 
-from airflow_pipelines.host.deployment import Deployment
-from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.contract.deployment import Deployment
+from airflow_pipelines.contract.registry import HostRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from uuid6 import uuid7
 
-from airflow_pipelines.host.deployment import Deployment
-from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.contract.deployment import Deployment
+from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.deployers.base import spark_resources
 from airflow_pipelines.service.deployers.launch import Launcher

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import UUID
 
-from airflow_pipelines.host.deployment import Deployment
-from airflow_pipelines.host.registry import SHARED, HostRecord
+from airflow_pipelines.contract.deployment import Deployment
+from airflow_pipelines.contract.registry import SHARED, HostRecord
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.deployers.base import SubmitError
 from airflow_pipelines.service.deployers.launch import Launcher

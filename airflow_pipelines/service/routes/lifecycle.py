@@ -7,11 +7,11 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.programs import ProgramChange, expected_change
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.answers import JsonAnswer
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.service.lifecycle import BootstrapPolicy, Initial, RuntimeAction, StartRequest
 from airflow_pipelines.service.parameters import Body, choice, flag, identifier
 from airflow_pipelines.service.records import edit_answer

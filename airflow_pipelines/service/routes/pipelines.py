@@ -9,9 +9,9 @@ from uuid import UUID
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.answers import JsonAnswer
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.service.follow import follow_log
 from airflow_pipelines.service.parameters import Body, choice, flag
 from airflow_pipelines.service.records import Selector, descriptor, edit_answer, rfc3339

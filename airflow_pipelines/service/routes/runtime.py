@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.parameters import Body, json_body
 from airflow_pipelines.service.proxy import Proxy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from airflow_pipelines.host.problems import Problem
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.secret_files import OWN, SecretError, SecretFiles
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.answers import JsonAnswer

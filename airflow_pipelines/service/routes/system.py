@@ -8,9 +8,9 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import PlainTextResponse
 
-from airflow_pipelines.host.registry import SHARED
+from airflow_pipelines.contract.registry import SHARED
 from airflow_pipelines.service.answers import JsonAnswer
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.service.edits import text_field
 from airflow_pipelines.service.hosts import HostState
 from airflow_pipelines.service.parameters import Body

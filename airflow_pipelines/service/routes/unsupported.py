@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from airflow_pipelines.service import errors
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 
 _OF_PIPELINES = (
     ("POST", "start_transaction"), ("POST", "commit_transaction"), ("POST", "start_compaction"), ("POST", "testing"),

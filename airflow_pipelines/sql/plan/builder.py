@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
 from airflow_pipelines.sql.plan.expressions import NotIncremental
-from airflow_pipelines.sql.plan.nodes import ColumnTypes, Linear, Node, Scan, Select, Stage, UnionAll, reads
-from airflow_pipelines.sql.plan.plain import plain
-from airflow_pipelines.sql.types import has_calendar_interval
+from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes, Linear, Node, Scan, Select, Stage, UnionAll, reads
+from airflow_pipelines.sql.plan.ir.to_sql import plain
+from airflow_pipelines.sql.program.column_types import has_calendar_interval
 
 
 @dataclass(slots=True)

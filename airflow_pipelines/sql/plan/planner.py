@@ -10,19 +10,19 @@ from sqlglot import exp
 
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.builder import Builder
-from airflow_pipelines.sql.plan.canonical import canonical_query, canonical_stages
-from airflow_pipelines.sql.plan.emptiness import needed_rows
+from airflow_pipelines.sql.plan.clauses.limits import limited, top_of
+from airflow_pipelines.sql.plan.clauses.select import plan_select
+from airflow_pipelines.sql.plan.clauses.set_operations import distinct, except_, except_all, intersect, intersect_all, union_all
 from airflow_pipelines.sql.plan.expressions import NotIncremental, Unplannable, kind, only
-from airflow_pipelines.sql.plan.fusion import fused
-from airflow_pipelines.sql.plan.leading import leading
-from airflow_pipelines.sql.plan.names import qualified
-from airflow_pipelines.sql.plan.nodes import ColumnTypes, Full, Linear, Node, Scan, Stage, ViewPlan, renamed
-from airflow_pipelines.sql.plan.plain import plain
-from airflow_pipelines.sql.plan.rounding import remembering
+from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes, Full, Linear, Node, Scan, Stage, ViewPlan, renamed
+from airflow_pipelines.sql.plan.ir.to_sql import plain
+from airflow_pipelines.sql.plan.passes.append_only_top_k import leading
+from airflow_pipelines.sql.plan.passes.canonical_form import canonical_query, canonical_stages
+from airflow_pipelines.sql.plan.passes.merge_projections import fused
+from airflow_pipelines.sql.plan.passes.qualify import qualified
+from airflow_pipelines.sql.plan.passes.rounding import remembering
+from airflow_pipelines.sql.plan.properties.emptiness import needed_rows
 from airflow_pipelines.sql.plan.scope import Scope
-from airflow_pipelines.sql.plan.selects import plan_select
-from airflow_pipelines.sql.plan.setops import distinct, except_, except_all, intersect, intersect_all, union_all
-from airflow_pipelines.sql.plan.top import limited, top_of
 
 
 def plan_view(

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sqlglot.tokenizer_core import TokenType
 
-from airflow_pipelines.sql.edits import Edit
 from airflow_pipelines.sql.rewrite.constructs import difference_edits, ordinality_edits
 from airflow_pipelines.sql.rewrite.formats import FORMATTED, formatted
 from airflow_pipelines.sql.rewrite.json_calls import JSON_CALLS, json_call
-from airflow_pipelines.sql.rewrite.scan import Call, Scan
+from airflow_pipelines.sql.rewrite.token_walker import Call, Scan
+from airflow_pipelines.sql.syntax.edits import Edit
 
 _NTZ = "CAST({} AS TIMESTAMP_NTZ)"
 _UNITS = frozenset(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from airflow_pipelines.sql.cursor import Cursor, StatementError
-from airflow_pipelines.sql.edits import Edit
-from airflow_pipelines.sql.rewrite.scan import Scan
-from airflow_pipelines.sql.source import Source
-from airflow_pipelines.sql.tokens import FoldedText
-from airflow_pipelines.sql.type_syntax import parse_type
-from airflow_pipelines.sql.types import UNSIGNED_MAXIMA, ColumnType
+from airflow_pipelines.sql.program.column_types import UNSIGNED_MAXIMA, ColumnType
+from airflow_pipelines.sql.rewrite.token_walker import Scan
+from airflow_pipelines.sql.syntax.column_types import parse_type
+from airflow_pipelines.sql.syntax.cursor import Cursor, StatementError
+from airflow_pipelines.sql.syntax.edits import Edit
+from airflow_pipelines.sql.syntax.source import Source
+from airflow_pipelines.sql.syntax.tokens import FoldedText
 
 _CASTS: Mapping[str, bool] = {"cast": False, "try_cast": True, "safe_cast": True}
 _SPELLINGS: Mapping[str, str] = {"integer": "int", "dec": "decimal", "numeric": "decimal"}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.asof import asof_joins
-from airflow_pipelines.sql.rewrite.moments import exact_moments
+from airflow_pipelines.sql.rewrite.determinism.deterministic import break_ties
+from airflow_pipelines.sql.rewrite.exact_variance import exact_moments
 from airflow_pipelines.sql.rewrite.stars import replaced_stars
-from airflow_pipelines.sql.rewrite.ties import break_ties
 from airflow_pipelines.sql.rewrite.time_windows import time_windows
+from airflow_pipelines.sql.syntax.edits import Edited
 
 
 def spoken(query: Edited, analyzer: Analyzer) -> Edited:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from airflow_pipelines.sql.rewrite.scan import Scan
+from airflow_pipelines.sql.rewrite.token_walker import Scan
 
 _SET_OPERATORS = frozenset({"union", "intersect", "except", "minus"})
 _CLAUSES = frozenset(

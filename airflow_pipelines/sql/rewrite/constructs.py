@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from airflow_pipelines.sql.edits import Edit
+from airflow_pipelines.sql.program.column_types import INTERVAL_UNITS
 from airflow_pipelines.sql.rewrite.clauses import level, split
-from airflow_pipelines.sql.rewrite.scan import Call, Scan
-from airflow_pipelines.sql.types import INTERVAL_UNITS
+from airflow_pipelines.sql.rewrite.token_walker import Call, Scan
+from airflow_pipelines.sql.syntax.edits import Edit
 
 _BEFORE_RELATION = frozenset({",", "from", "join", "lateral"})
 _BEFORE_VALUE = frozenset(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from airflow_pipelines.sql.rewrite.refused import CallRefused
-from airflow_pipelines.sql.rewrite.scan import Call, Scan
+from airflow_pipelines.sql.rewrite.token_walker import Call, Scan
 
 _PATTERNS: Mapping[str, str] = {
     "%Y": "yyyy", "%m": "MM", "%d": "dd", "%H": "HH", "%M": "mm", "%S": "ss", "%y": "yy", "%j": "DDD", "%B": "MMMM", "%b": "MMM",

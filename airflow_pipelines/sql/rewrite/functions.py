@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.definitions import FunctionDefinition, FunctionKind
-from airflow_pipelines.sql.dialect import parse_tokens, tokenise
-from airflow_pipelines.sql.edits import Edit, Edited
+from airflow_pipelines.sql.program.column_types import ColumnType
+from airflow_pipelines.sql.program.definitions import FunctionDefinition, FunctionKind
 from airflow_pipelines.sql.rewrite.casts import cast_text, spark_type
 from airflow_pipelines.sql.rewrite.refused import CallRefused
-from airflow_pipelines.sql.rewrite.scan import Scan
-from airflow_pipelines.sql.types import ColumnType
+from airflow_pipelines.sql.rewrite.token_walker import Scan
+from airflow_pipelines.sql.syntax.dialect import parse_tokens, tokenise
+from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 _FROM_JSON = frozenset({"ARRAY", "MAP", "STRUCT"})
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from airflow_pipelines.sql.edits import Edit, Edited
-from airflow_pipelines.sql.rewrite.scan import Call, Scan
+from airflow_pipelines.sql.rewrite.token_walker import Call, Scan
+from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 _FIELDS = "TRY_VARIANT_GET({0}, '$', 'map<string,variant>')"
 """The fields of an object; NULL for anything else."""

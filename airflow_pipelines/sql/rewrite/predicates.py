@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from airflow_pipelines.sql.dialect import QUERY_STARTS, SyntaxFailure, operand_size
-from airflow_pipelines.sql.edits import Edit
-from airflow_pipelines.sql.rewrite.scan import Scan
+from airflow_pipelines.sql.rewrite.token_walker import Scan
+from airflow_pipelines.sql.syntax.dialect import QUERY_STARTS, SyntaxFailure, operand_size
+from airflow_pipelines.sql.syntax.edits import Edit
 
 _PERIODS: Mapping[str, str] = {
     "overlaps": "({e0} >= {s1} AND {e1} >= {s0})",

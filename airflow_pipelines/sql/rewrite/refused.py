@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_pipelines.sql.rewrite.scan import Scan
+from airflow_pipelines.sql.rewrite.token_walker import Scan
 
 
 class CallRefused(Exception):

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.dialect import parse_query
-from airflow_pipelines.sql.edits import Edit, Edited
-from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.probe import star_columns
-from airflow_pipelines.sql.rewrite.scan import Scan, mentions
+from airflow_pipelines.sql.rewrite.token_walker import Scan, mentions
+from airflow_pipelines.sql.syntax.dialect import parse_query
+from airflow_pipelines.sql.syntax.edits import Edit, Edited
+from airflow_pipelines.sql.syntax.identifiers import quote
 
 
 def replaced_stars(query: Edited, analyzer: Analyzer) -> Edited:

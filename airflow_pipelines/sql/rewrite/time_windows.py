@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.dialect import SyntaxFailure, parse_query
-from airflow_pipelines.sql.edits import Edit, Edited
-from airflow_pipelines.sql.identifiers import quote
 from airflow_pipelines.sql.rewrite.clauses import SelectText, around, selects
 from airflow_pipelines.sql.rewrite.durations import duration
-from airflow_pipelines.sql.rewrite.scan import Call, Scan, mentions
-from airflow_pipelines.sql.window_table_syntax import Place, WindowTablePlaces, window_table_places
+from airflow_pipelines.sql.rewrite.token_walker import Call, Scan, mentions
+from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
+from airflow_pipelines.sql.syntax.edits import Edit, Edited
+from airflow_pipelines.sql.syntax.identifiers import quote
+from airflow_pipelines.sql.syntax.window_tables import Place, WindowTablePlaces, window_table_places
 
 _GROUPINGS = ("tumble", "hop", "session")
 _ENDS = {"start": ".`start`", "end": ".`end`"}

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from airflow_pipelines.sql.definitions import Definitions
-from airflow_pipelines.sql.edits import Edit, Edited
+from airflow_pipelines.sql.program.definitions import Definitions
 from airflow_pipelines.sql.rewrite.builtins import builtin_edits
 from airflow_pipelines.sql.rewrite.casts import cast_edits
 from airflow_pipelines.sql.rewrite.functions import function_edits
 from airflow_pipelines.sql.rewrite.predicates import predicate_edits
 from airflow_pipelines.sql.rewrite.refused import CallRefused, refuse_unknown
-from airflow_pipelines.sql.rewrite.scan import Scan
 from airflow_pipelines.sql.rewrite.select_forms import select_edits
+from airflow_pipelines.sql.rewrite.token_walker import Scan
+from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 MAX_LENGTH = 1_000_000
 """How long a text may become, in characters: functions that call functions can grow beyond all bounds."""

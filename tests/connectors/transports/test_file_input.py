@@ -17,7 +17,7 @@ from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, Inpu
 from airflow_pipelines.connectors.registry import open_input
 from airflow_pipelines.connectors.transports import readers
 from airflow_pipelines.references import NO_REFERENCES
-from airflow_pipelines.sql.program import Connector, ConnectorDirection
+from airflow_pipelines.sql.program.parsed import Connector, ConnectorDirection
 from tests.connectors.relations import GRADES
 
 

@@ -16,7 +16,7 @@ from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.transports import file_output
 from airflow_pipelines.connectors.transports.file_output import FileOutput, FileOutputOptions
-from airflow_pipelines.engine.fence import Fence, OvertakenError
+from airflow_pipelines.engine.storage.fence import Fence, OvertakenError
 from tests.connectors.transports.test_file_output import delta, ids
 
 

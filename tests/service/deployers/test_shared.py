@@ -16,9 +16,9 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 from uuid6 import uuid7
 
-from airflow_pipelines.host.registry import HostRecord
+from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.service import processes
-from airflow_pipelines.service.control import Control
+from airflow_pipelines.service.control_plane import Control
 from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess
 from airflow_pipelines.service.deployers.launch import Launcher
 from airflow_pipelines.service.deployers.submit import LocalSubmitter

@@ -12,9 +12,9 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
+from airflow_pipelines.contract.deployment import Deployment
+from airflow_pipelines.contract.registry import Base, Registry
 from airflow_pipelines.database import open_database
-from airflow_pipelines.host.deployment import Deployment
-from airflow_pipelines.host.registry import Base, Registry
 from airflow_pipelines.host.store_address import database_url
 from airflow_pipelines.service import configs
 from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess

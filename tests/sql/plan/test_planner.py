@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.engine.analyzer import SparkAnalyzer
-from airflow_pipelines.engine.sessions import SparkSessions
-from airflow_pipelines.sql.plan.nodes import Aggregate, Full, ViewPlan
+from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Full, ViewPlan
 from airflow_pipelines.sql.plan.planner import plan_view
 
 RELATIONS = {

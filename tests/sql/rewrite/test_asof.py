@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from airflow_pipelines.sql.dialect import SyntaxFailure, parse_query
-from airflow_pipelines.sql.edits import Edited
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
-from airflow_pipelines.sql.plan.nodes import ColumnTypes
-from airflow_pipelines.sql.references import references
+from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes
 from airflow_pipelines.sql.rewrite.asof import asof_joins
+from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
+from airflow_pipelines.sql.syntax.edits import Edited
+from airflow_pipelines.sql.syntax.relation_names import references
 
 
 class Tables:

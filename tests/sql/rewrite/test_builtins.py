@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_pipelines.sql.definitions import Definitions
-from airflow_pipelines.sql.edits import Edited
+from airflow_pipelines.sql.program.definitions import Definitions
 from airflow_pipelines.sql.rewrite.builtins import TEMPLATES
 from airflow_pipelines.sql.rewrite.translate import translate
+from airflow_pipelines.sql.syntax.edits import Edited
 
 if TYPE_CHECKING:
-    from airflow_pipelines.engine.sessions import SparkSessions
+    from airflow_pipelines.engine.spark.sessions import SparkSessions
 
 _DAY, _MOMENT = dt.date(2021, 3, 4), dt.datetime(2021, 3, 4, 15, 16, 17, 125000)
 

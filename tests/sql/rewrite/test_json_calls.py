@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any
 
-from airflow_pipelines.sql.definitions import Definitions
-from airflow_pipelines.sql.edits import Edited
+from airflow_pipelines.sql.program.definitions import Definitions
 from airflow_pipelines.sql.rewrite.json_calls import JSON_CALLS
 from airflow_pipelines.sql.rewrite.translate import translate
+from airflow_pipelines.sql.syntax.edits import Edited
 
 if TYPE_CHECKING:
-    from airflow_pipelines.engine.sessions import SparkSessions
+    from airflow_pipelines.engine.spark.sessions import SparkSessions
 
 VALUES: dict[str, Any] = {
     "json_each_bigint(parse_json(j))": {"a": 1, "b": 2},

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_pipelines.sql.definitions import Definitions
-from airflow_pipelines.sql.edits import Edited
+from airflow_pipelines.sql.program.definitions import Definitions
 from airflow_pipelines.sql.rewrite.refused import ADVICE, CallRefused
 from airflow_pipelines.sql.rewrite.translate import translate
+from airflow_pipelines.sql.syntax.edits import Edited
 
 if TYPE_CHECKING:
-    from airflow_pipelines.engine.sessions import SparkSessions
+    from airflow_pipelines.engine.spark.sessions import SparkSessions
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.sql.definitions import Definitions
-from airflow_pipelines.sql.edits import Edited
+from airflow_pipelines.sql.program.column_types import decimal
+from airflow_pipelines.sql.program.definitions import Definitions
 from airflow_pipelines.sql.rewrite.translate import translate
-from airflow_pipelines.sql.types import decimal
+from airflow_pipelines.sql.syntax.edits import Edited
 
 
 def translated(text: str) -> str:

@@ -1,0 +1,1 @@
+"""From a program's text to what runs: the SQL front end together with Spark's analyzer."""

@@ -1,0 +1,278 @@
+"""Ad-hoc SQL over one snapshot: queries of materialized relations, and INSERT and DELETE as changes of tables."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import time
+from collections.abc import Callable, Iterator, Set
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from airflow_pipelines.compiler.query_meaning import ClockEdits, Understood, understood
+from airflow_pipelines.compiler.spark_analyzer import SessionAnalyzer
+from airflow_pipelines.engine.changes import OP, Op, TableChanges
+from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.functions.python_functions import register_functions
+from airflow_pipelines.engine.functions.value_bytes import register_value_bytes
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.spark.analysis import AUTOMATIC, Analysis, QueryRefused, is_unknown_name
+from airflow_pipelines.engine.spark.collecting import collected
+from airflow_pipelines.engine.spark.sessions import IN_TASKS_CONF, LARGE_CONF, SMALL_CONF, sibling
+from airflow_pipelines.engine.values.canonical import canonical_frame
+from airflow_pipelines.engine.values.required import missing_part
+from airflow_pipelines.sql.plan.ir.markers import CLOCK_TYPE
+from airflow_pipelines.sql.plan.passes.clock import clock_edits
+from airflow_pipelines.sql.program.column_types import UNSIGNED_MAXIMA
+from airflow_pipelines.sql.program.definitions import FunctionDefinition
+from airflow_pipelines.sql.program.parsed import Column, Table, ViewKind
+from airflow_pipelines.sql.program.provided_functions import with_provided
+from airflow_pipelines.sql.rewrite.casts import cast_text, spark_type
+from airflow_pipelines.sql.rewrite.clauses import Tokens, around, level, selects, split
+from airflow_pipelines.sql.rewrite.token_walker import Scan
+from airflow_pipelines.sql.syntax.adhoc import AdhocKind, AdhocStatement, parse_adhoc
+from airflow_pipelines.sql.syntax.dialect import SyntaxFailure
+from airflow_pipelines.sql.syntax.edits import Edited
+from airflow_pipelines.sql.syntax.errors import COMPILATION_ERROR, ProgramErrors
+from airflow_pipelines.sql.syntax.identifiers import SYSTEM_VIEW, display, quote, string_hint
+from airflow_pipelines.sql.syntax.source import Source
+
+_GROWING = re.compile(r"(?i)\b(?:repeat|space|[lr]pad|sequence|array_repeat|format_string|printf)\s*\(")
+"""Calls that make much of little. Spark would compute those of constants in its driver, where no task's limits hold."""
+
+
+class AdhocError(ValueError):
+    """An ad-hoc request cannot be run; the text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdhocResult:
+    """What a request gave: the rows of its query (None without one), and the changes that its statements ask for.
+
+    ``count``: rows that the changes insert or delete. ``snapshot`` is what was read; whoever runs ``frame`` keeps it, so that the
+    files stay.
+    """
+
+    frame: DataFrame | None
+    changes: tuple[TableChanges, ...]
+    count: int
+    snapshot: Snapshot
+
+
+def _wall_clock() -> int:
+    return time.time_ns() // 1000
+
+
+def run_adhoc(
+    circuit: Circuit, text: str, clock: Callable[[], int] = _wall_clock, collect: Callable[[DataFrame], Any] = collected
+) -> AdhocResult:
+    """Run a request of ``;``-separated statements, all of which see the same snapshot. Safe to call from several threads.
+
+    The query, if any, is analyzed but not run. INSERT and DELETE are evaluated, but it is the caller who gives their changes to a
+    step. What a query means is what it means in a view: it goes through the same passes, and NOW() is the time of the snapshot.
+
+    :param circuit: the running program
+    :param text: the request
+    :param clock: the pipeline's time in microseconds since the epoch, for a program of which no view follows the clock
+    :param collect: brings the rows of an INSERT or DELETE to Python
+    :raises ProgramErrors: when the request does not parse, has a statement that is not allowed, or its query does not resolve
+    :raises AdhocError: for an unknown or non-materialized relation, or rows that do not fit their table
+    :raises pyspark.errors.PySparkException: when an expression fails
+    """
+    definitions = with_provided(circuit.compiled.program.definitions, text)
+    statements = parse_adhoc(text, definitions)
+    snapshot = circuit.snapshot
+    request = _Request(circuit, snapshot, text, _time(circuit, snapshot, clock), definitions.python_functions, collect)
+    frame: DataFrame | None = None
+    changes: list[TableChanges] = []
+    for statement in statements:
+        _check_reads(circuit, statement)
+        if statement.kind is AdhocKind.SELECT:
+            with request.session(statement.reads) as session:
+                query = request.understood(statement, session).query
+                frame = canonical_frame(request.named(session.sql(query.text), statement, query))
+        elif statement.kind is AdhocKind.INSERT:
+            changes.append(_insert(request, statement))
+        else:
+            changes.append(_delete(request, statement))
+    count = sum(change.rows.num_rows for change in changes)
+    return AdhocResult(frame, tuple(change for change in changes if change.rows.num_rows), count, request.snapshot)
+
+
+def _time(circuit: Circuit, snapshot: Snapshot, clock: Callable[[], int]) -> int:
+    """What NOW() is in the views of a snapshot; where no view follows the clock, nothing ticks, and it is asked."""
+    reached = snapshot.clock if circuit.timing.uses_clock else None
+    return clock() if reached is None else reached
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request with what its statements see: one snapshot, and one time."""
+
+    circuit: Circuit
+    snapshot: Snapshot
+    text: str
+    time: int
+    """What NOW() is, in microseconds since the epoch."""
+    functions: tuple[FunctionDefinition, ...]
+    """The Python functions that the request may call."""
+    collect: Callable[[DataFrame], Any]
+    """Brings rows to Python."""
+
+    @contextmanager
+    def session(self, reads: tuple[str, ...]) -> Iterator[SparkSession]:
+        """A session in which ``reads`` name the contents in the snapshot. Frames made in it stay valid afterwards."""
+        known = self.circuit.compiled.program.definitions.python_functions
+        extra = IN_TASKS_CONF if _GROWING.search(self.text) else {}
+        if not reads and self.functions == known and not extra:
+            # Such as INSERT ... VALUES: without names there is nothing to keep apart, and a new session takes its time.
+            yield self.circuit.sessions.small
+            return
+        traces = [self.snapshot.traces.get(name) for name in reads]
+        small = all(trace is None or trace.is_small(self.circuit.limits) for trace in traces)
+        # A sibling session of its own per request: names of relations in one cannot meet those of another.
+        session = sibling(self.circuit.sessions.small, {**(SMALL_CONF if small else LARGE_CONF), **extra})
+        register_value_bytes(session)
+        register_functions(session, self.functions)
+        for name in reads:
+            contents = self.circuit.contents(name, self.snapshot, single_partition=small)
+            session.sql(contents).createOrReplaceTempView(quote(name))
+        try:
+            yield session
+        finally:
+            for name in reads:
+                session.catalog.dropTempView(quote(name))
+
+    def understood(self, statement: AdhocStatement, session: SparkSession) -> Understood:
+        """What a statement's query means, in a session that knows what it reads. Raises ProgramErrors."""
+        schemas = self.circuit.compiled.schemas
+        columns = {column for name in (*statement.reads, statement.target) if name for column in schemas[name].column_names}
+        try:
+            return understood(statement.query, SessionAnalyzer(session), Analysis(session), self.clock_edits(columns))
+        except (QueryRefused, SyntaxFailure) as refused:
+            source = Source(self.text)
+            span = source.span(*statement.place(refused.start, refused.end))
+            hint = string_hint(source.slice(span)) if is_unknown_name(refused) else ""
+            raise ProgramErrors([source.message(span, COMPILATION_ERROR, refused.message + hint)]) from refused
+
+    def clock_edits(self, columns: Set[str]) -> ClockEdits:
+        """How a query over ``columns`` reads the time."""
+        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=self.time)
+        # Spark takes a bare literal for something that the query has named.
+        return partial(clock_edits, columns=columns, now=f"CAST('{moment}' AS {CLOCK_TYPE.upper()})")
+
+    def default(self, column: Column) -> str:
+        """The text of what a column holds when an INSERT does not name it."""
+        return Edited(column.default).edit(self.clock_edits(set())(column.default)).text if column.default else "NULL"
+
+    def named(self, frame: DataFrame, statement: AdhocStatement, query: Edited) -> DataFrame:
+        """The frame with columns named after the request where Spark named them after what the passes made of it."""
+        if not query.edits:
+            return frame
+        scan, fields = Scan(query.text), frame.schema.fields
+        names = []
+        for item, field in zip(_items(scan, len(fields)), fields, strict=True):
+            start, end = (scan.start(item[0]), scan.end(item[1] - 1)) if item is not None else (0, 0)
+            written = self.text[slice(*statement.place(*query.origin(start, end)))]
+            plain = item is None or scan.piece(start, end).lower() == written.lower()
+            names.append(field.name if plain or AUTOMATIC not in field.metadata else written)
+        return frame.toDF(*names)
+
+
+def _items(scan: Scan, count: int) -> list[Tokens | None]:
+    """The entry of a query's SELECT list for each of its ``count`` columns; None for a star's, and where nobody knows."""
+    unknown: list[Tokens | None] = [None] * count
+    first = next((at for at in level(scan, (0, len(scan.tokens))) if scan.word(at) == "select"), None)
+    select = around(selects(scan), first) if first is not None else None
+    begin, end = select.clauses.get("list", (0, 0)) if select is not None else (0, 0)
+    items = split(scan, (begin + 1 if scan.word(begin) in {"all", "distinct"} else begin, end))
+    stars = [at for at, item in enumerate(items) if _is_star(scan, item)]
+    if len(items) - len(stars) > count or len(stars) > 1 or (not stars and len(items) != count):
+        return unknown
+    if not stars:
+        return list(items)
+    return [*items[: stars[0]], *unknown[: count - len(items) + 1], *items[stars[0] + 1 :]]
+
+
+def _is_star(scan: Scan, item: Tokens) -> bool:
+    return any(scan.word(at) == "*" and (at == item[0] or scan.word(at - 1) == ".") for at in range(*item))
+
+
+def _check_reads(circuit: Circuit, statement: AdhocStatement) -> None:
+    program = circuit.compiled.program
+    for name in statement.reads:
+        if name == SYSTEM_VIEW:
+            continue
+        if name in program.tables:
+            materialized = program.tables[name].materialized
+            hint = "declare the table WITH ('materialized' = 'true')"
+        elif name in program.views:
+            materialized = program.views[name].kind is ViewKind.MATERIALIZED
+            hint = "declare the view with CREATE MATERIALIZED VIEW"
+        else:
+            known = ", ".join(display(known) for known in sorted({*program.tables, *program.views}))
+            raise AdhocError(f"Relation {display(name)} does not exist; there are: {known or 'none'}")
+        if not materialized:
+            raise AdhocError(f"Tried to SELECT from a non-materialized source {display(name)}: to query it, {hint}")
+
+
+def _target(circuit: Circuit, statement: AdhocStatement) -> tuple[Table, RelationSchema]:
+    name = statement.target or ""
+    table = circuit.compiled.program.tables.get(name)
+    if table is None:
+        reason = "is a view" if name in circuit.compiled.program.views else "does not exist"
+        raise AdhocError(f"{display(name)} {reason}; only tables can be changed")
+    return table, circuit.compiled.schemas[name]
+
+
+def _insert(request: _Request, statement: AdhocStatement) -> TableChanges:
+    table, schema = _target(request.circuit, statement)
+    names = statement.columns or schema.column_names
+    unknown = [name for name in names if name not in schema.column_names]
+    if unknown:
+        raise AdhocError(f"Table {display(table.name)} has no column {', '.join(map(display, unknown))}")
+    with request.session(statement.reads) as session:
+        given = request.understood(statement, session)
+        count = len(given.analyzed.fields)
+        if count != len(names):
+            raise AdhocError(f"INSERT into {display(table.name)} gives {count} values for {len(names)} columns")
+        sources = {name: quote(f"v{at}") for at, name in enumerate(names)}
+        items = []
+        for column in schema.columns:
+            value = sources.get(column.name) or request.default(column)
+            checked = column.type.name == "UUID" or column.type.name in UNSIGNED_MAXIMA
+            cast = cast_text(value, column.type) if checked else f"CAST({value} AS {spark_type(column.type)})"
+            items.append(f"{cast} AS {quote(column.name)}")
+        aliases = ", ".join(sources.values())
+        rows = request.collect(session.sql(f"SELECT {', '.join(items)} FROM ({given.query.text}) AS `source`({aliases})"))
+    for column in schema.columns:
+        if not column.type.nullable and rows[column.name].null_count:
+            raise AdhocError(f"Column {display(column.name)} of table {display(table.name)} must not be NULL")
+        part = missing_part(rows[column.name], column.type)
+        if part is not None:
+            raise AdhocError(f"{display(column.name)}{part} of table {display(table.name)} must not be NULL")
+    return TableChanges(table.name, _with_operation(_typed(rows, schema), Op.INSERT))
+
+
+def _delete(request: _Request, statement: AdhocStatement) -> TableChanges:
+    table, schema = _target(request.circuit, statement)
+    if table.append_only:
+        raise AdhocError(f"Table {display(table.name)} is append-only; its rows cannot be deleted")
+    with request.session(tuple(dict.fromkeys((table.name, *statement.reads)))) as session:
+        rows = request.collect(session.sql(request.understood(statement, session).query.text))
+    return TableChanges(table.name, _with_operation(_typed(rows, schema), Op.DELETE))
+
+
+def _typed(rows: Any, schema: RelationSchema) -> Any:
+    arrow = pa.schema([column.with_nullable(True) for column in schema.arrow])
+    return rows.select(arrow.names).cast(arrow)
+
+
+def _with_operation(rows: Any, operation: Op) -> Any:
+    return rows.append_column(OP, pa.array([int(operation)] * rows.num_rows, pa.int8()))

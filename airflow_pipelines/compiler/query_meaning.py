@@ -1,0 +1,58 @@
+"""What a query means: one chain of passes from its text to what Spark runs, for views and for ad-hoc requests alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from airflow_pipelines.compiler.variants import analyze_variants
+from airflow_pipelines.engine.spark.analysis import Analysis, Analyzed, QueryRefused
+from airflow_pipelines.sql.plan.analyzer import Analyzer
+from airflow_pipelines.sql.rewrite.chain import settled, spoken
+from airflow_pipelines.sql.syntax.edits import Edit, Edited
+
+ClockEdits = Callable[[str], list[Edit]]
+"""Gives the edits by which a text that asks for the time reads the pipeline's clock; none when it does not ask."""
+CLOCK_HINT = "NOW() is a TIMESTAMP without time zone here"
+
+
+@dataclass(frozen=True, slots=True)
+class Understood:
+    """A query as Spark is to run it. ``analyzed``: what Spark knows of it; ``clocked``: whether it reads the clock."""
+
+    query: Edited
+    analyzed: Analyzed
+    clocked: bool
+
+
+def understood(query: Edited, analyzer: Analyzer, analysis: Analysis, clock: ClockEdits) -> Understood:
+    """Bring a translated query into the words of Spark, with one answer, over the pipeline's clock.
+
+    :param query: folded text that parses, after :func:`~airflow_pipelines.sql.rewrite.translate.translate`
+    :param analyzer: knows the relations that the query reads
+    :param analysis: of a session that knows them too
+    :param clock: how the query reads the clock
+    :raises QueryRefused: when Spark refuses the query; its offsets are those of the query as first written
+    :raises SyntaxFailure: when a construct is used in a wrong way; so are its offsets
+    """
+    # Errors are told in terms of the text as written, so that it is analyzed first.
+    accepted, analyzed = analyze_variants(spoken(query, analyzer), analysis)
+    kept = settled(accepted, analyzer)
+    if kept is not accepted:
+        analyzed = _analyzed(kept, analysis)
+    edits = clock(kept.text)
+    if not edits:
+        return Understood(kept, analyzed, False)
+    timed = kept.edit(edits)
+    try:
+        return Understood(timed, _analyzed(timed, analysis), True)
+    except QueryRefused as refused:
+        message = f"{refused.message}. {CLOCK_HINT}"
+        raise QueryRefused(refused.start, refused.end, message, refused.condition) from refused
+
+
+def _analyzed(query: Edited, analysis: Analysis) -> Analyzed:
+    try:
+        return analysis.analyze(query.text)
+    except QueryRefused as refused:
+        raise QueryRefused(*query.origin(refused.start, refused.end), refused.message, refused.condition) from refused

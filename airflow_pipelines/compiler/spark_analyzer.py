@@ -1,0 +1,154 @@
+"""Answers the planner's questions with Spark's own analyzer and optimizer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from airflow_pipelines.engine.spark.failures import spark_complaint
+from airflow_pipelines.engine.spark.sessions import SMALL_CONF, sibling
+from airflow_pipelines.engine.spark.type_text import type_text
+from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
+from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+_EXPRESSION_ID = re.compile(r"#(\d+)L?")
+_RENAMED = re.compile(r"([^\s,\[\]()#]+)#(\d+)L? AS \1#(\d+)L?")
+"""A column passed on under its own name with a new number, which UNION ALL may or may not have Spark do."""
+_COMMON = re.compile(r"_common_expr_\d+")
+_WINDOW_INPUT = re.compile(r"_w\d+(?=#)")
+_INNER_PROJECT = re.compile(r"(?<=\n)([\s:+-]*Project )\[(.*)\](?=\n)")
+_GENERATE = re.compile(r"(Generate .*, (?:true|false)), [^,\[\]()]+(?=, \[)")
+"""LATERAL VIEW with the name by which its columns were read before they had numbers."""
+_PROJECTION = re.compile(r"([ :+-]*Project )\[(.*)\]")
+_PLAIN_COLUMN = re.compile(r"[^\s,\[\]()#]+#\d+L?")
+_REFUSALS = (PySparkException, Py4JJavaError)
+"""What Spark raises for a query: its analyzer and optimizer raise what the expressions do that they evaluate, and a query that
+nests too deep exhausts a stack of the JVM."""
+
+
+class SessionAnalyzer:
+    """Analyzes queries over the relations that a session knows. Runs no Spark job."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+
+    def declare(self, relations: Mapping[str, ColumnTypes]) -> None:
+        """Let queries read these relations from now on."""
+        for name, columns in relations.items():
+            ddl = ", ".join(f"{quote(column)} {kind}" for column, kind in columns)
+            schema = cast(StructType, StructType.fromDDL(ddl))
+            # Unlike an empty local relation, a scan of an (empty) RDD is not optimised away, so that plans can be compared.
+            empty: Any = self.session.sparkContext.emptyRDD()
+            self.session.createDataFrame(empty, schema).createOrReplaceTempView(quote(name))
+
+    def columns(self, query: str) -> ColumnTypes:
+        """Names and types of a query's columns. Raises AnalysisFailed."""
+        try:
+            schema = self.session.sql(query).schema
+        except _REFUSALS as error:
+            raise AnalysisFailed(spark_complaint(error)) from error
+        return tuple((column.name, type_text(column.dataType)) for column in schema.fields)
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether Spark optimises both queries to one plan, but for the names and numbers that it gives to expressions."""
+        try:
+            mine, yours = self._optimised(one), self._optimised(other)
+            return bool(mine.sameResult(yours)) or _renumbered(mine.toString()) == _renumbered(yours.toString())
+        except _REFUSALS:
+            # A constant cannot be evaluated, or the optimizer fails by a fault of its own: then nothing is known.
+            return False
+
+    def complaint(self, query: str) -> str | None:
+        """Why Spark cannot plan a query that it understands, such as a constant that cannot be evaluated; None when it can."""
+        try:
+            self._optimised(query)
+        except _REFUSALS as error:
+            return spark_complaint(error)
+        return None
+
+    def _optimised(self, query: str) -> Any:
+        # The plan is not part of PySpark's interface; that two of them can be compared is all that is needed of it.
+        return self.session.sql(query)._jdf.queryExecution().optimizedPlan()
+
+
+class SparkAnalyzer(SessionAnalyzer):
+    """Analyzes queries over declared relations in a session of its own."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Open a session beside ``spark``."""
+        # Spark leaves columns out of the text of a long plan, and texts are what is compared.
+        # Lateral column aliases are to leave no trace in a plan.
+        settings = {"spark.sql.debug.maxToStringFields": "1000000", "spark.sql.optimizer.collapseProjectAlwaysInline": "true"}
+        super().__init__(sibling(spark, {**SMALL_CONF, **settings}))
+
+
+def _renumbered(plan: str) -> str:
+    """A plan's text with its expressions numbered in order of appearance."""
+    # A comma in FROM is a cross join to whoever spells it out, and an inner one to Spark.
+    plan = _COMMON.sub("_common_expr", plan).replace("Join Cross", "Join Inner")
+    plan = _sorted_below_joins(_GENERATE.sub(r"\1", plan))
+    plan = _INNER_PROJECT.sub(_without_repetitions, _WINDOW_INPUT.sub("_w", plan))
+    # Some aliases keep the number, and a number stands for one column, so that the chains below end.
+    same = {new: old for _, old, new in _RENAMED.findall(plan) if int(old) < int(new)}
+    plan = _RENAMED.sub(r"\1#\2", plan)
+    numbers: dict[str, int] = {}
+
+    def number(found: re.Match[str]) -> str:
+        known = found[1]
+        while known in same:
+            known = same[known]
+        return f"#{numbers.setdefault(known, len(numbers))}"
+
+    return _EXPRESSION_ID.sub(number, plan)
+
+
+def _sorted_below_joins(plan: str) -> str:
+    """The plan with the columns sorted where a projection of columns alone is read by name: below joins below a projection.
+
+    JOIN USING leaves such projections, in an order of its own.
+    """
+    lines = plan.split("\n")
+    for at, line in enumerate(lines):
+        found = _PROJECTION.fullmatch(line)
+        if found is None or not _is_read_by_name(lines, at):
+            continue
+        columns = found[2].split(", ")
+        if all(map(_PLAIN_COLUMN.fullmatch, columns)):
+            lines[at] = f"{found[1]}[{', '.join(sorted(columns, key=lambda column: column.partition('#')[0]))}]"
+    return "\n".join(lines)
+
+
+def _is_read_by_name(lines: list[str], at: int) -> bool:
+    """Whether above a line there are joins and filters only, and then a projection or an aggregate."""
+    depth, joined = _depth(lines[at]), False
+    for line in reversed(lines[:at]):
+        if _depth(line) >= depth:
+            continue
+        operator = line.lstrip(" :+-").partition(" ")[0]
+        # The query of a subquery stands deeper than an operator's children.
+        if _depth(line) != depth - 1 or operator not in {"Join", "Filter", "Project", "Aggregate"}:
+            return False
+        if operator in {"Project", "Aggregate"}:
+            return joined
+        joined |= operator == "Join"
+        depth -= 1
+    return False
+
+
+def _depth(line: str) -> int:
+    return (len(line) - len(line.lstrip(" :+-"))) // 3
+
+
+def _without_repetitions(project: re.Match[str]) -> str:
+    """A projection below others without columns that it has already: Spark may give a window function's input twice."""
+    kept: dict[str, None] = {}
+    for number, item in enumerate(project[2].split(", ")):
+        kept[item if _PLAIN_COLUMN.fullmatch(item) else f"{item}\0{number}"] = None
+    return f"{project[1]}[{', '.join(item.partition(chr(0))[0] for item in kept)}]"

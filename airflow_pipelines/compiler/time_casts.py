@@ -1,0 +1,49 @@
+"""Casts between numbers and timestamps without time zone: milliseconds since 1970. Spark has them only for its other timestamps."""
+
+from __future__ import annotations
+
+import re
+
+from airflow_pipelines.engine.spark.analysis import QueryRefused
+from airflow_pipelines.sql.rewrite.token_walker import Scan
+from airflow_pipelines.sql.syntax.edits import Edit, Edited
+
+_CONDITION = "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION"
+_TYPES = re.compile(r'cannot cast "(?P<given>[^"]+)" to "(?P<wanted>[^"]+)"')
+_NUMBER = re.compile(r"TINYINT|SMALLINT|INT|BIGINT|FLOAT|DOUBLE|DECIMAL\(.*\)")
+_MOMENT = "TIMESTAMP_NTZ"
+
+
+def repaired_cast(query: Edited, refused: QueryRefused) -> Edited | None:
+    """The query with the cast that Spark refuses in other words; None when it is none between a number and a timestamp."""
+    found = _TYPES.search(refused.message)
+    if refused.condition != _CONDITION or found is None:
+        return None
+    given, wanted = found["given"], found["wanted"]
+    if not ((given == _MOMENT and _NUMBER.fullmatch(wanted)) or (wanted == _MOMENT and _NUMBER.fullmatch(given))):
+        return None
+    written = _written(query.text[refused.start : refused.end])
+    if written is None:
+        return None
+    function, value = written
+    if wanted == _MOMENT:
+        text = f"CAST(TIMESTAMP_MILLIS({function}({value} AS BIGINT)) AS TIMESTAMP_NTZ)"
+    else:
+        text = f"{function}(UNIX_MILLIS(CAST({value} AS TIMESTAMP_LTZ)) AS {wanted})"
+    return query.edit([Edit(refused.start, refused.end, text)])
+
+
+def _written(text: str) -> tuple[str, str] | None:
+    """The function and the value of a cast; None when the text is none."""
+    scan = Scan(text)
+    first, last = scan.word(0), len(scan.tokens) - 1
+    if first in {"cast", "try_cast"} and scan.closing(1) == last:
+        depth = 0
+        for at in range(2, last):
+            word = scan.word(at)
+            depth += (word in {"(", "["}) - (word in {")", "]"})
+            if word == "as" and depth == 0:
+                return first.upper(), text[scan.start(2) : scan.end(at - 1)]
+        return None
+    colons = [at for at in range(len(scan.tokens)) if scan.word(at) == "::"]
+    return ("CAST", text[: scan.start(colons[-1])]) if colons else None

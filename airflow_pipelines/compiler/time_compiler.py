@@ -1,0 +1,168 @@
+"""What compiling a program has to do with time: the clock in queries, LATENESS, and views that emit only final rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.spark.analysis import Analysis, QueryRefused
+from airflow_pipelines.engine.time.lateness import LateColumn
+from airflow_pipelines.sql.plan.ir.markers import CLOCK, Marker
+from airflow_pipelines.sql.plan.ir.nodes import Crossing, Full, Item, Scan, Select, Source, Stage, ViewPlan
+from airflow_pipelines.sql.plan.passes.clock import ClockMarkers, clock_edits
+from airflow_pipelines.sql.plan.passes.temporal_filters import with_crossings
+from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
+from airflow_pipelines.sql.program.column_types import ColumnType
+from airflow_pipelines.sql.program.parsed import PropertyText, Span, Table, View
+from airflow_pipelines.sql.syntax.edits import Edit
+from airflow_pipelines.sql.syntax.identifiers import display, quote
+
+Note = Callable[[Span | None, str], None]
+"""Takes an error and its place."""
+INNER = "$all"
+"""What a view's query gives is called the view's name and this, when the view does not show all of it."""
+_NUMBERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DECIMAL", "DOUBLE", "REAL"})
+_TIMES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_TZ"})
+
+
+class TimeCompiler:
+    """Collects a program's markers and late columns relation by relation; errors go to ``note``."""
+
+    def __init__(self, analyzer: SparkAnalyzer, analysis: Analysis, note: Note) -> None:
+        self._analyzer = analyzer
+        self._analysis = analysis
+        self._note = note
+        self._clock = ClockMarkers()
+        self.waterlines = WaterlineAnalysis()
+        self._final: list[Marker] = []
+        self.late_columns: list[LateColumn] = []
+        """Columns with LATENESS."""
+
+    @property
+    def markers(self) -> tuple[Marker, ...]:
+        """All markers that the program's plans read."""
+        return (*self._clock.found.values(), *self._final)
+
+    def add_table(self, table: Table, schema: RelationSchema) -> None:
+        """Check and note the lateness of a table's columns."""
+        for column in table.columns:
+            if column.lateness is not None:
+                self._add_lateness(schema, column.name, column.lateness, column.span)
+
+    def clock_edits(self, query: str, columns: Collection[str]) -> list[Edit]:
+        """The edits that let a query read the clock as a relation, which is declared then; none when it asks for no time."""
+        edits = clock_edits(query, columns)
+        if edits:
+            self._analyzer.declare({CLOCK.relation: ((CLOCK.column, CLOCK.type),)})
+        return edits
+
+    def settle(self, query: str) -> tuple[str, tuple[Marker, ...]]:
+        """The query with the calmest possible reads of the clock, and the markers that it reads."""
+        settled = self._clock.settle(query, self._analyzer)
+        return settled, self._clock.read_by(settled)
+
+    def add_view(self, view: View, schema: RelationSchema) -> None:
+        """Check and note the lateness of a view's columns."""
+        for lateness in view.lateness:
+            if lateness.column not in schema.column_names:
+                listed = ", ".join(map(display, schema.column_names))
+                self._note(
+                    lateness.span, f"View {display(view.name)} has no column {display(lateness.column)}; its columns: {listed}"
+                )
+                continue
+            self._add_lateness(schema, lateness.column, lateness.bound, lateness.span)
+
+    def finish(self, view: View, plan: ViewPlan) -> ViewPlan:
+        """The plan of a view with what its clock, lateness and ``emit_final`` add to it."""
+        clock = {marker.relation: marker for marker in self._clock.found.values()}
+        self.waterlines.markers = frozenset(clock)
+        plan = with_crossings(plan, clock)
+        final = view.emit_final
+        if not view.lateness and final is None:
+            self.waterlines.add(plan.stages)
+            return plan
+        if view.cycle or view.declared is not None:
+            self._note(view.span, f"View {display(view.name)} is recursive, so it can have neither LATENESS nor 'emit_final'")
+            return plan
+        inner = f"{view.name}{INNER}"
+        *before, last = plan.stages
+        plan = replace(plan, stages=(*before, replace(last, relation=inner)), full=replace(plan.full, relation=inner))
+        self.waterlines.add(plan.stages)
+        if view.lateness:
+            names = tuple(name for name, _ in plan.columns)
+            passed = Select((Source("s", Scan(inner, names)),), tuple(Item(name, f"`s`.{quote(name)}") for name in names))
+            plan = replace(plan, after=(Stage(view.name, plan.columns, passed),))
+        if final is not None:
+            if view.lateness:
+                self._note(final.key_span, f"View {display(view.name)} cannot have both LATENESS and 'emit_final'")
+                return plan
+            plan = self._emitting_final(view, plan, inner, final)
+        return plan
+
+    def _emitting_final(self, view: View, plan: ViewPlan, inner: str, final: PropertyText) -> ViewPlan:
+        names = [name for name, _ in plan.columns]
+        wanted = final.value.strip()
+        if wanted.isdigit() and int(wanted) < len(names):
+            column = names[int(wanted)]
+        elif wanted in names:
+            column = wanted
+        elif wanted.lower() in names:
+            column = wanted.lower()
+        else:
+            listed = ", ".join(map(display, names))
+            self._note(
+                final.value_span,
+                f"'emit_final' of view {display(view.name)} names no column: '{wanted}'; write a number from 0 to {len(names) - 1} "
+                f"or one of {listed}",
+            )
+            return plan
+        text = self.waterlines.relations.get(inner, {}).get(column)
+        if text is None:
+            self._note(final.value_span, self._no_waterline(view, plan, column))
+            return plan
+        marker = Marker(f"{view.name}$waterline", "__waterline", dict(plan.columns)[column], text)
+        self._final.append(marker)
+        self._analyzer.declare({marker.relation: ((marker.column, marker.type),)})
+        shown = Select(
+            (Source("w", Scan(marker.relation, (marker.column,))), Source("s", Scan(inner, tuple(names)))),
+            tuple(Item(name, f"`s`.{quote(name)}") for name in names),
+            f"`s`.{quote(column)} < `w`.{quote(marker.column)}",
+            crossings=(Crossing(0, f"`s`.{quote(column)}", (inner, column)),),
+        )
+        return replace(plan, after=(Stage(view.name, plan.columns, shown),))
+
+    def _no_waterline(self, view: View, plan: ViewPlan, column: str) -> str:
+        reason = f"; {plan.reason}" if isinstance(plan.stages[-1].node, Full) and plan.reason else ""
+        return (
+            f"No waterline can be derived for column {display(column)} of view {display(view.name)}, which 'emit_final' names: it "
+            "must follow from a column with LATENESS by expressions that keep the order, and be a GROUP BY key above "
+            f"aggregates{reason}"
+        )
+
+    def _add_lateness(self, schema: RelationSchema, name: str, bound: str, span: Span | None) -> None:
+        title = f"LATENESS of column {display(name)} of {display(schema.name)}"
+        kind = schema.column(name).type
+        if kind.name not in _NUMBERS | _TIMES:
+            self._note(span, f"{title}: a column of type {kind} has no order that rows could be late in; use a time or a number")
+            return
+        try:
+            analyzed = self._analysis.evaluate_constants(f"SELECT {bound}")
+        except QueryRefused as refused:
+            self._note(span, f"{title}: {refused.message}")
+            return
+        found = str(analyzed.fields[0]["type"])
+        if not analyzed.deterministic or not _fits(kind, found):
+            wanted = "an INTERVAL of days, hours, minutes or seconds" if kind.name in _TIMES else "a number"
+            self._note(span, f"{title} must be {wanted}, not {bound}")
+            return
+        self.late_columns.append(LateColumn(schema.name, name, bound))
+        self.waterlines.declare(schema.name, [name])
+
+
+def _fits(kind: ColumnType, bound: str) -> bool:
+    number = bound in {"byte", "short", "integer", "long", "double", "float"} or bound.startswith("decimal")
+    if kind.name in _NUMBERS:
+        return number
+    return (bound.startswith("interval") and "year" not in bound and "month" not in bound) or (kind.name == "DATE" and number)

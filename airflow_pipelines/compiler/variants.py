@@ -1,0 +1,153 @@
+"""Fields and elements of VARIANT values: ``v['k']``, ``v[1]`` and ``v.k``, which Spark has only as a function.
+
+Only Spark's analyzer knows which expressions are VARIANTs. It refuses to take them apart, and says where. Other expressions whose
+meaning depends on their types are said in other words in the same way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from sqlglot.tokenizer_core import TokenType
+
+from airflow_pipelines.compiler.time_casts import repaired_cast
+from airflow_pipelines.engine.spark.analysis import Analysis, Analyzed, QueryRefused
+from airflow_pipelines.sql.rewrite.token_walker import Scan
+from airflow_pipelines.sql.syntax.edits import Edit, Edited
+
+_CONDITION = "INVALID_EXTRACT_BASE_FIELD_TYPE"
+_BASE = re.compile(r'from "(?P<base>.*?)"\. ')
+
+
+def analyze_variants(query: Edited, analysis: Analysis) -> tuple[Edited, Analyzed]:
+    """Analyze a query, with the fields and elements of VARIANTs, and casts of timestamps to numbers, in Spark's words.
+
+    :returns: the query as Spark accepts it, and what Spark knows of it
+    :raises QueryRefused: with a place in ``query.text``
+    """
+    edited, outcome = query, _asked(query.text, analysis)
+    while isinstance(outcome, QueryRefused):
+        better = _better(edited, outcome, analysis)
+        if better is None:
+            raise QueryRefused(*edited.origin(outcome.start, outcome.end), outcome.message, outcome.condition) from outcome
+        edited, outcome = better
+    return edited, outcome
+
+
+def _asked(text: str, analysis: Analysis) -> Analyzed | QueryRefused:
+    try:
+        return analysis.analyze(text)
+    except QueryRefused as refused:
+        return refused
+
+
+def _better(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tuple[Edited, Analyzed | QueryRefused] | None:
+    """The query with one extraction more in Spark's words, and what Spark says of it; None when that is not what it refuses."""
+    cast = repaired_cast(edited, refused)
+    if cast is not None:
+        return cast, _asked(cast.text, analysis)
+    found = _BASE.search(refused.message)
+    if refused.condition != _CONDITION or found is None or '"VARIANT"' not in refused.message:
+        return None
+    scan, base = Scan(edited.text), found["base"]
+    at = next((at for at, token in enumerate(scan.tokens) if token.start == refused.start), None)
+    whole = refused.start == 0 and refused.end >= len(edited.text)
+    dotted = None if at is None or whole else _dotted(scan, at, base.rsplit(".", 1)[-1].strip("`"))
+    if dotted is not None:
+        after = edited.edit([dotted])
+        return after, _asked(after.text, analysis)
+    # Spark does not say where, only what: the brackets behind something of that name are tried first, together, then each alone.
+    brackets = _innermost(chain(_brackets(scan), _fields(scan)))
+    alike = [edit for value, edit in brackets if _alike(value, base)]
+    for edits in [alike, *([edit] for edit in alike), *([edit] for _, edit in brackets)]:
+        if edits:
+            after = edited.edit(edits)
+            outcome = _asked(after.text, analysis)
+            if not (isinstance(outcome, QueryRefused) and _is_wrong(outcome)):
+                return after, outcome
+    return None
+
+
+def _is_wrong(refused: QueryRefused) -> bool:
+    """Whether Spark refuses the function itself, since what it was put around is no VARIANT."""
+    return 'requires the "VARIANT" type' in refused.message and "variant_get" in refused.message.lower()
+
+
+def _fields(scan: Scan) -> Iterator[tuple[str, Edit]]:
+    """Every ``value.key`` whose value is a call or ends with brackets, with what stands before the point."""
+    for at in range(1, len(scan.tokens) - 1):
+        first = scan.operand(at - 1) if scan.word(at) == "." and scan.word(at - 1) in {")", "]"} else None
+        if first is not None:
+            value = scan.piece(scan.start(first), scan.end(at - 1))
+            step = _literal(_step(scan.tokens[at + 1].text))
+            yield value, Edit(scan.start(first), scan.end(at + 1), f"VARIANT_GET({value}, {step}, 'variant')")
+
+
+def _brackets(scan: Scan) -> Iterator[tuple[str, Edit]]:
+    """Every ``value[key]`` with what stands before the bracket."""
+    for at in range(1, len(scan.tokens)):
+        last = scan.closing(at) if scan.word(at) == "[" else None
+        first = scan.operand(at - 1)
+        edit = None if last is None or first is None else _bracket(scan, first, last)
+        if edit is not None and first is not None:
+            yield scan.piece(scan.start(first), scan.start(at)), edit
+
+
+def _innermost(brackets: Iterable[tuple[str, Edit]]) -> list[tuple[str, Edit]]:
+    found = list(brackets)
+    edits = [edit for _, edit in found]
+    return [
+        (value, edit)
+        for value, edit in found
+        if not any(other is not edit and edit.start <= other.start and other.end <= edit.end for other in edits)
+    ]
+
+
+def _alike(written: str, printed: str) -> bool:
+    """Whether Spark may print the expression ``written`` as ``printed``."""
+    one, other = (re.sub(r"[\s`]", "", text).lower() for text in (written, printed))
+    if one.startswith("(") or "(" in one:
+        return one.startswith("(") or one.split("(")[0] == other.split("(")[0]
+    return one.rsplit(".", 1)[-1] == other.rsplit(".", 1)[-1]
+
+
+def _bracket(scan: Scan, first: int, last: int) -> Edit | None:
+    opened = scan.opening(last)
+    if opened is None or opened <= first:
+        return None
+    value = scan.piece(scan.start(first), scan.start(opened))
+    key = scan.piece(scan.end(opened), scan.start(last))
+    alone = last == opened + 2
+    if alone and scan.tokens[opened + 1].token_type is TokenType.STRING:
+        path = _literal(_step(scan.tokens[opened + 1].text))
+    elif alone and key.isdigit():
+        # Elements count from 1 here, and from 0 in a path; there is none before the first.
+        path = _literal(f"$[{int(key) - 1}]") if int(key) else "CAST(NULL AS STRING)"
+    else:
+        name, place = f"CONCAT('$[\"', {key}, '\"]')", f"CONCAT('$[', CAST({key} AS BIGINT) - 1, ']')"
+        path = f"CASE WHEN TYPEOF({key}) = 'string' THEN {name} ELSE {place} END"
+    return Edit(scan.start(first), scan.end(last), f"VARIANT_GET({value}, {path}, 'variant')")
+
+
+def _dotted(scan: Scan, first: int, base: str) -> Edit | None:
+    """``t.v.a.b``: the names behind the VARIANT's own are keys, one in the other."""
+    names = [first]
+    while scan.word(names[-1] + 1) == "." and names[-1] + 2 < len(scan.tokens):
+        names.append(names[-1] + 2)
+    at = next((place for place, token in enumerate(names[:-1]) if scan.tokens[token].text == base), None)
+    if at is None:
+        return None
+    value = scan.piece(scan.start(first), scan.end(names[at]))
+    for token in names[at + 1 :]:
+        value = f"VARIANT_GET({value}, {_literal(_step(scan.tokens[token].text))}, 'variant')"
+    return Edit(scan.start(first), scan.end(names[-1]), value)
+
+
+def _step(key: str) -> str:
+    return f"$['{key}']" if '"' in key else f'$["{key}"]'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,267 @@
+"""What a pipeline says about itself: its statistics, those of its connectors, and the figures of its steps.
+
+Every class starts empty (all None) and is read from the wire with ``from_dict``; unknown keys are ignored, so that a newer
+service can say more.
+"""
+
+# ruff: noqa: RUF009 - _read() gives dataclass fields, so nothing is shared between instances
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Self
+from uuid import UUID
+
+from airflow_pipelines.contract.enums import PipelineStatus, TransactionStatus
+
+
+def parse_time(value: str) -> datetime:
+    """An RFC 3339 time as an aware datetime.
+
+    Args:
+        value: the time, such as ``2026-05-08T12:00:00.000001Z``.
+
+    Returns:
+        The time with its zone; UTC when it names none.
+    """
+    time = datetime.fromisoformat(value)
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+
+
+def _epoch_time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _read(parse: Callable[[Any], Any]) -> Any:
+    """A field, None at first, whose wire value is read with ``parse``."""
+    return field(default=None, metadata={"parse": parse})
+
+
+@dataclass
+class _WireStats:
+    """Base of the statistics classes."""
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Self:
+        """Read the wire form.
+
+        Args:
+            d: the mapping of the service's answer.
+
+        Returns:
+            The statistics; what is missing or null stays None.
+        """
+        result = cls()
+        for entry in fields(cls):
+            value = d.get(entry.name)
+            if value is not None:
+                parse = entry.metadata.get("parse")
+                setattr(result, entry.name, value if parse is None else parse(value))
+        return result
+
+
+@dataclass
+class CommitProgressSummary(_WireStats):
+    """How far the commit of a transaction got, in operators and in records of the operators under way."""
+
+    completed: int | None = None
+    in_progress: int | None = None
+    remaining: int | None = None
+    in_progress_processed_records: int | None = None
+    in_progress_total_records: int | None = None
+
+
+@dataclass
+class ConnectorTransactionPhase(_WireStats):
+    """Where a connector stands in a transaction."""
+
+    phase: str | None = None
+    label: str | None = None
+
+
+def _phase(value: str | Mapping[str, Any]) -> ConnectorTransactionPhase:
+    if isinstance(value, str):
+        return ConnectorTransactionPhase(phase=value)
+    return ConnectorTransactionPhase.from_dict(value)
+
+
+@dataclass
+class TransactionInitiators(_WireStats):
+    """Who takes part in the current transaction."""
+
+    transaction_id: int | None = None
+    initiated_by_api: str | None = None
+    initiated_by_connectors: dict[str, ConnectorTransactionPhase] | None = _read(
+        lambda phases: {name: _phase(phase) for name, phase in phases.items()}
+    )
+
+
+def _state(value: str) -> PipelineStatus:
+    return PipelineStatus.STOPPED if value == "Terminated" else PipelineStatus.from_str(value)
+
+
+@dataclass
+class GlobalPipelineMetrics(_WireStats):
+    """Counters of a whole pipeline. Records count input rows, sizes are bytes, durations milliseconds unless named otherwise."""
+
+    state: PipelineStatus | None = _read(_state)
+    bootstrap_in_progress: bool | None = None
+    transaction_status: TransactionStatus | None = _read(TransactionStatus.from_str)
+    transaction_id: int | None = None
+    transaction_msecs: int | None = None
+    transaction_records: int | None = None
+    transaction_initiators: TransactionInitiators | None = _read(TransactionInitiators.from_dict)
+    commit_progress: CommitProgressSummary | None = _read(CommitProgressSummary.from_dict)
+    concurrent_bootstrap_phase: str | None = None
+    concurrent_bootstrap_progress: Any = None
+    rss_bytes: int | None = None
+    memory_pressure: str | None = None
+    memory_pressure_epoch: int | None = None
+    cpu_msecs: int | None = None
+    uptime_msecs: int | None = None
+    start_time: datetime | None = _read(_epoch_time)
+    incarnation_uuid: UUID | None = _read(UUID)
+    initial_start_time: datetime | None = _read(_epoch_time)
+    storage_bytes: int | None = None
+    storage_mb_secs: int | None = None
+    runtime_elapsed_msecs: int | None = None
+    buffered_input_records: int | None = None
+    buffered_input_bytes: int | None = None
+    total_input_records: int | None = None
+    total_input_bytes: int | None = None
+    total_processed_records: int | None = None
+    total_processed_bytes: int | None = None
+    total_completed_records: int | None = None
+    output_stall_msecs: int | None = None
+    total_initiated_steps: int | None = None
+    total_completed_steps: int | None = None
+    pipeline_complete: bool | None = None
+
+
+@dataclass
+class ConnectorError(_WireStats):
+    """One of the most recent errors of a connector. ``index`` counts the connector's errors, ``tag`` groups them."""
+
+    timestamp: datetime | None = _read(parse_time)
+    index: int | None = None
+    tag: str | None = None
+    message: str | None = None
+
+
+def _errors(entries: list[Mapping[str, Any]]) -> list[ConnectorError]:
+    return [ConnectorError.from_dict(entry) for entry in entries]
+
+
+@dataclass
+class ConnectorHealth(_WireStats):
+    """Whether a connector can do its work at the moment."""
+
+    HEALTHY: ClassVar[str] = "Healthy"
+    UNHEALTHY: ClassVar[str] = "Unhealthy"
+
+    status: str | None = None
+    description: str | None = None
+
+
+@dataclass
+class CompletedWatermark(_WireStats):
+    """The newest place in its input up to which a connector's data is processed and delivered."""
+
+    metadata: Any = None
+    ingested_at: datetime | None = _read(parse_time)
+    processed_at: datetime | None = _read(parse_time)
+    completed_at: datetime | None = _read(parse_time)
+
+
+@dataclass
+class InputEndpointMetrics(_WireStats):
+    """Counters of an input connector, in records and bytes."""
+
+    total_bytes: int | None = None
+    total_records: int | None = None
+    buffered_records: int | None = None
+    buffered_bytes: int | None = None
+    num_transport_errors: int | None = None
+    num_parse_errors: int | None = None
+    end_of_input: bool | None = None
+
+
+@dataclass
+class InputEndpointStatus(_WireStats):
+    """How an input connector fares. ``endpoint_name`` is ``<table>.<connector>``."""
+
+    endpoint_name: str | None = None
+    config: dict[str, Any] | None = None
+    metrics: InputEndpointMetrics | None = _read(InputEndpointMetrics.from_dict)
+    fatal_error: str | None = None
+    parse_errors: list[ConnectorError] | None = _read(_errors)
+    transport_errors: list[ConnectorError] | None = _read(_errors)
+    health: ConnectorHealth | None = _read(ConnectorHealth.from_dict)
+    paused: bool | None = None
+    barrier: bool | None = None
+    completed_frontier: CompletedWatermark | None = _read(CompletedWatermark.from_dict)
+
+
+@dataclass
+class OutputEndpointMetrics(_WireStats):
+    """Counters of an output connector, in records, batches and bytes."""
+
+    transmitted_records: int | None = None
+    transmitted_bytes: int | None = None
+    queued_records: int | None = None
+    queued_batches: int | None = None
+    buffered_records: int | None = None
+    buffered_batches: int | None = None
+    num_encode_errors: int | None = None
+    num_transport_errors: int | None = None
+    total_processed_input_records: int | None = None
+    total_processed_steps: int | None = None
+    memory: int | None = None
+
+
+@dataclass
+class OutputEndpointStatus(_WireStats):
+    """How an output connector fares. ``endpoint_name`` is ``<view>.<connector>``."""
+
+    endpoint_name: str | None = None
+    config: dict[str, Any] | None = None
+    metrics: OutputEndpointMetrics | None = _read(OutputEndpointMetrics.from_dict)
+    fatal_error: str | None = None
+    encode_errors: list[ConnectorError] | None = _read(_errors)
+    transport_errors: list[ConnectorError] | None = _read(_errors)
+    health: ConnectorHealth | None = _read(ConnectorHealth.from_dict)
+
+
+@dataclass
+class PipelineStatistics(_WireStats):
+    """The statistics of a pipeline: its own, its inputs' and its outputs'. ``suspend_error`` says why it cannot checkpoint now."""
+
+    global_metrics: GlobalPipelineMetrics | None = _read(GlobalPipelineMetrics.from_dict)
+    inputs: list[InputEndpointStatus] | None = _read(lambda entries: [InputEndpointStatus.from_dict(entry) for entry in entries])
+    outputs: list[OutputEndpointStatus] | None = _read(lambda entries: [OutputEndpointStatus.from_dict(entry) for entry in entries])
+    suspend_error: Any = None
+    checkpoint_activity: dict[str, Any] | None = None
+    permanent_checkpoint_errors: Any = None
+
+
+@dataclass
+class OperatorFigures(_WireStats):
+    """What one view cost in a step. ``strategy`` is ``incremental`` or ``full``; rows are those of changes."""
+
+    view: str | None = None
+    strategy: str | None = None
+    rows_in: int | None = None
+    rows_out: int | None = None
+    duration_ms: float | None = None
+
+
+@dataclass
+class StepFigures(_WireStats):
+    """What one step cost."""
+
+    step: int | None = None
+    duration_ms: float | None = None
+    input_rows: int | None = None
+    operators: list[OperatorFigures] | None = _read(lambda entries: [OperatorFigures.from_dict(entry) for entry in entries])

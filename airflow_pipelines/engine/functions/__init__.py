@@ -1,0 +1,1 @@
+"""Functions that Python implements: a program's own, and VALUE_BYTES."""

@@ -1,0 +1,190 @@
+"""A program's Python functions: checked when it is compiled, registered in the sessions that run its queries."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
+from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
+from pyspark.sql.types import StructField, StructType
+
+from airflow_pipelines.engine.functions import python_probe, python_worker
+from airflow_pipelines.sql.program.definitions import FunctionDefinition
+from airflow_pipelines.sql.syntax.errors import COMPILATION_ERROR, SYNTAX_ERROR, ProgramErrors, ProgramMessage
+from airflow_pipelines.sql.syntax.identifiers import display
+from airflow_pipelines.sql.syntax.source import Source
+
+IMPORT_TIMEOUT_S = 60.0
+"""How long importing a program's module may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A function of a module: its name there, how many arguments it takes by position, and whether it takes whole Series."""
+
+    name: str
+    fewest: int
+    most: int | None
+    vectorised: bool
+
+
+class ModuleRefused(Exception):
+    """A program's Python module cannot be imported. ``message`` says why, and where in the module."""
+
+    def __init__(self, message: ProgramMessage) -> None:
+        super().__init__(message.message)
+        self.message = message
+
+
+def import_module(module: str) -> None:
+    """Import a program's Python module before it is compiled, so that no other program waits while it is imported.
+
+    :param module: the module's text
+    :raises ProgramErrors: when it cannot be imported
+    """
+    if module.strip():
+        try:
+            _functions(module)
+        except ModuleRefused as refused:
+            raise ProgramErrors([refused.message]) from refused
+
+
+def check_functions(source: Source, functions: Sequence[FunctionDefinition], module: str) -> list[ProgramMessage]:
+    """What is wrong with a program's Python module, or with declarations that it does not fit.
+
+    :param source: the program's text
+    :param functions: the program's functions without a body
+    :param module: the module's text
+    """
+    if not functions and not module.strip():
+        return []
+    if not module.strip():
+        return [source.message(function.span, COMPILATION_ERROR, _without_module(function)) for function in functions]
+    try:
+        found = _functions(module)
+    except ModuleRefused as refused:
+        return [refused.message]
+    messages = []
+    for function in functions:
+        problem = _problem(function, found)
+        if problem is not None:
+            messages.append(source.message(function.span, COMPILATION_ERROR, problem))
+    return messages
+
+
+def register_functions(session: SparkSession, functions: Iterable[FunctionDefinition]) -> None:
+    """Let queries of ``session`` call Python functions, by their names in Spark. The functions were checked before."""
+    for function in functions:
+        found = _match(function, _functions(function.module))
+        if found is None:
+            raise AssertionError(f"function {function.name} was not checked")
+        field = {"name": "r", "type": function.returns.spark_json(), "nullable": True, "metadata": {}}
+        returns = StructField.fromJson(field).dataType
+        text, digest = function.module, _digest(function.module)
+        if found.vectorised:
+            # The type hints that Spark would rather have are those of the user's function, which only the workers import.
+            warnings.filterwarnings("ignore", "In Python 3.6", UserWarning, "pyspark.sql.pandas.functions")
+            make: Any = pandas_udf
+            call = make(python_worker.vectorised(digest, text, found.name), returns, PandasUDFType.SCALAR)
+        else:
+            checked = StructType([StructField("r", returns)]).jsonValue()["fields"][0]["type"]
+            call = udf(python_worker.scalar(digest, text, found.name, checked), returns, useArrow=False)
+        session.udf.register(function.spark_name, call)
+
+
+def _without_module(function: FunctionDefinition) -> str:
+    return (
+        f"Function {display(function.name)} has no body: add AS <expression>, or give the pipeline a Python module (udf_python) "
+        "with a function of that name"
+    )
+
+
+def _problem(function: FunctionDefinition, found: Mapping[str, _Found]) -> str | None:
+    match = _match(function, found)
+    if match is None:
+        known = ", ".join(sorted(found)) or "none"
+        return f"Function {display(function.name)} has no body, and udf_python has no function of that name; it has: {known}"
+    count = len(function.parameters)
+    noun = "parameter" if count == 1 else "parameters"
+    if count < match.fewest or (match.most is not None and count > match.most):
+        takes = str(match.fewest) if match.fewest == match.most else f"{match.fewest} to {match.most or 'any number'}"
+        return f"Function {display(function.name)} has {count} {noun}, and the Python function {match.name} takes {takes}"
+    if match.vectorised and not count:
+        return f"Function {display(function.name)} has no parameters, so the Python function cannot work on Series"
+    return None
+
+
+def _match(function: FunctionDefinition, found: Mapping[str, _Found]) -> _Found | None:
+    """The Python function for a declaration: names in SQL have no case, and the spelling in lower case goes first."""
+    if function.name in found:
+        return found[function.name]
+    return next((candidate for name, candidate in sorted(found.items()) if name.lower() == function.name), None)
+
+
+@lru_cache(maxsize=64)
+def _functions(module: str) -> Mapping[str, _Found]:
+    """The functions of a module, which is imported in a process of its own. Raises ModuleRefused."""
+    try:
+        ast.parse(module)
+    except (SyntaxError, ValueError) as error:
+        line, column = getattr(error, "lineno", None), getattr(error, "offset", None)
+        raise ModuleRefused(_module_message(module, SYNTAX_ERROR, str(getattr(error, "msg", error)), line, column)) from error
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")}
+    command = [os.environ.get("PYSPARK_PYTHON") or sys.executable, python_probe.__file__ or ""]
+    try:
+        run = subprocess.run(
+            command,
+            input=module.encode(),
+            capture_output=True,
+            timeout=IMPORT_TIMEOUT_S,
+            env=environment,
+            cwd=Path("/"),
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        message = f"importing it takes more than {IMPORT_TIMEOUT_S:.0f} s"
+        raise ModuleRefused(_module_message(module, COMPILATION_ERROR, message, None, None)) from error
+    lines = run.stdout.decode("utf-8", "replace").strip().splitlines()
+    try:
+        answer = json.loads(lines[-1] if lines else "")
+    except ValueError as error:
+        said = run.stderr.decode("utf-8", "replace").strip().splitlines()
+        message = f"importing it ended Python with code {run.returncode}: {said[-1] if said else 'without a message'}"
+        raise ModuleRefused(_module_message(module, COMPILATION_ERROR, message, None, None)) from error
+    failed = answer.get("error")
+    if failed is not None:
+        message = f"{failed['type']}: {failed['message']}"
+        raise ModuleRefused(_module_message(module, COMPILATION_ERROR, message, failed["line"], failed["column"]))
+    return {name: _Found(name, **described) for name, described in answer["functions"].items()}
+
+
+def _module_message(module: str, error_type: str, message: str, line: int | None, column: int | None) -> ProgramMessage:
+    """A message about the module, whose places are not those of the program: they are in its text."""
+    if line is None:
+        return ProgramMessage(None, error_type, f"udf_python: {message}")
+    source = Source(module)
+    start = source.offset(line, max(1, column or 1))
+    where = f"udf_python, line {line}" + (f", column {column}" if column else "")
+    return ProgramMessage(None, error_type, f"{where}: {message}", source.snippet(source.span(start, start + 1)))
+
+
+def _digest(module: str) -> str:
+    return "udf_python_" + hashlib.sha256(module.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+# Workers get the functions of this module as code: on a cluster they need not have this project.
+_by_value: Any = cloudpickle.register_pickle_by_value
+_by_value(python_worker)

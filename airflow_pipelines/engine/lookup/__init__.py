@@ -1,0 +1,1 @@
+"""Finding stored rows by their keys without a Spark job."""

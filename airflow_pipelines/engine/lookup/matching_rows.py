@@ -1,0 +1,96 @@
+"""Finding the stored rows of a trace that match given values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_pipelines.engine.arrow import can_group, consolidate
+from airflow_pipelines.engine.batch import WEIGHT, Batch
+from airflow_pipelines.engine.batch_views import summed
+from airflow_pipelines.engine.lookup.index import can_look_up
+from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_table
+from airflow_pipelines.engine.spark.type_text import type_text
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+_WANTED = "__wanted"
+
+
+def matching_rows(trace: Trace, wanted: Any, names: Sequence[str], context: Context) -> Any:
+    """The consolidated rows of ``trace`` that agree with a row of ``wanted`` in the columns ``names`` (NULL agrees with NULL).
+
+    :param wanted: pyarrow Table that has the columns ``names``; its rows are distinct
+    :returns: a pyarrow Table of the trace's columns with weights, none of them 0
+    """
+    arrow = Batch.empty(trace.schema).table.schema
+    if not trace.batches or wanted.num_rows == 0:
+        return arrow.empty_table()
+    columns = pa.schema([arrow.field(name) for name in trace.keys])
+    if trace.in_memory and trace.rows <= context.limits.small_input and can_group(columns):
+        return _in_memory(pa.concat_tables([batch.table for batch in trace.batches]), wanted, list(names))
+    found = _by_index(trace, wanted, list(names), context) if can_group(columns) else None
+    return found if found is not None else _by_spark(trace, wanted, names, context)
+
+
+def _by_index(trace: Trace, wanted: Any, names: list[str], context: Context) -> Any | None:
+    indexed = [name for name in names if can_look_up(wanted[name].type)][: context.limits.indexed]
+    if not indexed:
+        return None
+    columns = [*trace.keys, *trace.sums]
+    found = matching_table(trace.batches, distinct_rows({name: wanted[name] for name in indexed}), columns, context.limits)
+    if found is None:
+        return None
+    return consolidate(found, trace.sums) if indexed == names else _in_memory(found, wanted, names)
+
+
+def _in_memory(stored: Any, wanted: Any, names: list[str]) -> Any:
+    if len(names) == 1 and wanted[names[0]].null_count == 0:
+        found = stored.filter(pc.is_in(stored[names[0]], value_set=wanted[names[0]].combine_chunks()))
+        return consolidate(found)
+    # Grouping, unlike pyarrow's joins, takes NULL for equal to NULL.
+    both = pa.concat_tables(
+        [
+            _with(stored.select(names), range(stored.num_rows)),
+            _with(wanted.select(names).cast(stored.select(names).schema), [-1] * wanted.num_rows),
+        ]
+    )
+    groups = both.group_by(names, use_threads=False).aggregate([(_WANTED, "min"), (_WANTED, "list")])
+    hits = groups.filter(pc.equal(groups[f"{_WANTED}_min"], -1))
+    positions = pc.list_flatten(hits[f"{_WANTED}_list"])
+    return consolidate(stored.take(positions.filter(pc.greater_equal(positions, 0))))
+
+
+def _with(rows: Any, values: Sequence[int]) -> Any:
+    return rows.append_column(_WANTED, pa.array(values, pa.int64()))
+
+
+def _by_spark(trace: Trace, wanted: Any, names: Sequence[str], context: Context) -> Any:
+    small = trace.in_memory and trace.rows + wanted.num_rows <= context.limits.small_input
+    fields = [field for field in trace.schema.fields if field.name in names] + [trace.schema.fields[-1]]
+    keys = wanted.select([field.name for field in fields if field.name != WEIGHT])
+    batch = Batch.in_memory(type(trace.schema)(fields), keys.append_column(WEIGHT, pa.array([1] * keys.num_rows, pa.int64())))
+    batch = context.settle(batch)
+    stored = context.frames.rows(trace.batches, single_partition=small)
+    if any(_is_incomparable(type_text(field.dataType)) for field in fields):
+        given = ", ".join(quote(name) if name in names else "NULL" for name in trace.keys)
+        zeros = ", ".join(["0"] * len(trace.sums))
+        both = f"SELECT *, 0 AS {_WANTED} FROM {stored} UNION ALL SELECT {given}, {zeros}, 1 FROM {context.frames.table(batch)}"
+        # What cannot be compared can be grouped; the names are whole rows then, since no key has such a type.
+        query = summed(trace, f"({both})", f"<> 0 AND MAX({_WANTED}) = 1")
+        return context.run(query, trace.schema, Mode.SMALL if small else Mode.LARGE, may_grow=True).to_arrow()
+    match = " AND ".join(f"s.{quote(name)} <=> t.{quote(name)}" for name in names)
+    hint = "" if small or batch.table is None else "/*+ BROADCAST(t) */ "
+    rows = f"(SELECT {hint}s.* FROM {stored} AS s LEFT SEMI JOIN {context.frames.table(batch)} AS t ON {match})"
+    narrow = Mode.NARROW if batch.table is not None else Mode.LARGE
+    found = context.run(summed(trace, rows), trace.schema, Mode.SMALL if small else narrow, may_grow=True)
+    return found.to_arrow()
+
+
+def _is_incomparable(kind: str) -> bool:
+    """Whether Spark has no ``<=>`` for a type, or for a part of it."""
+    return "map<" in kind or "variant" in kind

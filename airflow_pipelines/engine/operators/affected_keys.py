@@ -1,0 +1,297 @@
+"""Queries whose answer falls apart by key: the touched keys' answers are computed before and after and subtracted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.batch_views import empty_rows, expanded, summed
+from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.full import subtracted
+from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
+from airflow_pipelines.engine.operators.lookup_join.matching import matching_batch, read_columns, wanted_of
+from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.plan.ir.nodes import Keyed, KeyedSource, Scan, Stage, Version, reads
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+_KEY = "__touched"
+
+
+def evaluate_keyed(stage: Stage, node: Keyed, context: Context, stored: Trace | None) -> Outcome:
+    """The delta of a keyed stage.
+
+    :param stored: the stage's own contents before the step, where they are kept
+    """
+    if not node.key_types:
+        return _recomputed(stage, node, context, stored if stored is not None else Trace(weighted(stage_schema(stage))))
+    changed = context.changed()
+    mode = context.mode(stage.reads & changed, stage.reads)
+    if all(not context.relations[name].before.batches for name in stage.reads):
+        return _first(stage, node, context, mode)
+    if any(not source.keys and reads(source.node) & changed for source in node.sources):
+        return _every_key(stage, node, context, mode, None if stage.reads & context.incomplete else stored)
+    if mode is Mode.LARGE and context.touches_most(stage.reads):
+        return replace(_every_key(stage, node, context, mode, stored), strategy=f"{node.shape.value} by recomputing")
+    if mode is Mode.NARROW or (mode is Mode.SMALL and not context.is_tiny(stage.reads)):
+        outcome = _fetching(stage, node, context)
+        if outcome is not None:
+            return outcome
+        mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
+    return _touched_keys(stage, node, context, mode)
+
+
+def _recomputed(stage: Stage, node: Keyed, context: Context, stored: Trace) -> Outcome:
+    """One key only: the answer now less the stored one."""
+    mode = context.mode(frozenset(), stage.reads, stored)
+    return subtracted(stage, _answer(node, _contents(node, context, mode, Version.AFTER)), context, mode, stored)
+
+
+def _first(stage: Stage, node: Keyed, context: Context, mode: Mode) -> Outcome:
+    """Nothing was there before, so that the delta is the answer."""
+    mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
+    query = _weighted(_answer(node, _contents(node, context, mode, Version.AFTER)))
+    return context.emit(stage, query, mode, may_grow=True, netted=True)
+
+
+def _every_key(stage: Stage, node: Keyed, context: Context, mode: Mode, stored: Trace | None) -> Outcome:
+    """A source that matters to all keys has changed."""
+    if stored is not None:
+        return _recomputed(stage, node, context, stored)
+    mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
+    now, before = (_answer(node, _contents(node, context, mode, version)) for version in (Version.AFTER, Version.BEFORE))
+    return _less(stage, now, _weighted(before), context, mode)
+
+
+def _touched_keys(stage: Stage, node: Keyed, context: Context, mode: Mode) -> Outcome:
+    """Read the sources' rows of the touched keys wherever they are."""
+    printer, changed = context.printer(mode), context.changed()
+    deltas = {source.alias: printer.delta(source.node, changed) for source in node.sources if source.keys}
+    touched = _touched(node, {alias: delta for alias, delta in deltas.items() if delta is not None}, context, mode)
+    if touched is None:
+        return Outcome(Batch.empty(weighted(stage_schema(stage))), netted=True)
+    keys = None
+    if mode is Mode.LARGE:
+        # Written once, because every source is compared with them twice. The batch lives until the query has run.
+        distinct = f"SELECT DISTINCT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})"
+        keys = context.run(distinct, _key_schema(node), Mode.LARGE)
+        touched = f"SELECT * FROM {context.frames.table(keys)}"
+    now = _answer(node, _contents(node, context, mode, Version.AFTER, touched=touched))
+    if node.remembered:
+        own = _remembered(stage, node)
+        contents = context.printer(mode).contents(own.node, Version.BEFORE)
+        was = None if contents is None else _restricted(node, own, contents, touched, broadcast=False)
+        return _less(stage, now, was, context, mode)
+    before = _answer(node, _contents(node, context, mode, Version.BEFORE, touched=touched))
+    return _less(stage, now, _weighted(before), context, mode)
+
+
+def _fetching(stage: Stage, node: Keyed, context: Context) -> Outcome | None:
+    """Fetch what large sources have for the touched keys, one scan each, and compute both versions in memory.
+
+    None when it turns out to be too much for memory.
+    """
+    printer = context.printer(Mode.SMALL)
+    sources = (*node.sources, _remembered(stage, node)) if node.remembered else node.sources
+    large = [source for source in sources if context.mode(frozenset(), reads(source.node)) is not Mode.SMALL]
+    if any(not source.keys for source in large):
+        return None
+    schemas = {source.alias: weighted(context.schema(source.node)) for source in node.sources}
+    deltas = _small_deltas(node, schemas, context)
+    if deltas is None:
+        return None
+    touched = _touched(node, deltas, context, Mode.SMALL)
+    if touched is None:
+        return Outcome(Batch.empty(weighted(stage_schema(stage))), netted=True)
+    found = context.collect_bounded(f"SELECT DISTINCT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})", Mode.SMALL)
+    if found is None:
+        return None
+    keys = Batch.in_memory(_key_schema(node), found)
+    touched = f"SELECT * FROM {context.frames.table(keys)}"
+    fetched = _fetched(node, sources, large, found, touched, context)
+    if fetched is None:
+        return None
+    now = _answer(node, _near_contents(node, fetched, deltas, touched, context))
+    if not node.remembered:
+        before = _answer(node, _near_contents(node, fetched, {}, touched, context))
+        return _less(stage, now, _weighted(before), context, Mode.SMALL)
+    own = sources[-1]
+    was = fetched[own.alias].text if own.alias in fetched else printer.contents(own.node, Version.BEFORE)
+    restricted = None if was is None else _restricted(node, own, was, touched, broadcast=False)
+    return _less(stage, now, restricted, context, Mode.SMALL)
+
+
+def _fetched(
+    node: Keyed, sources: Sequence[KeyedSource], large: Sequence[KeyedSource], keys: Any, touched: str, context: Context
+) -> dict[str, _Fetched] | None:
+    """What sources had before for the touched keys, by alias, where that is better fetched than read whole; None for too much."""
+    fetched = {}
+    for source in large:
+        schema = weighted(context.schema(source.node))
+        near = _looked_up(node, source, keys, context) or _scanned(node, source, touched, schema, context)
+        if near is None:
+            return None
+        fetched[source.alias] = near
+    for source in sources:
+        if source.keys and source.alias not in fetched and not context.is_tiny(reads(source.node)):
+            found = _looked_up(node, source, keys, context)
+            if found is not None:
+                fetched[source.alias] = found
+    return fetched
+
+
+def _near_contents(
+    node: Keyed, fetched: Mapping[str, _Fetched], deltas: Mapping[str, str], touched: str, context: Context
+) -> dict[str, str]:
+    """Plain rows of the touched keys, by alias: those that there were, and those of ``deltas``, which has all or none."""
+    version = Version.AFTER if deltas else Version.BEFORE
+    others = [source for source in node.sources if source.alias not in fetched]
+    rows = _contents(node, context, Mode.SMALL, version, touched=touched, sources=others)
+    for source in node.sources:
+        stored = fetched.get(source.alias)
+        if stored is None:
+            continue
+        schema = weighted(context.schema(source.node))
+        parts = [stored.text] if stored.text is not None else []
+        parts += [deltas[source.alias]] if source.alias in deltas else []
+        weights = context.printer(Mode.SMALL).union(parts) or empty_rows(schema)
+        insert_only = len(parts) == 0 or (len(parts) == 1 and stored.text is not None and stored.insert_only)
+        rows[source.alias] = expanded(Trace(schema), f"({weights})", insert_only=insert_only)
+    return {source.alias: rows[source.alias] for source in node.sources}
+
+
+def _small_deltas(node: Keyed, schemas: Mapping[str, StructType], context: Context) -> dict[str, str] | None:
+    """Queries over memory for the sources' deltas, by alias; None when one is too large for memory."""
+    deltas = {}
+    for source in node.sources:
+        delta, mode = delta_of(source.node, context)
+        if delta is not None and mode is not Mode.SMALL:
+            table = None if mode is Mode.LARGE else context.collect_bounded(delta, mode)
+            if table is None:
+                return None
+            batch = context.held[delta] = Batch.in_memory(schemas[source.alias], table)
+            delta = f"SELECT * FROM {context.frames.table(batch)}"
+        if delta is not None:
+            deltas[source.alias] = delta
+    return deltas
+
+
+@dataclass(frozen=True, slots=True)
+class _Fetched:
+    """A query for rows in memory, None for no rows; ``insert_only``: each has the weight 1. ``batch`` lives as long as this."""
+
+    text: str | None
+    insert_only: bool
+    batch: Batch
+
+
+def _looked_up(node: Keyed, source: KeyedSource, keys: Any, context: Context) -> _Fetched | None:
+    """The rows that a source had before for the touched keys, perhaps with others; None when they have to be scanned for."""
+    parts = enumerate(zip(source.keys, node.key_types, strict=True))
+    wanted = wanted_of(source.node, [(key, kind, keys[f"{_KEY}{at}"]) for at, (key, kind) in parts], context.relations)
+    if wanted is None:
+        return None
+    before = context.relations[wanted.relation].before
+    batch = matching_batch(before.batches, before.schema, wanted.rows, context.limits, read_columns(source.node, wanted.relation))
+    if batch is None:
+        return None
+    if not batch.rows:
+        return _Fetched(None, True, batch)
+    context.held[f"looked up {batch.number}"] = batch
+    return _Fetched(context.over(wanted.relation, batch).contents(source.node, Version.BEFORE), batch.insert_only, batch)
+
+
+def _scanned(node: Keyed, source: KeyedSource, touched: str, schema: StructType, context: Context) -> _Fetched | None:
+    """The rows that a source had before for the touched keys; None when they are too many for memory."""
+    contents = context.printer(Mode.NARROW).contents(source.node, Version.BEFORE)
+    if contents is None:
+        return _Fetched(None, True, Batch.empty(schema))
+    rows = _restricted(node, source, contents, touched, broadcast=True)
+    if not all(context.relations[name].before.insert_only for name in reads(source.node)):
+        rows = summed(Trace(schema), f"({rows})")
+    table = context.collect_bounded(rows, Mode.NARROW)
+    if table is None:
+        return None
+    batch = Batch.in_memory(schema, table)
+    return _Fetched(f"SELECT * FROM {context.frames.table(batch)}" if batch.rows else None, batch.insert_only, batch)
+
+
+def _key_schema(node: Keyed) -> StructType:
+    return weighted(struct_of(tuple((f"{_KEY}{at}", kind) for at, kind in enumerate(node.key_types))))
+
+
+def _touched(node: Keyed, deltas: Mapping[str, str], context: Context, mode: Mode) -> str | None:
+    """The keys of the rows in the sources' deltas, each at least once."""
+    parts = []
+    for source in node.sources:
+        if source.alias in deltas and source.keys:
+            keys = _keys(node, source)
+            columns = ", ".join(f"{key} AS {_KEY}{at}" for at, key in enumerate(keys))
+            parts.append(f"SELECT {columns} FROM ({deltas[source.alias]})")
+    return context.printer(mode).union(parts)
+
+
+def _keys(node: Keyed, source: KeyedSource) -> list[str]:
+    return [f"CAST({key} AS {kind})" for key, kind in zip(source.keys, node.key_types, strict=True)]
+
+
+def _restricted(node: Keyed, source: KeyedSource, rows: str, touched: str, *, broadcast: bool) -> str:
+    """The rows whose key is touched."""
+    hint = "/*+ BROADCAST(t) */ " if broadcast else ""
+    match = " AND ".join(f"{key} <=> t.{_KEY}{at}" for at, key in enumerate(_keys(node, source)))
+    return f"SELECT {hint}s.* FROM ({rows}) AS s LEFT SEMI JOIN ({touched}) AS t ON {match}"
+
+
+def _contents(
+    node: Keyed,
+    context: Context,
+    mode: Mode,
+    version: Version,
+    touched: str | None = None,
+    sources: list[KeyedSource] | None = None,
+) -> dict[str, str]:
+    """Plain rows of the sources in one version, by alias; only those of touched keys when these are given."""
+    printer = context.printer(mode, empties=True)
+    found = {}
+    for source in node.sources if sources is None else sources:
+        rows = str(printer.contents(source.node, version))
+        if touched is not None and source.keys:
+            rows = _restricted(node, source, rows, touched, broadcast=False)
+        batches = [batch for name in reads(source.node) for batch in context.relations[name].batches(version)]
+        insert_only = all(batch.insert_only for batch in batches)
+        found[source.alias] = expanded(Trace(weighted(context.schema(source.node))), f"({rows})", insert_only=insert_only)
+    return found
+
+
+def _answer(node: Keyed, rows: Mapping[str, str]) -> str:
+    """The query's answer over the sources' plain rows."""
+    sources = ", ".join(f"{quote(alias)} AS ({text})" for alias, text in rows.items())
+    return f"WITH {sources} SELECT * FROM ({node.query}) AS q({', '.join(map(quote, node.columns))})"
+
+
+def _remembered(stage: Stage, node: Keyed) -> KeyedSource:
+    """The stage's own contents, as something that has the keys of the node's sources."""
+    return KeyedSource("__own", Scan(stage.relation, tuple(name for name, _ in stage.columns)), node.remembered)
+
+
+def _weighted(answer: str) -> str:
+    """A query for plain rows with the weight of each."""
+    return f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({answer})"
+
+
+def _less(stage: Stage, now: str, was: str | None, context: Context, mode: Mode) -> Outcome:
+    """The answer now, a query for plain rows, less what it was: a query for weighted ones, None for no rows."""
+    schema = weighted(stage_schema(stage))
+    names = ", ".join(quote(column.name) for column in schema.fields)
+    parts = [f"SELECT * FROM ({_weighted(now)}) AS q({names})"]
+    if was is not None:
+        columns = ", ".join(quote(name) for name, _ in stage.columns)
+        parts.append(f"SELECT {columns}, -{WEIGHT} AS {WEIGHT} FROM ({was}) AS q({names})")
+    query = str(context.printer(mode).union(parts))
+    if mode is Mode.LARGE:
+        return context.emit(stage, summed(Trace(schema), f"({query})"), mode, netted=True)
+    return context.emit(stage, query, mode, may_grow=True)

@@ -1,0 +1,140 @@
+"""The first rows per key of a source that never loses a row: the known first rows and the new rows decide.
+
+An append-only top-k, as stream processors call it: what is kept is the result, not the source's rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.batch_views import expanded
+from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
+from airflow_pipelines.engine.operators.lookup_join.matching import (
+    column_named,
+    distinct_rows,
+    matching_batch,
+    same_kind,
+    without_casts,
+)
+from airflow_pipelines.engine.operators.result import Outcome, stage_schema
+from airflow_pipelines.engine.spark.type_text import type_text
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.plan.ir.nodes import Stage, TopK, reads
+from airflow_pipelines.sql.plan.ir.to_sql import ranked
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+_WAS = "__was"
+"""The place that a row had before the step."""
+
+
+def evaluate_top_k(stage: Stage, node: TopK, context: Context, stored: Trace) -> Outcome:
+    """The delta of a top-k stage.
+
+    :param stored: the stage's own contents before the step
+    """
+    schema = weighted(stage_schema(stage))
+    delta, mode = delta_of(node.source, context)
+    if delta is None:
+        return Outcome(Batch.empty(schema), netted=True)
+    if not stored.batches:
+        return _first(node, delta, Trace(schema), context, mode)
+    if mode is Mode.LARGE:
+        return _large(stage, node, delta, stored, context)
+    if mode is Mode.NARROW or stored.rows > context.limits.tiny:
+        rows = context.batch_bounded(delta, mode)
+        if rows is None:
+            return _large(stage, node, delta, stored, context)
+        # The batch that the query reads lives until the query has run.
+        delta = f"SELECT * FROM {context.frames.table(rows)}"
+        near = _near(node, rows, stored, context)
+        stored, mode = (stored, Mode.NARROW) if near is None else (near, Mode.SMALL)
+    return Outcome(context.run(_change(node, delta, stored, context, mode), schema, mode, may_grow=True), netted=True)
+
+
+def _first(node: TopK, delta: str, empty: Trace, context: Context, mode: Mode) -> Outcome:
+    """Nothing was there before: the delta's first rows."""
+    mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
+    query = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({_ranked(node, delta, context)})"
+    return Outcome(context.run(query, empty.schema, mode, may_grow=True), netted=True)
+
+
+def _large(stage: Stage, node: TopK, delta: str, stored: Trace, context: Context) -> Outcome:
+    """Many new rows: only those that are first among themselves meet the stored ones, and Spark leaves out most before it sorts."""
+    own = ", ".join(quote(name) for name in node.source.columns)
+    first = f"SELECT {own}, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({_ranked(node, delta, context)})"
+    query = _change(node, first, stored, context, Mode.LARGE)
+    return Outcome(context.run(query, weighted(stage_schema(stage)), Mode.LARGE), netted=True)
+
+
+def _ranked(node: TopK, delta: str, context: Context) -> str:
+    """The first rows of a delta of the source, and their places in it."""
+    once = context.gains(reads(node.source))
+    return ranked(node, expanded(Trace(weighted(context.schema(node.source))), f"({delta})", insert_only=once))
+
+
+def _near(node: TopK, rows: Batch, stored: Trace, context: Context) -> Trace | None:
+    """What is stored for the keys of some rows, perhaps with more; None when it has to be scanned for."""
+    types = {column.name: type_text(column.dataType) for column in stored.schema.fields}
+    wanted = {}
+    for key, kind in zip(node.keys, node.key_types, strict=True):
+        column = column_named(without_casts(key, kind))
+        if column is not None and same_kind(types[column], kind):
+            wanted[column] = rows.to_arrow()[column]
+    if not wanted:
+        return None
+    batch = matching_batch(stored.batches, stored.schema, distinct_rows(wanted), context.limits)
+    return None if batch is None else replace(stored, batches=(batch,) if batch.rows else ())
+
+
+def _change(node: TopK, delta: str, stored: Trace, context: Context, mode: Mode) -> str:
+    """The first rows of the delta's keys as they are now less those stored.
+
+    One exchange, by the key, serves to add up the stored rows, to rank them among the new ones, and to net the changes. In the
+    mode LARGE every row of the delta has the weight 1.
+    """
+    own = ", ".join(quote(name) for name in node.source.columns)
+    place = quote(node.place)
+    kind = type_text(stored.schema[node.place].dataType)
+    parts = [f"SELECT {own}, CAST(NULL AS {kind}) AS {_WAS}, {WEIGHT} FROM ({delta})"]
+    known = _known(node, delta, stored, context, mode)
+    if known is not None:
+        parts.append(f"SELECT {own}, {place} AS {_WAS}, {WEIGHT} FROM {known}")
+    hint = "/*+ COALESCE(1) */ " if mode is Mode.SMALL else ""
+    both = f"SELECT {hint}* FROM ({' UNION ALL '.join(parts)})"
+    if mode is Mode.LARGE:
+        both = f"SELECT * FROM ({both}) DISTRIBUTE BY {', '.join(node.keys)}"
+    rows = f"SELECT {own}, {_WAS} FROM ({both})"
+    if mode is not Mode.LARGE or not stored.insert_only:
+        summed = f"SELECT {own}, {_WAS}, SUM({WEIGHT}) AS {WEIGHT} FROM ({both}) GROUP BY {own}, {_WAS} HAVING SUM({WEIGHT}) > 0"
+        rows = f"SELECT {own}, {_WAS} FROM ({summed}) LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT({WEIGHT}))) AS `__n`"
+    moved = f"SELECT * FROM (SELECT *, {node.rank} AS {place} FROM ({rows})) WHERE NOT {_WAS} <=> {place}"
+    comes, goes = (
+        f"NAMED_STRUCT('place', {where}, 'weight', CAST({weight} AS BIGINT))" for where, weight in ((place, 1), (_WAS, -1))
+    )
+    changes = f"ARRAY({comes}, {goes})"
+    places = (
+        f"SELECT {own}, `__c`.place AS {place}, `__c`.weight AS {WEIGHT} FROM ({moved}) LATERAL VIEW EXPLODE({changes}) AS `__c`"
+    )
+    return (
+        f"SELECT {own}, {place}, SUM({WEIGHT}) AS {WEIGHT} FROM ({places}) WHERE {place} <= {node.most}"
+        f" GROUP BY {own}, {place} HAVING SUM({WEIGHT}) <> 0"
+    )
+
+
+def _known(node: TopK, delta: str, stored: Trace, context: Context, mode: Mode) -> str | None:
+    """A table expression for the stored rows that the delta's keys may concern."""
+    rows = context.frames.rows(stored.batches, single_partition=mode is Mode.SMALL)
+    if rows is None or mode is Mode.SMALL or (mode is Mode.LARGE and _concerns_most(node, stored, context)):
+        return rows
+    touched = ", ".join(f"{key} AS k{at}" for at, key in enumerate(node.keys))
+    match = " AND ".join(f"{key} <=> t.k{at}" for at, key in enumerate(node.keys))
+    hint = "/*+ BROADCAST(t) */ " if mode is Mode.NARROW else ""
+    return f"(SELECT {hint}s.* FROM {rows} AS s LEFT SEMI JOIN (SELECT DISTINCT {touched} FROM ({delta})) AS t ON {match})"
+
+
+def _concerns_most(node: TopK, stored: Trace, context: Context) -> bool:
+    """Whether the step has so many new rows that to find out which stored rows they concern costs more than to take them all."""
+    changed = sum(batch.rows for name in reads(node.source) for batch in context.relations[name].delta)
+    return changed > context.limits.most * stored.rows

@@ -1,0 +1,222 @@
+"""Small deltas of joins with large relations: rows that the delta's keys match are fetched, and the rest happens in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, field
+
+from pyspark.sql.types import StructType
+
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.lookup_join.known_rows import Known
+from airflow_pipelines.sql.plan.ir.delta_sql import Printer
+from airflow_pipelines.sql.plan.ir.join_graph import JoinGraph, join_graph
+from airflow_pipelines.sql.plan.ir.nodes import Linear, Select, Version, reads, rereads
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+_KEYS = "__keys"
+
+
+class NotFetched(Exception):
+    """What a delta needs cannot be looked up, or is too much for memory."""
+
+
+def delta_of(node: Linear, context: Context) -> tuple[str | None, Mode]:
+    """A query for the delta of a node, and the mode in which it should run; None for no delta.
+
+    The query may read batches that ``context`` holds until the step ends.
+    """
+    changed = context.changed()
+    mode = context.mode(reads(node) & changed, rereads(node))
+    if mode is Mode.NARROW or (mode is Mode.SMALL and not context.is_tiny(rereads(node))):
+        small = context.printer(Mode.SMALL)
+        fetching = Fetching(small.read, single_partition=True, crosses=small.crosses, context=context)
+        try:
+            query = fetching.delta(node, changed)
+            return query, Mode.NARROW if fetching.streamed else Mode.SMALL
+        except NotFetched:
+            pass
+    return context.printer(mode).delta(node, changed), mode
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching(Printer):
+    """Prints deltas over small relations and over what it has fetched of large ones.
+
+    It follows the equalities of a join block from the delta on: each large relation is scanned once for the keys that are known by
+    then. ``streamed``: terms that read a large relation as it is, because there is only one and nothing to follow.
+    """
+
+    context: Context | None = None
+    streamed: list[Select] = field(default_factory=list)
+
+    def term(self, node: Select, at: int, changed: Set[str]) -> str | None:
+        """See :meth:`Printer.term`. Raises NotFetched."""
+        if len(node.sources) == 1 or self.context is None:
+            return Printer.term(self, node, at, changed)
+        passed = self.passed(node, at)
+        delta = None if passed is None else self.delta(node.sources[at].node, changed)
+        if passed is None or delta is None:
+            return None
+        narrow = self.context.printer(Mode.NARROW)
+        versions = {
+            place: Version.BEFORE if place < at and reads(source.node) & changed else Version.AFTER
+            for place, source in enumerate(node.sources)
+            if place != at
+        }
+        small = self._small(node, versions)
+        tables: dict[int, str] = {at: delta}
+        for place in small:
+            contents = self.contents(node.sources[place].node, versions[place])
+            if contents is None:
+                return None
+            tables[place] = contents
+        large = [place for place in versions if place not in small]
+        if not passed and self._looked_up(node, at, large, versions, tables):
+            texts = [tables.get(place) for place in range(len(node.sources))]
+            return None if None in texts else self.select(node, texts, None, passed)
+        if len(large) == 1 and (len(node.sources) == 2 or passed):
+            contents = narrow.contents(node.sources[large[0]].node, versions[large[0]])
+            self.streamed.append(node)
+            texts = [tables.get(place, contents) for place in range(len(node.sources))]
+            return narrow.select(node, texts, node.sources[at], passed)
+        if not self._fetch_all(node, at, large, versions, tables, narrow):
+            return None
+        return self.select(node, [tables[place] for place in range(len(node.sources))], None, passed)
+
+    def _looked_up(self, node: Select, at: int, large: list[int], versions: dict[int, Version], tables: dict[int, str]) -> bool:
+        """Put what the large sources have for the delta's keys into ``tables``, nothing for what has no row.
+
+        False, and nothing done, when that is not to be had without a scan.
+        """
+        context = self.context
+        if context is None:
+            return False
+        rows = Known.of_delta(node, at, context)
+        found: dict[int, str] = {}
+        missing = set(large)
+        missing |= {place for place in versions if not context.is_tiny(reads(node.sources[place].node), versions[place])}
+        while missing:
+            hop = rows.hop(node, missing, set(versions) - missing, versions)
+            if hop is None:
+                # What is in memory can be read as it is.
+                if missing & set(large):
+                    return False
+                break
+            missing.discard(hop.place)
+            if not hop.batch.rows:
+                # Without a row on one side the join has none.
+                tables.pop(hop.place, None)
+                return True
+            # The query names the batch, which has to live until it has run.
+            context.held[f"looked up {hop.batch.number}"] = hop.batch
+            contents = context.over(hop.relation, hop.batch).contents(node.sources[hop.place].node, versions[hop.place])
+            found[hop.place] = str(contents)
+        tables |= found
+        return True
+
+    def _small(self, node: Select, versions: dict[int, Version]) -> set[int]:
+        """The sources that together are small enough to be read as they are, smallest first."""
+        context = self.context
+        if context is None:
+            return set()
+        found, total = set(), 0
+        sizes = []
+        for place, version in versions.items():
+            batches = [b for name in reads(node.sources[place].node) for b in context.relations[name].batches(version)]
+            if all(batch.table is not None for batch in batches):
+                sizes.append((sum(batch.rows for batch in batches), place))
+        for rows, place in sorted(sizes):
+            total += rows
+            if total <= context.limits.small_input or rows == 0:
+                found.add(place)
+        return found
+
+    def _fetch_all(
+        self, node: Select, at: int, large: list[int], versions: dict[int, Version], tables: dict[int, str], narrow: Printer
+    ) -> bool:
+        """Put what is fetched of the large sources into ``tables``; False when one of them has no matching row."""
+        graph = join_graph(node)
+        places = {source.alias: place for place, source in enumerate(node.sources)}
+        reached, missing = {at}, set(large)
+        while missing:
+            linked = {
+                places[one] for equality in graph.equalities for one, other in _both(equality.aliases) if places[other] in reached
+            } - reached
+            if not linked:
+                raise NotFetched
+            # What is small costs nothing and may make the keys fewer.
+            place = min(linked, key=lambda place: (place in missing, place))
+            if place in missing:
+                batch = self._fetch(node, graph, place, versions[place], {p: tables[p] for p in reached}, narrow)
+                if batch is None:
+                    return False
+                tables[place] = f"SELECT * FROM {self._table(batch)}"
+                missing.discard(place)
+            reached.add(place)
+        return True
+
+    def _fetch(
+        self, node: Select, graph: JoinGraph, place: int, version: Version, known: dict[int, str], narrow: Printer
+    ) -> Batch | None:
+        """The rows of one source that may match the known ones, as far as the block reads them; None for none."""
+        context, source = self.context, node.sources[place]
+        contents = narrow.contents(source.node, version)
+        if contents is None or context is None:
+            return None
+        links = [
+            (equality.texts[side], equality.texts[1 - side])
+            for equality in graph.equalities
+            for side in (0, 1)
+            if equality.aliases[side] == source.alias
+            and any(node.sources[other].alias == equality.aliases[1 - side] for other in known)
+        ]
+        keys = self._keys(node, graph, known, [theirs for _, theirs in links])
+        if keys is None:
+            return None
+        alias = quote(source.alias)
+        schema = context.schema(source.node)
+        if graph.columns is not None:
+            schema = StructType([column for column in schema.fields if column.name in graph.columns[source.alias]])
+        columns = "".join(f"{alias}.{quote(column.name)}, " for column in schema.fields)
+        match = " AND ".join(f"({mine}) = `{_KEYS}`.k{number}" for number, (mine, _) in enumerate(links))
+        own = [f"({part.text})" for part in graph.conjuncts if part.plain and part.aliases == {source.alias}]
+        where = f" WHERE {' AND '.join(own)}" if own else ""
+        query = (
+            f"SELECT /*+ BROADCAST(`{_KEYS}`) */ {columns}{alias}.{WEIGHT} FROM ({contents}) AS {alias}"
+            f" LEFT SEMI JOIN ({keys}) AS `{_KEYS}` ON {match}{where}"
+        )
+        batch = context.held.get(query)
+        if batch is None:
+            table = context.collect_bounded(query, Mode.NARROW)
+            if table is None:
+                raise NotFetched
+            batch = context.held[query] = Batch.in_memory(weighted(schema), table)
+        return batch if batch.rows else None
+
+    def _keys(self, node: Select, graph: JoinGraph, known: dict[int, str], texts: list[str]) -> str | None:
+        """A query for the values of expressions over the known sources, joined as the block says; None for none."""
+        aliases = {node.sources[place].alias for place in known}
+        conditions = [f"({part.text})" for part in graph.conjuncts if part.aliases and part.aliases <= aliases]
+        sources = " CROSS JOIN ".join(f"({text}) AS {quote(node.sources[place].alias)}" for place, text in sorted(known.items()))
+        items = ", ".join(f"{text} AS k{number}" for number, text in enumerate(texts))
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        if len(known) == 1 or self.context is None:
+            return f"SELECT {items} FROM {sources}{where}"
+        query = f"SELECT DISTINCT {items} FROM {sources}{where}"
+        batch = self.context.held.get(query)
+        if batch is None:
+            weights = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({query})"
+            found = self.context.batch_bounded(weights, Mode.SMALL)
+            if found is None:
+                raise NotFetched
+            batch = self.context.held[query] = found
+        return f"SELECT * FROM {self._table(batch)}" if batch.rows else None
+
+    def _table(self, batch: Batch) -> str:
+        return "" if self.context is None else self.context.frames.table(batch)
+
+
+def _both(aliases: tuple[str, str]) -> tuple[tuple[str, str], tuple[str, str]]:
+    return aliases, (aliases[1], aliases[0])

@@ -1,0 +1,106 @@
+"""Rows of a join block's sources that are known in memory, and the hops from them to what they match elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.lookup_join.matching import (
+    base_column,
+    distinct_rows,
+    matching_batch,
+    read_columns,
+    same_kind,
+)
+from airflow_pipelines.engine.spark.type_text import type_text
+from airflow_pipelines.sql.plan.ir.join_graph import join_graph
+from airflow_pipelines.sql.plan.ir.nodes import Select, Version
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """The rows of ``relation``, which the source at ``place`` reads, that match what was known; perhaps others too."""
+
+    place: int
+    relation: str
+    batch: Batch
+
+
+@dataclass(slots=True)
+class Known:
+    """Per place of a block's sources, the rows of the relation below it that are known; conditions are left out of account.
+
+    So they are more than the block will see of them, which costs a little and changes nothing.
+    """
+
+    context: Context
+    rows: dict[int, Any]
+
+    @classmethod
+    def of_delta(cls, node: Select, at: int, context: Context) -> Known:
+        """What is known at first: the delta of the source at ``at``, when it is that of one relation and in memory."""
+        graph = join_graph(node)
+        for equality in graph.equalities:
+            for side in (0, 1):
+                if equality.aliases[side] == node.sources[at].alias:
+                    base = base_column(node.sources[at].node, equality.texts[side])
+                    batches = context.relations[base[0]].delta if base is not None else ()
+                    if batches and all(batch.table is not None for batch in batches):
+                        return cls(context, {at: pa.concat_tables([batch.table for batch in batches])})
+        return cls(context, {})
+
+    def hop(self, node: Select, missing: Collection[int], small: Collection[int], versions: Mapping[int, Version]) -> Hop | None:
+        """Look up one of the ``missing`` sources; None when there is none that can be. ``small``: sources that are in memory."""
+        for places in (list(self.rows), list(small)):
+            for start in places:
+                for place in sorted(missing):
+                    hop = self._from(node, start, place, versions)
+                    if hop is not None:
+                        self.rows[place] = hop.batch.to_arrow()
+                        return hop
+        return None
+
+    def _from(self, node: Select, start: int, place: int, versions: Mapping[int, Version]) -> Hop | None:
+        source, other = node.sources[place], node.sources[start]
+        wanted: dict[str, Any] = {}
+        relation = None
+        for equality in join_graph(node).equalities:
+            for side in (0, 1):
+                if (equality.aliases[side], equality.aliases[1 - side]) == (source.alias, other.alias):
+                    mine = base_column(source.node, equality.texts[side])
+                    theirs = base_column(other.node, equality.texts[1 - side])
+                    if mine is not None and theirs is not None and same_kind(self._kind(mine), self._kind(theirs)):
+                        relation = mine[0]
+                        wanted.setdefault(mine[1], (theirs, equality.texts[1 - side]))
+        if relation is None:
+            return None
+        values = self._values(start, [theirs for theirs, _ in wanted.values()], versions)
+        if values is None:
+            return None
+        stored = self.context.relations[relation]
+        keys = distinct_rows(dict(zip(wanted, values, strict=True)))
+        # NULL matches nothing under =.
+        keys = keys.drop_null()
+        batches = stored.batches(versions[place])
+        batch = matching_batch(batches, stored.before.schema, keys, self.context.limits, read_columns(source.node, relation))
+        return None if batch is None else Hop(place, relation, batch)
+
+    def _kind(self, column: tuple[str, str]) -> str:
+        return type_text(self.context.relations[column[0]].before.schema[column[1]].dataType)
+
+    def _values(self, start: int, columns: list[tuple[str, str]], versions: Mapping[int, Version]) -> list[Any] | None:
+        """Values of columns of what is known at a place, or of a small relation."""
+        if start in self.rows:
+            table = self.rows[start]
+        else:
+            batches = self.context.relations[columns[0][0]].batches(versions[start])
+            rows = sum(batch.rows for batch in batches)
+            if not batches or rows > self.context.limits.small_rows or any(batch.table is None for batch in batches):
+                return None
+            table = pa.concat_tables([batch.table for batch in batches])
+        return [table[name] for _, name in columns]

@@ -1,0 +1,80 @@
+"""What a marker passes by when it moves: a condition that is pushed down to the scan, or nothing at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.spark.type_text import type_text
+from airflow_pipelines.sql.plan.ir.nodes import Crossing
+
+if TYPE_CHECKING:
+    from airflow_pipelines.engine.operators.context import RelationVersions
+
+
+def passed(crossing: Crossing, marker: str, relations: Mapping[str, RelationVersions]) -> str | None:
+    """The condition for the rows that ``marker`` passes by in this step, or None when there is surely none.
+
+    The condition may hold for more rows than those: their contributions cancel out.
+    """
+    values = [value for batch in relations[marker].delta for value in batch.to_arrow()[0]]
+    known = [value for value in values if value.is_valid]
+    if len(values) < 2 or len(known) < len(values):
+        # The marker appears or disappears, which touches any row.
+        return "TRUE"
+    low = min(known, key=_plain)
+    high = max(known, key=_plain)
+    if crossing.column is not None:
+        relation, column = crossing.column
+        if not any(_may_hold(batch, column, low, high) for batch in relations[relation].after.batches):
+            return None
+    kind = type_text(relations[marker].before.schema.fields[0].dataType)
+    return f"({crossing.text}) >= {literal(low, kind)} AND ({crossing.text}) <= {literal(high, kind)}"
+
+
+def literal(value: Any, kind: str) -> str:
+    """An Arrow scalar as Spark SQL text of the type ``kind`` (Spark DDL)."""
+    text = value.cast(pa.string()).as_py()
+    return f"CAST('{text}' AS {kind})"
+
+
+def _plain(value: Any) -> Any:
+    return value.value if pa.types.is_temporal(value.type) else value.as_py()
+
+
+def _may_hold(batch: Batch, column: str, low: Any, high: Any) -> bool:
+    """Whether a batch may have a row with a value from ``low`` to ``high`` in a column."""
+    if batch.table is not None:
+        values = batch.table[column]
+        if values.type != low.type:
+            return True
+        return bool(pc.any(pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))).as_py())
+    if batch.store is None:
+        return False
+    return any(_group_may_hold(group, low, high) for name in batch.files for group in _ranges(batch.store.open(name), column))
+
+
+def _group_may_hold(group: tuple[Any, Any] | None, low: Any, high: Any) -> bool:
+    if group is None or pa.scalar(group[0]).type != pa.scalar(low.as_py()).type:
+        return True
+    return bool(group[0] <= high.as_py() and group[1] >= low.as_py())
+
+
+@lru_cache(maxsize=4096)
+def _ranges(path: Path, column: str) -> tuple[tuple[Any, Any] | None, ...]:
+    """The least and greatest value of a column in each row group of a file; None where the file does not tell."""
+    metadata = pq.read_metadata(path)
+    found: list[tuple[Any, Any] | None] = []
+    for at in range(metadata.num_row_groups):
+        group = metadata.row_group(at)
+        columns = (group.column(position) for position in range(group.num_columns))
+        statistics = next((part.statistics for part in columns if part.path_in_schema == column), None)
+        found.append(None if statistics is None or not statistics.has_min_max else (statistics.min, statistics.max))
+    return tuple(found)

@@ -1,0 +1,141 @@
+"""Aggregates that do not follow from accumulators: the touched groups are computed anew from the input's contents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.batch_views import expanded, summed
+from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch, read_columns, wanted_of
+from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Item, Stage, Version
+from airflow_pipelines.sql.plan.ir.to_sql import grouped
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+
+def touched_state(stage: Stage, node: Aggregate) -> Trace:
+    """The empty state: the output rows with the keys of their groups."""
+    columns = [(key.name, kind) for key, kind in zip(node.keys, node.key_types, strict=True)]
+    columns += [(f"__o{at}", kind) for at, (_, kind) in enumerate(stage.columns)]
+    return Trace(weighted(struct_of(tuple(columns))))
+
+
+def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Trace | None) -> Outcome:
+    """The delta of an aggregate and of its state: new output rows of the touched groups less the stored ones."""
+    known = state if state is not None else touched_state(stage, node)
+    mode = context.mode(stage.reads & context.changed(), stage.reads, known)
+    small = mode is Mode.SMALL
+    printer = context.printer(mode)
+    change = printer.delta(node.input, context.changed())
+    # Without keys there is one group even without rows, which the first evaluation gives.
+    if change is None and (node.keys or state is not None):
+        return Outcome(Batch.empty(weighted(stage_schema(stage))), Batch.empty(known.schema))
+    insert_only = all(context.relations[name].after.insert_only for name in stage.reads)
+    # The delta of all contents, as in a first load, touches every group.
+    everything = not known.batches and all(not context.relations[name].before.batches for name in stage.reads)
+    most = not everything and mode is Mode.LARGE and context.touches_most(stage.reads)
+    touched = None if change is None or everything or most or not node.keys else _touched(node, change)
+    # Of what is not large but not tiny either, the touched groups are looked up as well.
+    some = mode is Mode.NARROW or (small and not (context.is_tiny(stage.reads) and known.rows <= context.limits.tiny))
+    collected = _collected(node, touched, context, mode) if some and touched is not None else None
+    if collected is not None:
+        touched = f"SELECT {', '.join(key.name for key in node.keys)} FROM {context.frames.table(collected)}"
+    near = _near(node, collected, known, context) if collected is not None else None
+    if near is not None:
+        contents, known, small = near.contents, near.state, True
+    else:
+        contents = printer.contents(node.input, Version.AFTER)
+    hint = "/*+ BROADCAST(t) */ " if collected is not None and not small else ""
+    fresh = _fresh(node, contents, touched, insert_only, hint)
+    stored = context.frames.rows(known.batches, single_partition=small)
+    query = fresh
+    if stored is not None:
+        if touched is not None:
+            stored = f"(SELECT {hint}s.* FROM {stored} AS s LEFT SEMI JOIN ({touched}) AS t ON {_match(node)})"
+        columns = ", ".join(f"`{name}`" for name in known.keys)
+        coalesce = "/*+ COALESCE(1) */ " if small else ""
+        both = f"(SELECT {coalesce}* FROM (({fresh}) UNION ALL SELECT {columns}, -{WEIGHT} AS {WEIGHT} FROM {stored}))"
+        query = summed(known, both)
+    # Without touched keys the result is as large as the state.
+    batch = context.run(query, known.schema, Mode.SMALL if small else Mode.NARROW if collected is not None else Mode.LARGE)
+    return replace(_output(stage, batch, context), state=batch, strategy="all groups" if most else None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Near:
+    """What the input (a query, None for no rows) and the state have of the touched groups, in memory; perhaps more than that."""
+
+    contents: str | None
+    state: Trace
+    batch: Batch
+
+
+def _near(node: Aggregate, touched: Batch, known: Trace, context: Context) -> _Near | None:
+    """None when the touched groups have to be scanned for."""
+    values = touched.to_arrow()
+    keys = [(key.text, kind, values[key.name]) for key, kind in zip(node.keys, node.key_types, strict=True)]
+    wanted = wanted_of(node.input, keys, context.relations)
+    if wanted is None:
+        return None
+    after = context.relations[wanted.relation].after
+    batch = matching_batch(after.batches, after.schema, wanted.rows, context.limits, read_columns(node.input, wanted.relation))
+    groups = distinct_rows({key.name: values[key.name] for key in node.keys})
+    stored = matching_batch(known.batches, known.schema, groups, context.limits)
+    if batch is None or stored is None:
+        return None
+    contents = context.over(wanted.relation, batch).contents(node.input, Version.AFTER) if batch.rows else None
+    return _Near(contents, replace(known, batches=(stored,) if stored.rows else ()), batch)
+
+
+def _collected(node: Aggregate, touched: str, context: Context, mode: Mode) -> Batch | None:
+    """The touched groups' keys as a batch in memory, or None when they are too many for that."""
+    table = context.collect_bounded(f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})", mode)
+    keys = tuple((key.name, kind) for key, kind in zip(node.keys, node.key_types, strict=True))
+    return None if table is None else Batch.in_memory(weighted(struct_of(keys)), table)
+
+
+def _touched(node: Aggregate, change: str) -> str:
+    keys = ", ".join(f"{key.text} AS {key.name}" for key in node.keys)
+    return f"SELECT DISTINCT {keys} FROM ({change})"
+
+
+def _match(node: Aggregate) -> str:
+    return " AND ".join(f"s.{key.name} <=> t.{key.name}" for key in node.keys)
+
+
+def _fresh(node: Aggregate, contents: str | None, touched: str | None, insert_only: bool, hint: str) -> str:
+    """Keys and output rows of the touched groups as they are now, each with weight 1."""
+    items = [f"{item.text} AS __o{at}" for at, item in enumerate(node.items)]
+    keys = [key.name for key in node.keys]
+    condition = f" WHERE {node.having}" if node.having else ""
+    inputs = [item.name for item in node.input.items]
+    if contents is None:
+        nothing = "".join(f"CAST(NULL AS {kind}) AS {name}, " for name, kind in zip(inputs, node.input_types, strict=True))
+        contents = f"SELECT {nothing}CAST(1 AS BIGINT) AS {WEIGHT} WHERE FALSE"
+    rows = f"SELECT {', '.join([*(f'{key.text} AS {key.name}' for key in node.keys), *inputs, WEIGHT])} FROM ({contents})"
+    if touched is not None:
+        rows = f"SELECT {hint}s.* FROM ({rows}) AS s LEFT SEMI JOIN ({touched}) AS t ON {_match(node)}"
+    if not insert_only:
+        kinds = zip([*keys, *inputs], [*node.key_types, *node.input_types], strict=True)
+        rows = expanded(Trace(weighted(struct_of(tuple(kinds)))), f"({rows})", insert_only=False)
+    by_name = tuple(Item(key.name, key.name) for key in node.keys)
+    groups = grouped(_with_keys(node, by_name), rows)
+    return f"SELECT {', '.join([*keys, *items])}, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({groups}){condition}"
+
+
+def _with_keys(node: Aggregate, keys: tuple[Item, ...]) -> Aggregate:
+    return replace(node, keys=keys)
+
+
+def _output(stage: Stage, batch: Batch, context: Context) -> Outcome:
+    """The relation's delta: the state's delta without the keys."""
+    names = [name for name, _ in stage.columns]
+    schema = weighted(stage_schema(stage))
+    if batch.table is not None:
+        table: Any = batch.table.select([f"__o{at}" for at in range(len(names))] + [WEIGHT]).rename_columns([*names, WEIGHT])
+        return Outcome(Batch.in_memory(schema, table))
+    columns = ", ".join(f"__o{at} AS {quote(name)}" for at, name in enumerate(names))
+    return context.emit(stage, f"SELECT {columns}, {WEIGHT} FROM {context.frames.table(batch)}", Mode.LARGE, once=batch.insert_only)

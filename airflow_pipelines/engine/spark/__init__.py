@@ -1,0 +1,1 @@
+"""The only place that uses what PySpark keeps private: sessions, prepared queries, plans, analysis, collection."""

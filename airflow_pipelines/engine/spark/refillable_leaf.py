@@ -1,0 +1,111 @@
+"""Leaves of Spark plans whose rows can be replaced, so that a query that was planned once can be run over other rows.
+
+Spark makes the rows of ``createDataFrame(pyarrow.Table)`` out of byte arrays with Arrow record batches, one per partition, and
+reads the arrays again whenever a task is sent to an executor. A slot keeps hold of its array and writes another record batch into
+it between two runs. What Spark does not promise is that it never copies the array; :mod:`.rerun_probe`
+looks whether it does.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from airflow_pipelines.engine.arrow import relaxed
+from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.spark.physical_plans import one_partition, record_batch_rows
+from airflow_pipelines.engine.spark.sessions import SESSION_CONF, sibling
+
+_LEAST_BYTES = 16 << 10
+_ROOM = 2
+"""A slot has so many times the bytes of its first rows."""
+_READING_CONF: Mapping[str, str] = {
+    **SESSION_CONF,
+    # Spark copies the rows of fewer bytes than this into the plan.
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
+}
+
+
+class Slot:
+    """A leaf of plans of one session, with a copy of the rows that were last put into it."""
+
+    def __init__(self, session: SparkSession, reading: SparkSession, batch: Batch) -> None:
+        """A slot with the rows of a batch in memory, and with room for some more.
+
+        :param session: the session the plans of which read the slot
+        :param reading: a session of :data:`_READING_CONF`
+        """
+        self.capacity = max(_LEAST_BYTES, 1 << (_ROOM * len(_record(batch.table))).bit_length())
+        java = _java(session.sparkContext)
+        self._buffer = java.buffers.allocate(self.capacity)
+        self._holds: int | None = None
+        # Before Spark is shown the buffer: it may read rows out of it whenever it likes, and there are none in zeros.
+        self.fill(batch)
+        # An array would come to Python as a copy; so Java takes it out of the buffer by itself.
+        arrays = java.collections.singletonList(self._buffer).stream().map(java.array_of).toList()
+        columns, rows = record_batch_rows(reading, arrays, relaxed(batch.schema).json())
+        self.frame = one_partition(session, columns, rows)
+
+    def fill(self, batch: Batch) -> bool:
+        """Replace the rows by those of a batch in memory. False, and nothing done, when these are too many for the slot."""
+        if self._holds == batch.number:
+            return True
+        record = _record(batch.table)
+        if len(record) > self.capacity:
+            return False
+        self._holds = None
+        self._buffer.put(0, record)
+        self._holds = batch.number
+        return True
+
+
+class SlotMaker:
+    """Makes slots for the plans of one session. Safe to use from any thread: it changes nothing that others use."""
+
+    def __init__(self, session: SparkSession) -> None:
+        """:param session: the session the plans of which read the slots."""
+        self.session = session
+        # The setting is needed for slots only; to set and restore it in ``session`` would change what other threads do there.
+        self._reading = sibling(session, _READING_CONF)
+
+    def slot(self, batch: Batch) -> Slot:
+        """A slot with the rows of a batch in memory."""
+        return Slot(self.session, self._reading, batch)
+
+
+def _record(table: Any) -> bytes:
+    """The rows of a pyarrow Table as one Arrow record batch, an encapsulated message."""
+    batches = table.combine_chunks().to_batches()
+    batch = (
+        batches[0]
+        if batches
+        else pa.RecordBatch.from_arrays([pa.array([], field.type) for field in table.schema], schema=table.schema)
+    )
+    return bytes(batch.serialize())
+
+
+@dataclass(frozen=True, slots=True)
+class _Java:
+    """Classes of the JVM, and ``ByteBuffer::array`` as a java.util.function.Function."""
+
+    buffers: Any
+    collections: Any
+    array_of: Any
+
+
+@functools.lru_cache(maxsize=4)
+def _java(context: SparkContext) -> _Java:
+    within: Any = context
+    java = within._jvm.java
+    invoke, named = java.lang.invoke, java.lang.Class.forName
+    array = invoke.MethodHandles.publicLookup().findVirtual(
+        named("java.nio.ByteBuffer"), "array", invoke.MethodType.methodType(named("[B"))
+    )
+    function = invoke.MethodHandleProxies.asInterfaceInstance(named("java.util.function.Function"), array)
+    return _Java(java.nio.ByteBuffer, java.util.Collections, function)

@@ -1,0 +1,88 @@
+"""Whether this Spark's inner parts behave as prepared queries need them to: tried once per session, over rows made up for it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
+
+from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.spark.planned_query import PlannedQuery, plan_query
+from airflow_pipelines.engine.spark.refillable_leaf import SlotMaker
+
+log = logging.getLogger(__name__)
+
+_Rows = Sequence[tuple[int, int]]
+_SCHEMA = StructType([StructField("k", LongType()), StructField("v", LongType())])
+_CONTENTS: Sequence[_Rows] = (((1, 2), (2, 1), (3, 1)), (), ((2, 2),))
+"""What the slots hold in one run after the other; they are made without rows."""
+_JOIN = ("SELECT l.v, COUNT(r.k) AS n FROM ", " l FULL JOIN ", " r ON l.k = r.v GROUP BY l.v")
+"""A leaf that is read twice, and a join above which Spark exchanges rows."""
+_SUBQUERY = ("SELECT k, (SELECT MAX(v) FROM ", ") AS most FROM ", "")
+"""A plan that keeps what it found, so that it is planned for each run."""
+
+_found: weakref.WeakKeyDictionary[SparkSession, bool] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def can_rerun(session: SparkSession) -> bool:
+    """Whether queries of a session that were planned once see the rows of each run."""
+    with _lock:
+        found = _found.get(session)
+        if found is None:
+            found = _found[session] = _tried(session)
+        return found
+
+
+def _tried(session: SparkSession) -> bool:
+    try:
+        seen = _sees_each_run(session)
+    except Exception:
+        log.exception("Queries are planned for each run: this Spark has other inner parts than those that are known")
+        return False
+    if not seen:
+        log.error("Queries are planned for each run: a plan of this Spark does not see the rows of each run")
+    return seen
+
+
+def _sees_each_run(session: SparkSession) -> bool:
+    maker = SlotMaker(session)
+    join, subquery = (plan_query(maker, parts, (0, 0), [_batch(())]) for parts in (_JOIN, _SUBQUERY))
+    return (
+        join.again is not None
+        and subquery.again is None
+        and all(_answer(join, rows) == _joined(rows) for rows in _CONTENTS)
+        and all(_answer(subquery, rows) == _with_most(rows) for rows in _CONTENTS[:2])
+    )
+
+
+def _batch(rows: _Rows) -> Batch:
+    columns = {name: pa.array([row[at] for row in rows], pa.int64()) for at, name in enumerate(_SCHEMA.names)}
+    return Batch(_SCHEMA, len(rows), pa.table(columns))
+
+
+def _answer(query: PlannedQuery, rows: _Rows) -> Counter[tuple[Any, ...]] | None:
+    found = query.result([_batch(rows)])
+    return None if found is None else Counter(tuple(row.values()) for row in found.rows.to_pylist())
+
+
+def _joined(rows: _Rows) -> Counter[tuple[Any, ...]]:
+    counts: Counter[int | None] = Counter()
+    for k, v in rows:
+        counts[v] += sum(other == k for _, other in rows)
+    keys = {k for k, _ in rows}
+    unmatched = sum(v not in keys for _, v in rows)
+    if unmatched:
+        counts[None] += unmatched
+    return Counter(counts.items())
+
+
+def _with_most(rows: _Rows) -> Counter[tuple[Any, ...]]:
+    return Counter((k, max(v for _, v in rows)) for k, _ in rows)

@@ -1,0 +1,1 @@
+"""A pipeline's storage folder: batches, checkpoints, journal, lock, epochs and copies."""

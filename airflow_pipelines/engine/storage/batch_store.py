@@ -1,0 +1,238 @@
+"""Where batches lie on disk: one folder of immutable Parquet files named by their content."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import threading
+import uuid
+import weakref
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from airflow_pipelines.engine.storage.durable import unguarded
+from airflow_pipelines.engine.storage.errors import DamagedError, MissingError, StorageError, storage_access
+from airflow_pipelines.engine.storage.sealed_json import DIGEST_BYTES
+
+_NAME = re.compile(r"[0-9a-f]{40}\.parquet")
+_STAGING = ".staging"
+_CHUNK = 1 << 20
+COMPRESSION = "lz4_raw"
+"""Of all batch files, as both Spark and Arrow call it. To compress better takes longer than it saves: most files are read once or
+twice before they are merged."""
+_THREADS = max(2, os.cpu_count() or 1)
+ROW_GROUP = 100_000
+"""Rows per row group: Spark's tasks share a file by row groups, so that a single one would keep all cores but one idle."""
+
+
+class Verification(StrEnum):
+    """How often a batch file is compared with its name, which is the hash of its content."""
+
+    ONCE = "once"
+    """When a process opens the file for the first time."""
+    ALWAYS = "always"
+    """Each time it is opened."""
+    NEVER = "never"
+    """For file systems that do this themselves: only whether the file is there."""
+
+
+class _HasFiles(Protocol):
+    @property
+    def files(self) -> tuple[str, ...]: ...
+
+
+class BatchStore:
+    """A folder of batch files.
+
+    ``lock`` is to be held from writing files until they are named somewhere that garbage collection looks at (a live batch, or
+    the ``keep`` of its caller).
+
+    A file appears under its final name only when it is complete, and its content never changes afterwards. It is on disk before a
+    manifest names it (:meth:`persist`): most files are gone before one does. Two batches with equal content share one file. A name
+    is ``<40 hex digits>.parquet``, so no name read from a manifest can leave the folder.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], verification: Verification = Verification.ONCE) -> None:
+        """Use ``folder``, creating it where needed."""
+        self.folder = Path(folder).absolute()
+        self.verification = verification
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.lock = threading.RLock()
+        self._staged: set[str] = set()
+        self._unsynced: set[str] = set()
+        self._verified: set[str] = set()
+        self.guard: Callable[[], None] = unguarded
+        """Called before files are removed; raises when another process may need them."""
+        self._batches: weakref.WeakSet[_HasFiles] = weakref.WeakSet()
+
+    def write(self, table: Any) -> tuple[str, ...]:
+        """Store a pyarrow Table; return the file names (none for an empty table). Raises StorageError."""
+        if table.num_rows == 0:
+            return ()
+        staging = self.staging()
+
+        def write(part: int) -> None:
+            rows = table.slice(part * size, size)
+            target = staging / f"part-{part:05}.parquet"
+            pq.write_table(rows, target, compression=COMPRESSION, store_schema=False, row_group_size=ROW_GROUP)
+
+        parts = max(1, min(_THREADS, table.num_rows // ROW_GROUP))
+        size = -(-table.num_rows // parts)
+        try:
+            with storage_access(self.folder), ThreadPoolExecutor(parts) as threads:
+                list(threads.map(write, range(parts)))
+            return self.adopt(staging)
+        except StorageError:
+            # A disk that is full must not be kept full by what did not fit.
+            self.discard(staging)
+            raise
+
+    def staging(self) -> Path:
+        """A new empty folder inside the store, into which Spark may write Parquet for :meth:`adopt`."""
+        staging = self.folder / _STAGING / uuid.uuid4().hex
+        self._staged.add(staging.name)
+        with storage_access(staging):
+            staging.mkdir(parents=True)
+        return staging
+
+    def discard(self, staging: Path) -> None:
+        """Remove a staging folder that is not to be adopted."""
+        shutil.rmtree(staging, ignore_errors=True)
+        self._staged.discard(staging.name)
+
+    def hold(self, batch: _HasFiles) -> None:
+        """Keep the files of ``batch`` for as long as something in this process refers to it."""
+        with self.lock:
+            self._batches.add(batch)
+
+    def adopt(self, staging: str | os.PathLike[str]) -> tuple[str, ...]:
+        """Move the non-empty Parquet files of a staging folder into the store; return their names, sorted by the old ones.
+
+        The staging folder is removed.
+        """
+        folder = Path(staging)
+        paths = [path for path in sorted(folder.rglob("*.parquet")) if pq.read_metadata(path).num_rows]
+        with storage_access(self.folder), ThreadPoolExecutor(_THREADS) as threads:
+            names = list(threads.map(self._adopt, paths))
+        self.discard(folder)
+        with self.lock:
+            self._unsynced.update(names)
+        return tuple(names)
+
+    def _adopt(self, path: Path) -> str:
+        name = _name_of(path)
+        target = self.folder / name
+        if target.exists():
+            # A manifest may name the file that is there, so that it must not give way to one that is not on disk; or it is torn,
+            # because the machine lost power before it was on disk.
+            _sync(path)
+        path.replace(target)
+        self._verified.add(name)
+        return name
+
+    def persist(self, names: Iterable[str]) -> None:
+        """See to it that files are on disk. To be called before anything that outlives the process names them."""
+        with self.lock, storage_access(self.folder):
+            waiting = self._unsynced & set(names)
+            for name in waiting:
+                _sync(self.path(name))
+            if waiting:
+                _sync(self.folder)
+            self._unsynced -= waiting
+
+    def path(self, name: str) -> Path:
+        """The file of that name. Raises ValueError when ``name`` is not the name of a batch file."""
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of a batch file")
+        return self.folder / name
+
+    def open(self, name: str) -> Path:
+        """The file of that name, to be read: it is there and, as far as :attr:`verification` asks for it, has its content.
+
+        Raises StorageError when it is missing or damaged.
+        """
+        path = self.path(name)
+        with storage_access(path):
+            if not path.exists():
+                raise MissingError(path, f"The batch file {path} is missing.")
+            if self._is_due(name):
+                if _name_of(path) != name:
+                    raise DamagedError(path, f"The batch file {path} is damaged: its content is not what its name says.")
+                self._verified.add(name)
+        return path
+
+    def verify(self, names: Iterable[str]) -> None:
+        """Open files, several at a time. Raises the StorageError of the first one that is missing or damaged."""
+        with ThreadPoolExecutor(_THREADS) as threads:
+            list(threads.map(self.open, names))
+
+    def _is_due(self, name: str) -> bool:
+        match self.verification:
+            case Verification.ALWAYS:
+                return True
+            case Verification.ONCE:
+                return name not in self._verified
+            case Verification.NEVER:
+                return False
+
+    def read(self, names: Iterable[str]) -> Any:
+        """The rows of the files as one pyarrow Table. Raises StorageError when one is missing or damaged."""
+        with storage_access(self.folder):
+            return pa.concat_tables([pq.read_table(self.open(name), partitioning=None) for name in names])
+
+    def files(self) -> set[str]:
+        """Names of all batch files in the store."""
+        return {entry.name for entry in self.folder.iterdir() if _NAME.fullmatch(entry.name)}
+
+    def garbage_collect(self, keep: Iterable[str]) -> int:
+        """Remove every file that is neither in ``keep`` nor used by a live batch, and what interrupted writes left behind.
+
+        Returns how many batch files were removed.
+        """
+        with self.lock:
+            held = {name for batch in list(self._batches) for name in batch.files}
+            dead = self.files() - set(keep) - held
+            # A run that came later has said so by now, or has yet to write the first of its files.
+            self.guard()
+            for name in dead:
+                (self.folder / name).unlink(missing_ok=True)
+            self._unsynced -= dead
+            self._verified -= dead
+            staging = self.folder / _STAGING
+            for entry in list(staging.iterdir()) if staging.exists() else []:
+                if entry.name not in self._staged:
+                    shutil.rmtree(entry, ignore_errors=True)
+        return len(dead)
+
+
+def content_name(file: BinaryIO) -> str:
+    """The name of a batch file with the content of an open one.
+
+    :param file: read from where it stands
+    :returns: the name under which a store has it
+    """
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    while chunk := file.read(_CHUNK):
+        digest.update(chunk)
+    return f"{digest.hexdigest()}.parquet"
+
+
+def _name_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return content_name(file)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

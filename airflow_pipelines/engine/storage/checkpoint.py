@@ -1,0 +1,430 @@
+"""Checkpoints: one manifest per checkpoint, written atomically over immutable batch files.
+
+Layout of a pipeline's storage folder::
+
+    lock                     held by the one host that runs the pipeline
+    batches/                 immutable batch files, named by content
+    checkpoints/<uuid>.json  listed checkpoints, newest two kept
+    recovery.json            the unlisted recovery point, if any
+    epoch.json               the newest run of the pipeline (see engine/storage/fence.py)
+    newest.json              which of these was written last
+    journal.log              committed steps since the newest of these (see engine/storage/journal.py)
+    journal.end              how many of them were acknowledged (see engine/storage/journal_end.py)
+    outputs/                 how far the outputs are that can take steps back, a file for each with the epoch of its run
+    set-aside/<uuid>/        what was newer than a checkpoint that the pipeline went back to (see engine/storage/set_aside.py)
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import UUID
+
+from uuid6 import uuid7
+
+from airflow_pipelines.engine.storage import manifest
+from airflow_pipelines.engine.storage.durable import TEMPORARY, remove, sync_folder, write_atomically
+from airflow_pipelines.engine.storage.errors import MissingError, StorageError, storage_access
+from airflow_pipelines.engine.storage.fence import Fence
+from airflow_pipelines.engine.storage.sealed_json import BrokenSealError, seal, unseal
+
+KEEP = 2
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+log = logging.getLogger(__name__)
+
+
+class BatchFiles(Protocol):
+    """What checkpoints need of the batch store."""
+
+    def path(self, name: str) -> Path | str:
+        """Where a batch file is."""
+
+    def verify(self, names: Iterable[str]) -> None:
+        """Raise StorageError when a batch file is missing or damaged."""
+
+    def garbage_collect(self, keep: set[str]) -> Any:
+        """Remove all batch files but these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """A pipeline's record counters (rows) as they stand after a step; input equals processed, since what waits is read again."""
+
+    input_records: int = 0
+    input_bytes: int = 0
+    processed_records: int = 0
+    processed_bytes: int = 0
+    completed_records: int = 0
+    initiated_steps: int = 0
+    completed_steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointContents:
+    """Everything a pipeline needs to go on.
+
+    ``program`` is the text and ``udf_python`` that of its Python module, ``fingerprints`` the program's JSON form, ``program_hash``
+    the u64 identity of it, ``program_version`` its version (None: saved by a release that did not note it). ``snapshot`` is the
+    snapshot's manifest and ``files`` the batch files it names. ``connectors`` maps ``relation.connector`` to position, metrics,
+    errors and paused flag. ``initial_start_time`` is in seconds since the epoch. ``transaction`` is the transaction number, 0
+    outside of one.
+    """
+
+    program: str
+    fingerprints: dict[str, Any]
+    program_hash: int
+    step: int
+    snapshot: dict[str, Any]
+    files: tuple[str, ...]
+    connectors: dict[str, dict[str, Any]] = field(default_factory=dict)
+    counters: Counters = field(default_factory=Counters)
+    initial_start_time: float = 0.0
+    transaction: int = 0
+    udf_python: str = ""
+    program_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointInfo:
+    """A checkpoint as lists show it; ``size`` is in bytes."""
+
+    uuid: UUID
+    fingerprint: int
+    size: int
+    steps: int
+    processed_records: int
+    identifier: str | None = None
+
+    def to_wire(self) -> dict[str, Any]:
+        """The entry of ``GET checkpoints`` and of ``storage_status_details``."""
+        return {
+            "uuid": str(self.uuid),
+            "identifier": self.identifier,
+            "fingerprint": self.fingerprint,
+            "size": self.size,
+            "steps": self.steps,
+            "processed_records": self.processed_records,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint as read back: its id, whether it is listed, its contents, and the epoch of the run that wrote it."""
+
+    uuid: UUID
+    listed: bool
+    contents: CheckpointContents
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NewestNote:
+    """Which checkpoint or recovery point was the newest one, so that it is noticed when it is gone."""
+
+    uuid: UUID
+    listed: bool
+    step: int
+    processed_records: int
+
+
+class CheckpointStore:
+    """The checkpoints of one storage folder. Only the holder of the folder's lock writes."""
+
+    def __init__(self, folder: Path, batches: BatchFiles) -> None:
+        self.folder = folder
+        self._batches = batches
+        self._manifests = folder / "checkpoints"
+        self._recovery = folder / "recovery.json"
+        self._newest = folder / "newest.json"
+        self.fence: Fence | None = None
+        """The epoch of the run that writes; None for those who only read."""
+        self._own: set[UUID] | None = None
+        """The checkpoints that count, those that the run has found or written; None: all that are on disk."""
+
+    def begin(self, fence: Fence) -> None:
+        """From now on this is the run that writes, with the checkpoints that are there now.
+
+        What an overtaken run puts beside them later is not listed, and goes with the next :meth:`garbage_collect`.
+
+        :param fence: the run's epoch
+        """
+        self.fence = fence
+        self._own = set(self._on_disk())
+
+    def adopt(self, uuid: UUID) -> None:
+        """Count a manifest that was copied here among the run's checkpoints.
+
+        :param uuid: its checkpoint
+        """
+        if self._own is not None:
+            self._own.add(uuid)
+
+    def disown(self, uuids: Iterable[UUID]) -> None:
+        """Let go of checkpoints that turned out to be left over from an overtaken run.
+
+        :param uuids: the checkpoints
+        """
+        self._own = set(self._on_disk() if self._own is None else self._own).difference(uuids)
+
+    def save(self, contents: CheckpointContents) -> CheckpointInfo:
+        """Write a listed checkpoint; its batch files must be on disk already. The recovery point, now older, goes.
+
+        Raises StorageError when it cannot be written.
+        Returns what lists show. A kill at any moment leaves the earlier checkpoints and, at least until the new manifest is in
+        place, the recovery point.
+        """
+        uuid = self._next_uuid()
+        with storage_access(self.manifest_path(uuid)):
+            document = self._document(uuid, contents)
+            self._write(self.manifest_path(uuid), document)
+            self.adopt(uuid)
+            self._note(document)
+            self.drop_recovery_point()
+        return _info(document)
+
+    def save_recovery_point(self, contents: CheckpointContents) -> UUID:
+        """Write the unlisted recovery point in place of the one before it. Returns its id."""
+        uuid = self._next_uuid()
+        with storage_access(self._recovery):
+            document = self._document(uuid, contents)
+            self._write(self._recovery, document)
+            self._note(document)
+        return uuid
+
+    def drop_recovery_point(self) -> None:
+        """Remove the recovery point, if there is one. Raises OvertakenError when it may be that of a later run."""
+        if self._recovery.exists():
+            self._guard()
+            remove(self._recovery)
+
+    def latest(self) -> Checkpoint | None:
+        """The newest checkpoint or recovery point, whichever is newer; None when there is neither.
+
+        Raises StorageError when it is damaged, or when there was a newer one.
+        """
+        noted = self.noted()
+        ids = self._ids()
+        recovery = self.recovery_point()
+        newest = max((*ids[-1:], *([] if recovery is None else [recovery.uuid])), default=None)
+        if noted is not None and (newest is None or newest < noted.uuid):
+            path = self.manifest_path(noted.uuid) if noted.listed else self._recovery
+            what = f"{noted.uuid}, of step {noted.step} with {noted.processed_records} processed records, is missing: {path}"
+            raise MissingError(path, f"The {'checkpoint' if noted.listed else 'recovery point'} {what}.")
+        if recovery is not None and recovery.uuid == newest:
+            return recovery
+        return None if newest is None else self.load(newest)
+
+    def noted(self) -> NewestNote | None:
+        """What was written down about the newest checkpoint or recovery point; None when it is not known."""
+        if not self._newest.exists():
+            return None
+        try:
+            with storage_access(self._newest):
+                document = unseal(self._newest.read_bytes())
+            return NewestNote(**document | {"uuid": UUID(document["uuid"])})
+        except (BrokenSealError, KeyError, TypeError) as error:
+            # The manifests are there to tell, and have checksums of their own.
+            log.warning("%s is damaged and is not used: %s", self._newest, error)
+            return None
+
+    def left_over(self, epoch: int, base: UUID | None) -> set[UUID]:
+        """The checkpoints that an overtaken run put in place after a later one had begun to work on something older.
+
+        They were acknowledged to nobody, for then :meth:`noted` would have them.
+
+        :param epoch: that of the later run
+        :param base: what it began to work on; None for an empty pipeline
+        :returns: listed checkpoints, which no start may take
+        """
+        noted = self.noted()
+        if noted is None and self._newest.exists():
+            return set()
+        known = [uuid for uuid in (base, None if noted is None else noted.uuid) if uuid is not None]
+        newer = [uuid for uuid in self._ids() if all(uuid > other for other in known)]
+        return {uuid for uuid in newer if self._epoch(self.manifest_path(uuid), uuid) < epoch}
+
+    def note(self, newest: Checkpoint) -> None:
+        """Write down that this is the newest checkpoint from now on."""
+        counters = newest.contents.counters
+        self._write_note(NewestNote(newest.uuid, newest.listed, newest.contents.step, counters.processed_records))
+
+    def manifests(self) -> list[tuple[Path, UUID | None]]:
+        """All manifests with their checkpoints, newest first; the recovery point, if there is one, with None."""
+        recovery: list[tuple[Path, UUID | None]] = [(self._recovery, None)] if self._recovery.exists() else []
+        return [*recovery, *((self.manifest_path(uuid), uuid) for uuid in reversed(self._ids()))]
+
+    def newer_than(self, uuid: UUID) -> list[Path]:
+        """The recovery point's manifest and those of all checkpoints after one, newest first."""
+        return [self._recovery, *(self.manifest_path(other) for other in reversed(self._on_disk()) if other > uuid)]
+
+    def latest_listed(self) -> CheckpointInfo | None:
+        """What lists show of the newest checkpoint."""
+        infos = self.listed()
+        return infos[0] if infos else None
+
+    def recovery_point(self) -> Checkpoint | None:
+        """The unlisted recovery point, if there is one."""
+        if not self._recovery.exists():
+            return None
+        return self._checkpoint(self._recovery, None)
+
+    def load(self, uuid: UUID) -> Checkpoint:
+        """A listed checkpoint by its id. Raises KeyError when there is none, StorageError when it or a file of it is damaged."""
+        path = self.manifest_path(uuid)
+        if not path.exists():
+            raise KeyError(f"There is no checkpoint {uuid}.")
+        return self._checkpoint(path, uuid)
+
+    def listed(self) -> list[CheckpointInfo]:
+        """All listed checkpoints with a manifest that can be read, newest first."""
+        infos = []
+        for uuid in reversed(self._ids()):
+            try:
+                infos.append(self._info(uuid))
+            except StorageError as error:
+                log.warning("a checkpoint cannot be used: %s", error)
+        return infos
+
+    def manifest_path(self, uuid: UUID) -> Path:
+        """Where a listed checkpoint's manifest is."""
+        return self._manifests / f"{uuid}.json"
+
+    def garbage_collect(self, in_use: Iterable[str]) -> None:
+        """Keep the newest two checkpoints and drop what nothing needs any more.
+
+        ``in_use`` are the batch files of the running pipeline and of its journal; those of the kept checkpoints and the recovery
+        point are added here. Manifests go before the files they name, so that no manifest is ever left without its files.
+        """
+        self._guard()
+        ids = self._ids()
+        for uuid in {*self._on_disk()} - {*ids[-KEEP:]}:
+            self.manifest_path(uuid).unlink(missing_ok=True)
+        if self._manifests.is_dir():
+            for left in (*self._manifests.glob(f"*{TEMPORARY}"), *self.folder.glob(f"*{TEMPORARY}")):
+                left.unlink(missing_ok=True)
+            sync_folder(self._manifests)
+        try:
+            kept = [*(self.manifest_path(uuid) for uuid in ids[-KEEP:]), *([self._recovery] if self._recovery.exists() else [])]
+            named = {name for path in kept for name in _files(path)}
+        except StorageError as error:
+            # Which files it needs is not known until it can be read again, or is old enough to go.
+            log.warning("no batch file is removed: %s", error)
+            return
+        self._batches.garbage_collect({*in_use, *named})
+
+    def _ids(self) -> list[UUID]:
+        """The listed checkpoints, oldest first."""
+        own = self._own
+        return [uuid for uuid in self._on_disk() if own is None or uuid in own]
+
+    def _on_disk(self) -> list[UUID]:
+        if not self._manifests.is_dir():
+            return []
+        return sorted(UUID(path.stem) for path in self._manifests.glob("*.json") if _ID.fullmatch(path.stem))
+
+    def _next_uuid(self) -> UUID:
+        ids = self._on_disk()
+        newest = max((*ids[-1:], *self._recovery_uuid()), default=None)
+        fresh = UUID(int=uuid7().int)
+        # A clock that was set back must not make the newest checkpoint look like an old one.
+        return fresh if newest is None or fresh > newest else UUID(int=newest.int + 1)
+
+    def greatest_epoch(self) -> int:
+        """That of the manifests that can be read; 0 when there is none."""
+        epochs = []
+        for path, uuid in self.manifests():
+            try:
+                epochs.append(self._epoch(path, uuid))
+            except StorageError as error:
+                log.warning("the epoch of a checkpoint cannot be read: %s", error.what)
+        return max(epochs, default=0)
+
+    @staticmethod
+    def _epoch(path: Path, uuid: UUID | None) -> int:
+        return int(manifest.read(path, uuid).get("epoch", 0))
+
+    def _guard(self) -> None:
+        if self.fence is not None:
+            self.fence.check()
+
+    def _write(self, path: Path, document: dict[str, Any]) -> None:
+        write_atomically(path, manifest.encode(document), self._guard)
+        # A later run that has begun meanwhile may have read the manifest and gone on from it, or not and then leaves it out. So it
+        # stays, and nobody is told of it.
+        self._guard()
+
+    def _note(self, document: dict[str, Any]) -> None:
+        listed = self.manifest_path(UUID(document["uuid"])).exists()
+        processed = document["counters"]["processed_records"]
+        self._write_note(NewestNote(UUID(document["uuid"]), listed, document["step"], processed))
+
+    def _write_note(self, note: NewestNote) -> None:
+        with storage_access(self._newest):
+            write_atomically(self._newest, seal(asdict(note) | {"uuid": str(note.uuid)}), self._guard)
+
+    def _recovery_uuid(self) -> tuple[UUID, ...]:
+        if not self._recovery.exists():
+            return ()
+        try:
+            with manifest.fields_of(self._recovery):
+                return (UUID(manifest.read(self._recovery, None)["uuid"]),)
+        except StorageError as error:
+            # What is about to be written replaces it.
+            log.warning("the recovery point cannot be used any more: %s", error)
+            return ()
+
+    def _document(self, uuid: UUID, contents: CheckpointContents) -> dict[str, Any]:
+        size = sum(Path(self._batches.path(name)).stat().st_size for name in contents.files)
+        epoch = 0 if self.fence is None else self.fence.epoch
+        return {"uuid": str(uuid), "created_at": time.time(), "size": size, "epoch": epoch, **asdict(contents)}
+
+    def _info(self, uuid: UUID) -> CheckpointInfo:
+        path = self.manifest_path(uuid)
+        with manifest.fields_of(path):
+            return _info(manifest.read(path, uuid))
+
+    def _checkpoint(self, path: Path, uuid: UUID | None) -> Checkpoint:
+        """The checkpoint of a manifest, with all its files; ``uuid`` is None for the recovery point."""
+        document = manifest.read(path, uuid)
+        with manifest.fields_of(path):
+            found = Checkpoint(UUID(document["uuid"]), uuid is not None, _contents(document), document.get("epoch", 0))
+            self._batches.verify(found.contents.files)
+        return found
+
+
+def _files(path: Path) -> list[str]:
+    with manifest.fields_of(path):
+        return list(manifest.read(path, None)["files"])
+
+
+def _contents(document: dict[str, Any]) -> CheckpointContents:
+    return CheckpointContents(
+        program=document["program"],
+        fingerprints=document["fingerprints"],
+        program_hash=document["program_hash"],
+        step=document["step"],
+        snapshot=document["snapshot"],
+        files=tuple(document["files"]),
+        connectors=document["connectors"],
+        counters=Counters(**document["counters"]),
+        initial_start_time=document["initial_start_time"],
+        transaction=document["transaction"],
+        udf_python=document.get("udf_python", ""),
+        program_version=document.get("program_version"),
+    )
+
+
+def _info(document: dict[str, Any]) -> CheckpointInfo:
+    return CheckpointInfo(
+        uuid=UUID(document["uuid"]),
+        fingerprint=document["program_hash"],
+        size=document["size"],
+        steps=document["step"],
+        processed_records=document["counters"]["processed_records"],
+    )

@@ -1,0 +1,247 @@
+"""The journal: one durable record per committed step since a base, which is a checkpoint, a recovery point or nothing.
+
+The file starts with a header record and is append-only. Each record is one line: a checksum, a space, JSON. The checksum covers
+that of the line before, so that no line can be changed, swapped with another or taken out. A record counts once its line is whole.
+A last line without its end is a write that was cut off: it was never acknowledged to anybody and does not count. Any other line
+that does not agree with its checksum is damage. Journals of earlier releases have the CRC-32 of each line's JSON instead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from airflow_pipelines.engine.layout import CANONICAL_FORM
+from airflow_pipelines.engine.storage.checkpoint import Counters
+from airflow_pipelines.engine.storage.durable import remove, write_atomically
+from airflow_pipelines.engine.storage.errors import DamagedError, storage_access
+from airflow_pipelines.engine.storage.journal_end import JournalEnd, JournalEndFile, read_journal_end
+from airflow_pipelines.engine.storage.sealed_json import digest
+
+FILE = "journal.log"
+_UNCHAINED = re.compile(rb"[0-9a-f]{8} ")
+
+
+class DamagedJournalError(DamagedError):
+    """A record that had been acknowledged cannot be read.
+
+    :param path: the journal
+    :param why: what is wrong with it
+    """
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(path, f"The journal {path} is damaged: {why}. It has steps that were acknowledged.")
+
+
+@dataclass(frozen=True, slots=True)
+class JournalHeader:
+    """What the records build on: the base's id (None: an empty pipeline) and the program that made them.
+
+    ``layouts``: of the relations whose deltas the records have, and of others. ``epoch``: that of the run that writes it.
+    ``canonical_form``: the version of the form in which the values in the records are.
+    """
+
+    base: UUID | None
+    program: str
+    fingerprints: dict[str, Any]
+    program_hash: int
+    initial_start_time: float
+    udf_python: str = ""
+    layouts: dict[str, str] = field(default_factory=dict)
+    canonical_form: int = CANONICAL_FORM
+    program_version: int | None = None
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JournalRecord:
+    """One committed step.
+
+    ``tables`` maps each changed table to the manifest of its normalised delta's batch, ``inline`` to the delta's Arrow stream in
+    base 64 when it is too small to be worth a file. ``connectors`` holds the state (position, metrics ...) of the connectors that
+    took part, as in a checkpoint. ``clock`` and ``waterlines`` are those after the step, as in a snapshot.
+    """
+
+    step: int
+    tables: dict[str, dict[str, Any]] = field(default_factory=dict)
+    inline: dict[str, str] = field(default_factory=dict)
+    connectors: dict[str, dict[str, Any]] = field(default_factory=dict)
+    counters: Counters = field(default_factory=Counters)
+    clock: int | None = None
+    waterlines: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JournalContents:
+    """A journal as read back: its whole records. Nothing is appended to it any more; what goes on from it begins another one.
+
+    ``checksums``: those of the header and of each record.
+    """
+
+    header: JournalHeader
+    records: tuple[JournalRecord, ...]
+    checksums: tuple[str, ...]
+
+    def files(self) -> set[str]:
+        """All batch files that the records name."""
+        return {name for record in self.records for batch in record.tables.values() for name in batch["files"]}
+
+
+def read_journal(folder: Path) -> JournalContents | None:
+    """The journal of a storage folder, or None when there is none. Raises StorageError."""
+    path = folder / FILE
+    with storage_access(path):
+        if not path.exists():
+            return None
+        content = path.read_bytes()
+    # What follows the last line feed is empty or torn.
+    lines = content.split(b"\n")[:-1]
+    if not lines:
+        raise DamagedJournalError(path, "it has no header")
+    decode = _decode_unchained if _UNCHAINED.match(lines[0]) else _decode
+    checksums: list[str] = []
+    documents: list[dict[str, Any]] = []
+    for number, line in enumerate(lines):
+        found = decode(line, checksums[-1] if checksums else "")
+        if found is None:
+            what = f"record {number} of {len(lines) - 1}" if number else "its header"
+            raise DamagedJournalError(path, f"{what} does not agree with its checksum")
+        document, checksum = found
+        documents.append(document)
+        checksums.append(checksum)
+    with _fields_of(path):
+        header, records = _header(documents[0]), tuple(_record(document) for document in documents[1:])
+    contents = JournalContents(header, records, tuple(checksums))
+    _check_end(path, contents, read_journal_end(folder))
+    return contents
+
+
+def _check_end(path: Path, contents: JournalContents, end: JournalEnd | None) -> None:
+    """Refuse a journal that has less than what had been acknowledged."""
+    if end is None or end.journal != contents.checksums[0] or end.last in contents.checksums:
+        return
+    raise DamagedJournalError(path, f"{end.records} of its records were acknowledged, and it ends after {len(contents.records)}")
+
+
+class Journal:
+    """The journal being written. One writer: the holder of the folder's lock."""
+
+    def __init__(self, path: Path, header: JournalHeader, checksum: str) -> None:
+        self.header = header
+        self.records = 0
+        self._path = path
+        self._name = self._checksum = checksum
+        self._end = JournalEndFile(path.parent)
+        self._file = path.open("ab", buffering=0)
+        self.size = self._file.tell()
+        self._files: set[str] = set()
+
+    @classmethod
+    def create(cls, folder: Path, header: JournalHeader) -> Journal:
+        """Start a journal in place of the one before it, atomically."""
+        document = asdict(header)
+        document["base"] = None if header.base is None else str(header.base)
+        path = folder / FILE
+        line, checksum = _encode(document, "")
+        with storage_access(path):
+            write_atomically(path, line)
+            return cls(path, header, checksum)
+
+    @staticmethod
+    def discard(folder: Path) -> None:
+        """Remove a folder's journal, if it has one."""
+        if (folder / FILE).exists():
+            remove(folder / FILE)
+
+    def append(self, record: JournalRecord) -> None:
+        """Write one record and flush it to the disk. When this returns, the step is committed."""
+        line, checksum = _encode(asdict(record), self._checksum)
+        with storage_access(self._path):
+            try:
+                rest = line
+                while rest:
+                    rest = rest[self._file.write(rest) :]
+                os.fsync(self._file.fileno())
+            except OSError:
+                # A half-written record must not be followed by a whole one.
+                self._file.truncate(self.size)
+                raise
+        self._checksum = checksum
+        self.size += len(line)
+        self.records += 1
+        processed = record.counters.processed_records
+        self._end.write(JournalEnd(self.header.base, self._name, self.records, checksum, record.step, processed))
+        self._files.update(name for batch in record.tables.values() for name in batch["files"])
+
+    def files(self) -> set[str]:
+        """All batch files that the records name."""
+        return set(self._files)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+        self._end.close()
+
+
+@contextmanager
+def _fields_of(path: Path) -> Iterator[None]:
+    """A journal of a release that this one does not know may have any fields."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedJournalError(path, f"a field cannot be read ({type(error).__name__}: {error})") from error
+
+
+def _header(document: dict[str, Any]) -> JournalHeader:
+    return JournalHeader(
+        base=None if document["base"] is None else UUID(document["base"]),
+        program=document["program"],
+        fingerprints=document["fingerprints"],
+        program_hash=document["program_hash"],
+        initial_start_time=document["initial_start_time"],
+        udf_python=document.get("udf_python", ""),
+        layouts=document.get("layouts", {}),
+        # Before there was one, no form was noted.
+        canonical_form=document.get("canonical_form", 0),
+        program_version=document.get("program_version"),
+        epoch=document.get("epoch", 0),
+    )
+
+
+def _record(document: dict[str, Any]) -> JournalRecord:
+    return JournalRecord(
+        document["step"],
+        document["tables"],
+        document["inline"],
+        document["connectors"],
+        Counters(**document["counters"]),
+        document.get("clock"),
+        document.get("waterlines", {}),
+    )
+
+
+def _encode(document: dict[str, Any], before: str) -> tuple[bytes, str]:
+    """A line and its checksum; ``before`` is that of the line before."""
+    payload = json.dumps(document, separators=(",", ":")).encode()
+    checksum = digest(before.encode() + payload)
+    return b"%s %s\n" % (checksum.encode(), payload), checksum
+
+
+def _decode(line: bytes, before: str) -> tuple[dict[str, Any], str] | None:
+    checksum, _, payload = line.partition(b" ")
+    found = digest(before.encode() + payload)
+    return (json.loads(payload), found) if checksum == found.encode() else None
+
+
+def _decode_unchained(line: bytes, _: str) -> tuple[dict[str, Any], str] | None:
+    checksum, _space, payload = line.partition(b" ")
+    found = f"{zlib.crc32(payload):08x}"
+    return (json.loads(payload), found) if checksum == found.encode() else None

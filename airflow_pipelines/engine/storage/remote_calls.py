@@ -1,0 +1,68 @@
+"""Calls to an object store, which may be slow, busy or gone for a moment: they are tried again, within a limit."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import tenacity
+
+from airflow_pipelines.engine.spark.java_errors import without_secrets
+
+T = TypeVar("T")
+
+ATTEMPTS: Final = 6
+LONGEST_WAIT_S: Final = 8.0
+LIMIT_S: Final = 120.0
+"""No further attempt is begun after this time."""
+ANSWER_S: Final = 30.0
+"""How long one answer is waited for, by a client that can be told so."""
+_FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, ValueError, ImportError, MemoryError)
+"""What the next attempt would end with as well."""
+_FINAL_CODES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENAMETOOLONG})
+
+logger = logging.getLogger(__name__)
+
+
+class SyncError(RuntimeError):
+    """A checkpoint could not be copied to or from the object store; the message says which and why."""
+
+
+def remotely(what: str, call: Callable[[], T]) -> T:
+    """What a call to an object store gives.
+
+    :param what: what cannot be done when the call fails, as the beginning of a message
+    :param call: the call, which may be made more than once
+    :raises SyncError: when it failed for good, or every time
+    """
+    began = time.monotonic()
+    attempts = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(_may_pass),
+        stop=tenacity.stop_after_attempt(ATTEMPTS) | tenacity.stop_after_delay(LIMIT_S),
+        wait=tenacity.wait_random_exponential(0.5, max=LONGEST_WAIT_S),
+        before_sleep=lambda state: logger.warning("%s; it is tried again (attempt %d)", what, state.attempt_number),
+        reraise=True,
+    )
+    try:
+        return attempts(call)
+    except SyncError:
+        raise
+    except Exception as error:
+        tried = attempts.statistics.get("attempt_number", 1)
+        again = f" It was tried {tried} times within {time.monotonic() - began:.0f} s." if tried > 1 else ""
+        raise SyncError(f"{what}: {_cause(error)}{again}") from error
+
+
+def _may_pass(error: BaseException) -> bool:
+    if isinstance(error, OSError) and error.errno in _FINAL_CODES:
+        return False
+    return isinstance(error, Exception) and not isinstance(error, (SyncError, *_FINAL))
+
+
+def _cause(error: BaseException) -> str:
+    text = without_secrets(str(error)) or type(error).__name__
+    denied = isinstance(error, PermissionError) and "SignatureDoesNotMatch" not in text
+    return f"Forbidden: {text}" if denied else text

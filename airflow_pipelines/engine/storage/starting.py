@@ -1,0 +1,149 @@
+"""Where a pipeline goes on: the newest base with the journal on it, or an older checkpoint that somebody has chosen."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID
+
+from airflow_pipelines.engine.storage.checkpoint import Checkpoint, CheckpointStore
+from airflow_pipelines.engine.storage.errors import DamagedError, MissingError, OlderCheckpoint, StorageError, StorageProblem
+from airflow_pipelines.engine.storage.journal import FILE, JournalContents, read_journal
+from airflow_pipelines.engine.storage.journal_end import read_journal_end
+from airflow_pipelines.engine.storage.set_aside import set_aside
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What is saved: a base (None: an empty pipeline), and the journal that continues it, if there is one."""
+
+    base: Checkpoint | None = None
+    journal: JournalContents | None = None
+
+
+class SavedStarts:
+    """The starts that a storage folder allows."""
+
+    def __init__(self, folder: Path, checkpoints: CheckpointStore) -> None:
+        self._folder = folder
+        self._checkpoints = checkpoints
+
+    def newest(self, expected: UUID | None = None) -> Start:
+        """The last committed step.
+
+        :param expected: a checkpoint that is known to have been made
+        :returns: the newest base and its journal
+        :raises StorageError: when a part of it is damaged or missing; it offers the good checkpoints
+        """
+        try:
+            journal = read_journal(self._folder)
+            leftover = self._left_over(journal)
+            if leftover:
+                log.warning("not used, since overtaken runs left them and nobody was told of them: checkpoints %s", leftover)
+                self._checkpoints.disown(leftover)
+            base = self._checkpoints.latest()
+            self._check_expected(base, expected)
+            return Start(base, self._continued(base, journal))
+        except StorageError as error:
+            if error.problem in (StorageProblem.DAMAGED, StorageProblem.MISSING):
+                raise error.offering(self.older()) from error
+            raise
+
+    def left_over(self) -> set[UUID]:
+        """The checkpoints of an overtaken run that the journal of a later one does not build on.
+
+        :returns: checkpoints that no start takes
+        :raises StorageError: when this cannot be told
+        """
+        return self._left_over(read_journal(self._folder))
+
+    def on(self, base: Checkpoint | None) -> Start:
+        """A base that the configuration names, whatever is newer.
+
+        :param base: the base
+        :returns: it, with the journal if that continues it
+        :raises StorageError: when the journal is damaged
+        """
+        journal = read_journal(self._folder)
+        fits = journal is not None and journal.header.base == (None if base is None else base.uuid)
+        return Start(base, journal if fits else None)
+
+    def chosen(self, uuid: UUID) -> tuple[Start, Path | None]:
+        """An older checkpoint. What is newer, the journal included, is set aside.
+
+        :param uuid: the checkpoint
+        :returns: it alone, and the folder with what was set aside, if there was anything
+        :raises StorageError: when it is missing or damaged; nothing was set aside then, and the error offers the good ones
+        """
+        try:
+            base = self._checkpoints.load(uuid)
+        except KeyError:
+            path = self._checkpoints.manifest_path(uuid)
+            raise MissingError(path, f"There is no checkpoint {uuid}: {path} is missing.").offering(self.older()) from None
+        except StorageError as error:
+            raise error.offering(self.older()) from error
+        aside = set_aside(self._folder, self._checkpoints.newer_than(uuid))
+        self._checkpoints.note(base)
+        return Start(base), aside
+
+    def older(self) -> list[OlderCheckpoint]:
+        """The checkpoints that can be gone back to, newest first, and what that would lose."""
+        reached = self._reached()
+        good = []
+        for _, uuid in self._checkpoints.manifests():
+            if uuid is None:
+                continue
+            try:
+                contents = self._checkpoints.load(uuid).contents
+            except StorageError:
+                continue
+            step, records = contents.step, contents.counters.processed_records
+            lost = (None, None) if reached is None else (reached[0] - step, reached[1] - records)
+            good.append(OlderCheckpoint(uuid, step, records, *lost))
+        return good
+
+    def _check_expected(self, base: Checkpoint | None, expected: UUID | None) -> None:
+        if expected is not None and (base is None or base.uuid < expected):
+            path = self._checkpoints.manifest_path(expected)
+            raise MissingError(path, f"The checkpoint manifest {path} is missing, which the pipeline had written.")
+
+    def _left_over(self, journal: JournalContents | None) -> set[UUID]:
+        return set() if journal is None else self._checkpoints.left_over(journal.header.epoch, journal.header.base)
+
+    def _continued(self, base: Checkpoint | None, journal: JournalContents | None) -> JournalContents | None:
+        """The journal on a base. One whose base is older was replaced by it; one whose base is not there has lost it."""
+        path = self._folder / FILE
+        found = None if base is None else base.uuid
+        end = read_journal_end(self._folder)
+        if end is not None and end.base == found and (journal is None or journal.checksums[0] != end.journal):
+            raise MissingError(
+                path, f"The journal {path} is missing: {end.records} of its records were acknowledged, up to step {end.step}."
+            )
+        needed = [None if journal is None else journal.header.base, None if end is None else end.base]
+        lost = max((uuid for uuid in needed if uuid is not None and (found is None or uuid > found)), default=None)
+        if lost is not None:
+            raise MissingError(
+                self._checkpoints.manifest_path(lost),
+                f"The journal {path} goes on from checkpoint or recovery point {lost}, which is missing in {self._folder}.",
+            )
+        if journal is not None and base is not None and journal.header.base != found and journal.header.epoch > base.epoch:
+            path = self._checkpoints.manifest_path(base.uuid)
+            raise DamagedError(
+                path, f"The checkpoint {path} is of a run that a later one had replaced, and is not part of what followed."
+            )
+        # One without records may have been begun by another release.
+        return journal if journal is not None and journal.records and journal.header.base == found else None
+
+    def _reached(self) -> tuple[int, int] | None:
+        """The last step and the processed records that are known to have been acknowledged, however little is left."""
+        known = []
+        noted = self._checkpoints.noted()
+        if noted is not None:
+            known.append((noted.step, noted.processed_records))
+        end = read_journal_end(self._folder)
+        if end is not None:
+            known.append((end.step, end.processed_records))
+        return max(known, default=None)

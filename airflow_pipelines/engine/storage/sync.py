@@ -1,0 +1,280 @@
+"""Copies of checkpoints in an object store: pushed after the fact, pulled when a start finds no local one.
+
+Layout under the bucket: ``owner.json``, ``batches/<name>`` and ``checkpoints/<uuid>.json``. Batch files are named by content, so a
+copy sends only what is not there yet; the manifest goes last, so a checkpoint that can be listed is complete.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import fsspec
+
+from airflow_pipelines.engine.spark.java_errors import without_secrets
+from airflow_pipelines.engine.storage import manifest
+from airflow_pipelines.engine.storage.batch_store import content_name
+from airflow_pipelines.engine.storage.checkpoint import BatchFiles, CheckpointStore
+from airflow_pipelines.engine.storage.durable import TEMPORARY, sync_folder, write_atomically
+from airflow_pipelines.engine.storage.errors import StorageError
+from airflow_pipelines.engine.storage.remote_calls import ANSWER_S, SyncError, remotely
+
+OWNER = "owner.json"
+LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class SyncConfig:
+    """Where checkpoints are synced to: ``runtime_config.storage.backend.config.sync``.
+
+    ``bucket`` is ``name/prefix`` of an S3-compatible store, a URL, or a path of a local folder. ``start_from_checkpoint`` is
+    ``latest``, a checkpoint's id, or None (never pull). ``ignore_checksum``: copies that are there are compared by size only, and
+    not read back.
+    """
+
+    bucket: str
+    endpoint: str | None = None
+    region: str = "us-east-1"
+    access_key: str | None = field(default=None, repr=False)
+    secret_key: str | None = field(default=None, repr=False)
+    read_bucket: str | None = None
+    start_from_checkpoint: str | None = None
+    fail_if_no_checkpoint: bool = False
+    push_interval_s: float | None = None
+    ignore_checksum: bool = False
+
+    @classmethod
+    def from_wire(cls, config: Mapping[str, Any]) -> SyncConfig:
+        """The configuration as written in a runtime configuration. Raises SyncError when it names no bucket."""
+        bucket = config.get("bucket")
+        if not bucket:
+            raise SyncError("storage.backend.config.sync needs a 'bucket': a name/prefix, a URL or the path of a folder.")
+        interval = config.get("push_interval")
+        return cls(
+            bucket=str(bucket),
+            endpoint=config.get("endpoint"),
+            region=config.get("region") or "us-east-1",
+            access_key=config.get("access_key"),
+            secret_key=config.get("secret_key"),
+            read_bucket=config.get("read_bucket"),
+            start_from_checkpoint=config.get("start_from_checkpoint"),
+            fail_if_no_checkpoint=bool(config.get("fail_if_no_checkpoint", False)),
+            push_interval_s=None if interval is None else float(interval),
+            ignore_checksum=bool(config.get("ignore_checksum", False)),
+        )
+
+
+class RemoteCheckpoints:
+    """The checkpoints under one bucket.
+
+    A copy is compared with its name, which is the hash of its content, when it is first met and after it was sent.
+    Any fsspec URL works when its package is installed; a plain ``name/prefix`` means S3.
+    """
+
+    def __init__(self, config: SyncConfig, bucket: str | None = None) -> None:
+        address = _url(bucket or config.bucket)
+        self.url = without_secrets(address)
+        """For messages."""
+        self._trusting = config.ignore_checksum
+        self._whole: set[str] = set()
+        options: dict[str, Any] = {}
+        if address.startswith(("s3://", "s3a://")):
+            client = {"region_name": config.region}
+            if config.endpoint:
+                client["endpoint_url"] = config.endpoint
+            waits = {"connect_timeout": ANSWER_S, "read_timeout": ANSWER_S}
+            options = {"key": config.access_key, "secret": config.secret_key, "client_kwargs": client, "config_kwargs": waits}
+        try:
+            self._system, self._root = fsspec.core.url_to_fs(address, **options)
+        except (ImportError, ValueError) as error:
+            raise SyncError(f"The object store {self.url} cannot be reached: {without_secrets(str(error))}") from error
+
+    def list(self) -> tuple[UUID, ...]:
+        """Ids of the complete checkpoints, oldest first."""
+        folder = f"{self._root}/checkpoints"
+
+        def listed() -> Sequence[Any]:
+            return self._system.ls(folder, detail=False, refresh=True) if self._system.exists(folder) else ()
+
+        entries = remotely(f"The checkpoints in {self.url} cannot be listed", listed)
+        names = [str(entry).rsplit("/", 1)[-1] for entry in entries]
+        return tuple(sorted(UUID(name.removesuffix(".json")) for name in names if name.endswith(".json")))
+
+    def claim(self, owner: str) -> None:
+        """Make ``owner`` the bucket's owner when it has none. Raises SyncError when it belongs to another pipeline."""
+        found = self.owner()
+        if found is None:
+            self._put_bytes(OWNER, json.dumps({"owner": owner}).encode())
+        elif found != owner:
+            raise SyncError(
+                f"The bucket {self.url} is already owned by {found}. Refusing to write checkpoint data of {owner} into it."
+            )
+
+    def owner(self) -> str | None:
+        """The pipeline that owns the bucket, if any."""
+        what = f"The owner of {self.url} cannot be read"
+        content = remotely(what, lambda: self._content(f"{self._root}/{OWNER}"))
+        try:
+            return None if content is None else str(json.loads(content)["owner"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise SyncError(f"{what}: {error}") from error
+
+    def push(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID) -> int:
+        """Copy a local checkpoint; what is there already, whole, is not sent again. Returns the number of batch files sent.
+
+        Raises StorageError when a local file is damaged: no copy of it is made.
+        """
+        path = store.manifest_path(uuid)
+        content = path.read_bytes()
+        names = manifest.decode(content, path, uuid)["files"]
+        batches.verify(names)
+        sent = sum(self._put_batch(name, Path(batches.path(name))) for name in names)
+        if self._manifest(uuid) != content:
+            self._put_bytes(f"checkpoints/{uuid}.json", content)
+        return sent
+
+    def pull(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID) -> None:
+        """Copy a checkpoint into the local store; its manifest is put in place last.
+
+        Raises SyncError when a copy is damaged: nothing of the local store is replaced by it.
+        """
+        content = self._manifest(uuid)
+        if content is None:
+            raise SyncError(f"There is no checkpoint {uuid} in {self.url}.")
+        try:
+            names = manifest.decode(content, Path(f"checkpoints/{uuid}.json"), uuid)["files"]
+        except StorageError as error:
+            raise SyncError(f"The checkpoint {uuid} in {self.url} is damaged: {error.what}") from error
+        for name in names:
+            try:
+                batches.verify([name])
+            except StorageError:
+                self._get_batch(name, Path(batches.path(name)))
+        write_atomically(store.manifest_path(uuid), content)
+        store.adopt(uuid)
+
+    def _manifest(self, uuid: UUID) -> bytes | None:
+        path = f"{self._root}/checkpoints/{uuid}.json"
+        return remotely(f"The checkpoint {uuid} cannot be read from {self.url}", lambda: self._content(path))
+
+    def _content(self, path: str) -> bytes | None:
+        return bytes(self._system.cat_file(path)) if self._system.exists(path) else None
+
+    def _get_batch(self, name: str, target: Path) -> None:
+        aside = target.with_name(target.name + TEMPORARY)
+
+        def got() -> str:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self._system.get_file(f"{self._root}/batches/{name}", str(aside))
+            with aside.open("rb") as file:
+                found = content_name(file)
+                os.fsync(file.fileno())
+            return found
+
+        found = remotely(f"batches/{name} cannot be read from {self.url}", got)
+        if found != name:
+            aside.unlink()
+            raise SyncError(
+                f"The copy {self.url}/batches/{name} is damaged: its content is not what its name says. "
+                "Start from another checkpoint, or sync again from where the pipeline ran."
+            )
+        aside.replace(target)
+        sync_folder(target.parent)
+
+    def _put_batch(self, name: str, source: Path) -> bool:
+        """Send a batch file unless a whole copy is there. Returns whether it was sent."""
+        path = f"{self._root}/batches/{name}"
+        if name in self._whole:
+            return False
+
+        sent = False
+
+        def put() -> None:
+            nonlocal sent
+            if self._has_whole(path, name, source):
+                return
+            sent = True
+            self._make_parent(path)
+            aside = path + TEMPORARY
+            self._system.put_file(str(source), aside)
+            self._check_sent(aside, name)
+            self._system.mv(aside, path)
+
+        remotely(f"batches/{name} cannot be written to {self.url}", put)
+        self._whole.add(name)
+        return sent
+
+    def _has_whole(self, path: str, name: str, source: Path) -> bool:
+        if not self._system.exists(path) or self._system.size(path) != source.stat().st_size:
+            return False
+        return self._trusting or self._content_name(path) == name
+
+    def _check_sent(self, path: str, name: str) -> None:
+        if not self._trusting and self._content_name(path) != name:
+            raise SyncError(f"batches/{name} did not arrive whole in {self.url}: sync again.")
+
+    def _content_name(self, path: str) -> str:
+        with self._system.open(path, "rb") as file:
+            return content_name(file)
+
+    def _put_bytes(self, name: str, content: bytes) -> None:
+        path = f"{self._root}/{name}"
+
+        def put() -> None:
+            self._make_parent(path)
+            self._system.pipe_file(path + TEMPORARY, content)
+            self._system.mv(path + TEMPORARY, path)
+
+        remotely(f"{name} cannot be written to {self.url}", put)
+
+    def _make_parent(self, path: str) -> None:
+        self._system.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
+
+
+def resolve_start(config: SyncConfig, store: CheckpointStore, batches: BatchFiles) -> UUID | None:
+    """The checkpoint to start from: local when there is one, else pulled from the bucket, else from the read bucket.
+
+    Returns None when nothing is found and that is allowed. Raises SyncError otherwise, and when a store cannot be read.
+    """
+    wanted = config.start_from_checkpoint
+    if wanted is None:
+        return None
+    exact = None if wanted == LATEST else _parse_uuid(wanted)
+    local = [info.uuid for info in store.listed()]
+    if exact is None and local:
+        return local[0]
+    if exact in local:
+        return exact
+    sources = [config.bucket, *([config.read_bucket] if config.read_bucket else [])]
+    for bucket in sources:
+        remote = RemoteCheckpoints(config, bucket)
+        there = remote.list()
+        if exact is None and there:
+            exact = there[-1]
+        if exact is not None and exact in there:
+            remote.pull(store, batches, exact)
+            return exact
+    if config.fail_if_no_checkpoint:
+        what = "Checkpoints" if exact is None else f"Checkpoint {exact}: files"
+        raise SyncError(f"{what} were not found in source {', '.join(sources)}.")
+    return None
+
+
+def _parse_uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise SyncError(f"start_from_checkpoint must be 'latest' or a checkpoint's id, not {text!r}.") from error
+
+
+def _url(bucket: str) -> str:
+    if "://" in bucket:
+        return bucket.rstrip("/")
+    if bucket.startswith(("/", "./", "../", "~")):
+        return Path(bucket).expanduser().absolute().as_uri()
+    return f"s3://{bucket.strip('/')}"

@@ -1,0 +1,1 @@
+"""Time in a circuit: the clock, markers, waterlines and lateness."""

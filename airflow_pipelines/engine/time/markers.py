@@ -1,0 +1,143 @@
+"""Markers at work: their values follow from the clock and the waterlines, and move from step to step."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from airflow_pipelines.engine.arrow import arrow_schema
+from airflow_pipelines.engine.batch import Batch, weighted
+from airflow_pipelines.engine.operators.context import RelationVersions
+from airflow_pipelines.engine.operators.result import struct_of
+from airflow_pipelines.engine.spark.failures import step_error
+from airflow_pipelines.engine.time.lateness import Waterlines
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.engine.values.text import literal, scalar
+from airflow_pipelines.sql.plan.ir.markers import CLOCK_COLUMN, CLOCK_TYPE, Marker, waterline_input
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+_REMEMBERED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How far time has come. ``clock``: microseconds since the epoch, None before the first tick."""
+
+    clock: int | None
+    waterlines: Waterlines
+
+
+class Markers:
+    """Evaluates a program's markers, with one short query for all whenever time has moved."""
+
+    def __init__(
+        self, markers: Sequence[Marker], types: Mapping[tuple[str, str], str], session: SparkSession, readers: Mapping[str, str]
+    ) -> None:
+        """Markers without values.
+
+        :param types: Spark DDL types of the columns with lateness, by relation and column
+        :param readers: a view that reads each marker
+        """
+        self.markers = {marker.relation: marker for marker in markers}
+        self._types = types
+        self._session = session
+        self._readers = readers
+        self._schemas = {name: weighted(struct_of(((m.column, m.type),))) for name, m in self.markers.items()}
+        self._known: dict[Any, dict[str, Batch]] = {}
+
+    def versions(self, before: Times, after: Times) -> dict[str, RelationVersions]:
+        """Each marker before and after a step."""
+        if not self.markers:
+            return {}
+        old, new = self._rows(before), self._rows(after)
+        return {name: self._version(name, old.get(name), new.get(name)) for name in self.markers}
+
+    def fresh(self, times: Times) -> dict[str, RelationVersions]:
+        """Each marker as something that is there all of a sudden."""
+        rows = self._rows(times) if self.markers else {}
+        return {name: RelationVersions(Trace(self._schemas[name]), (rows[name],) if name in rows else ()) for name in self.markers}
+
+    def _version(self, name: str, old: Batch | None, new: Batch | None) -> RelationVersions:
+        schema = self._schemas[name]
+        trace = Trace(schema, () if old is None else (old,))
+        if old is new or (old is not None and new is not None and old.table.equals(new.table)):
+            return RelationVersions(trace)
+        tables = [_with_weight(schema, old, -1), _with_weight(schema, new, 1)]
+        return RelationVersions(trace, (Batch.in_memory(schema, pa.concat_tables([table for table in tables if table])),))
+
+    def _rows(self, times: Times) -> dict[str, Batch]:
+        """The row of each marker that has one."""
+        key = (times.clock, tuple(sorted((name, *sorted(columns.items())) for name, columns in times.waterlines.items())))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._evaluated(times)
+            while len(self._known) > _REMEMBERED:
+                self._known.pop(next(iter(self._known)))
+        return known
+
+    def _evaluated(self, times: Times) -> dict[str, Batch]:
+        # The clock's markers have no row before the first tick, so that a view over them is empty then.
+        waiting = {name for name, marker in self.markers.items() if times.clock is None and CLOCK_COLUMN in marker.text}
+        asked = [marker for name, marker in self.markers.items() if name not in waiting]
+        if not asked:
+            return {}
+        inputs = [literal(_written(times.clock), CLOCK_TYPE, CLOCK_COLUMN)]
+        for (relation, column), ddl in self._types.items():
+            text = times.waterlines.get(relation, {}).get(column)
+            inputs.append(literal(text, ddl, waterline_input(relation, column)))
+        try:
+            row = self._row(asked, inputs)
+        except Exception:
+            for marker in asked:
+                self._check(marker, inputs)
+            raise
+        return {marker.relation: self._batch(marker, text) for marker, text in zip(asked, row, strict=True)}
+
+    def _row(self, asked: Sequence[Marker], inputs: Sequence[str]) -> Any:
+        items = ", ".join(f"CAST({_zoneless(marker)} AS STRING) AS {quote(marker.column)}" for marker in asked)
+        # Over a constant row this takes no Spark job.
+        return self._session.sql(f"SELECT {items} FROM (SELECT {', '.join(inputs)} FROM VALUES (1))").collect()[0]
+
+    def _check(self, marker: Marker, inputs: Sequence[str]) -> None:
+        """Blame the view that reads a marker when it has no value."""
+        try:
+            self._row([marker], inputs)
+        except Exception as error:
+            raise step_error(self._readers.get(marker.relation, marker.relation), error) from error
+
+    def _batch(self, marker: Marker, text: str | None) -> Batch:
+        schema = self._schemas[marker.relation]
+        return Batch.in_memory(schema, _one_row(schema, text))
+
+
+def _one_row(schema: StructType, text: str | None) -> Any:
+    arrow = arrow_schema(schema)
+    kind = arrow[0].type
+    if text is not None and pa.types.is_timestamp(kind) and kind.tz is not None:
+        text += "Z"
+    value = pa.scalar(None, kind) if text is None else scalar(text, kind)
+    return pa.table([pa.array([value.as_py()], kind), pa.array([1], pa.int64())], schema=arrow)
+
+
+def _with_weight(schema: StructType, batch: Batch | None, weight: int) -> Any | None:
+    if batch is None:
+        return None
+    table = batch.table
+    return table.set_column(table.num_columns - 1, schema.fields[-1].name, pa.array([weight], pa.int64()))
+
+
+def _zoneless(marker: Marker) -> str:
+    """The marker's text; the session's time zone, in which texts of instants are written, is UTC."""
+    return f"CAST(({marker.text}) AS {marker.type})"
+
+
+def _written(clock: int | None) -> str | None:
+    if clock is None:
+        return None
+    return str(datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=clock))

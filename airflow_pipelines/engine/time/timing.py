@@ -1,0 +1,146 @@
+"""Time in a circuit: the clock's ticks, the waterlines of late columns, and the rows that both leave behind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import pyarrow.compute as pc
+
+from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.operators.context import Context, Mode, RelationVersions
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.spark.type_text import type_text
+from airflow_pipelines.engine.time.lateness import Bounds, Late, LateColumn, Waterlines, late_rows, reports
+from airflow_pipelines.engine.time.markers import Markers, Times
+from airflow_pipelines.engine.time.retention import Discarding
+from airflow_pipelines.engine.values.intervals import shown
+from airflow_pipelines.sql.plan.ir.markers import CLOCK_COLUMN, Marker
+from airflow_pipelines.sql.plan.ir.nodes import Stage
+from airflow_pipelines.sql.plan.properties.retention import discards
+from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+
+class Timed(Protocol):
+    """What of a compiled program has to do with time."""
+
+    @property
+    def schemas(self) -> Mapping[str, RelationSchema]:
+        """Schemas of tables and views."""
+
+    @property
+    def markers(self) -> Sequence[Marker]:
+        """Hidden relations of one row that the views read."""
+
+    @property
+    def late_columns(self) -> Sequence[LateColumn]:
+        """Columns of tables and views that have lateness."""
+
+    @property
+    def waterlines(self) -> WaterlineAnalysis:
+        """The waterlines of all relations."""
+
+
+@dataclass(slots=True)
+class TimedStep:
+    """Time in one step: how far it had come ``before``, how far it comes, and the rows found late on the way."""
+
+    before: Times
+    after: Times
+    late: list[Late] = field(default_factory=list)
+
+
+class Timing:
+    """Moves a program's markers and waterlines from step to step."""
+
+    def __init__(self, compiled: Timed, sessions: SparkSessions, readers: Mapping[str, str]) -> None:
+        """:param readers: a view that reads each marker, by the marker's relation"""
+        self._session = sessions.small
+        self._lock = threading.Lock()
+        types = {
+            (late.relation, late.column): compiled.schemas[late.relation].column(late.column).type.spark_ddl()
+            for late in compiled.late_columns
+        }
+        self.bounds = Bounds(compiled.late_columns, sessions.small)
+        self.markers = Markers(compiled.markers, types, sessions.small, readers)
+        self.discarding = Discarding((), types)
+
+    def allow_discards(self, compiled: Timed, stages: Sequence[Stage], shown: Set[str]) -> None:
+        """Let :attr:`discarding` forget what none of ``stages`` will need again; ``shown``: relations that users may look into."""
+        late: dict[str, list[str]] = {}
+        for column in self.bounds.columns:
+            if not any(stage.relation == column.relation for stage in stages):
+                late.setdefault(column.relation, []).append(column.column)
+        if self.bounds.columns:
+            self.discarding.discards = discards(stages, compiled.waterlines, late, shown, self.markers.markers)
+
+    @property
+    def uses_clock(self) -> bool:
+        """Whether ticks can change anything."""
+        return any(CLOCK_COLUMN in marker.text for marker in self.markers.markers.values())
+
+    def begin(
+        self, base: Snapshot, clock: int | None, deltas: Mapping[str, Batch], waterlines: Waterlines | None = None
+    ) -> TimedStep:
+        """The time of a step over tables' deltas. The clock never goes back.
+
+        ``waterlines``: those after the step when they are known already, from a journal.
+        """
+        if waterlines is None:
+            waterlines = self.bounds.advanced(base.waterlines, deltas)
+        return TimedStep(Times(base.clock, base.waterlines), Times(_later(base.clock, clock), waterlines))
+
+    def accept(
+        self, relation: str, versions: RelationVersions, step: TimedStep, context: Context
+    ) -> Mapping[str, RelationVersions]:
+        """What a view's delta is in the step, and the markers that it moves.
+
+        Of a view with lateness late rows are left out and noted, and its waterline advances.
+        """
+        if relation not in self.bounds.relations or not versions.delta:
+            return {relation: versions}
+        waterlines = step.before.waterlines.get(relation, {})
+        # Views may be evaluated at the same time.
+        with self._lock:
+            accepted = tuple(self._on_time(relation, batch, waterlines, step, context) for batch in versions.delta)
+            for batch in accepted:
+                advanced = self.bounds.advanced(step.after.waterlines, {relation: batch})
+                step.after = replace(step.after, waterlines=advanced)
+            moved = self.markers.versions(step.before, step.after)
+        return {**moved, relation: replace(versions, delta=tuple(batch for batch in accepted if batch.rows))}
+
+    def reports(self, late: Sequence[Late]) -> Batch | None:
+        """What the system view gains by late rows; None for nothing."""
+        return reports(late, self._session) if late else None
+
+    def _on_time(self, relation: str, batch: Batch, waterlines: Mapping[str, str], step: TimedStep, context: Context) -> Batch:
+        if not waterlines:
+            return batch
+        if batch.table is not None:
+            late = late_rows(batch.table, waterlines)
+            rows, kept = batch.table.filter(late), batch.table.filter(pc.invert(late))
+        else:
+            kinds = {column.name: type_text(column.dataType) for column in batch.schema.fields}
+            below = " OR ".join(f"{quote(name)} < CAST('{text}' AS {kinds[name]})" for name, text in waterlines.items())
+            source = context.frames.table(batch)
+            rows = context.collect(f"SELECT * FROM {source} WHERE {below}", Mode.LARGE)
+            if not rows.num_rows:
+                return batch
+            kept = None
+        if not rows.num_rows:
+            return batch
+        step.late.append(Late(relation, shown(rows, batch.schema), waterlines))
+        if kept is not None:
+            return Batch.in_memory(batch.schema, kept)
+        return context.run(f"SELECT * FROM {source} WHERE NOT COALESCE({below}, FALSE)", batch.schema, Mode.LARGE)
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return max(one, other)

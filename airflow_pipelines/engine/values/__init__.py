@@ -1,0 +1,1 @@
+"""Single values: canonical form, text, intervals, VARIANTs."""

@@ -1,0 +1,40 @@
+"""Parts of values that must not be NULL: fields of structs, elements of arrays, values of maps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_pipelines.sql.program.column_types import ColumnType
+
+
+def missing_part(values: Any, kind: ColumnType) -> str | None:
+    """The first part that is NULL within values that are not NULL themselves, although the type says NOT NULL of it.
+
+    :param values: a column of the type's values, a pyarrow Array or ChunkedArray
+    :returns: a path from the column on, such as ``.x`` or ``[].y``, or None when nothing is missing
+    """
+    if kind.fields is None and kind.component is None and kind.value is None:
+        return None
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    return next((found for chunk in chunks if (found := _missing(chunk.filter(chunk.is_valid()), kind)) is not None), None)
+
+
+def _missing(present: Any, kind: ColumnType) -> str | None:
+    """The same for an Array without NULLs that is no slice of another."""
+    parts: list[tuple[str, Any, ColumnType]] = []
+    if kind.fields is not None:
+        parts = [(f".{name}", pc.struct_field(present, [at]), inner) for at, (name, inner) in enumerate(kind.fields)]
+    elif kind.component is not None:
+        parts = [("[]", present.flatten(), kind.component)]
+    elif kind.value is not None:
+        parts = [("[]", present.items, kind.value)]
+    for step, part, inner in parts:
+        if part.null_count and not inner.nullable:
+            return step
+        deeper = missing_part(part, inner)
+        if deeper is not None:
+            return step + deeper
+    return None

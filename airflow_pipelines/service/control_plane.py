@@ -1,0 +1,360 @@
+"""The control plane without its HTTP clothes: what can be asked about and of pipelines."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import tenacity
+from sqlalchemy import Engine
+from uuid6 import uuid7
+
+from airflow_pipelines.contract.deployment import RuntimeStatus
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.registry import HostRecord, Registry
+from airflow_pipelines.database import DatabaseError, open_database
+from airflow_pipelines.host.programs import ProgramChange
+from airflow_pipelines.private_files import make_private_folder, make_private_tree
+from airflow_pipelines.secret_files import SecretError, SecretFiles
+from airflow_pipelines.service import edits, errors, lifecycle
+from airflow_pipelines.service.api_keys import ApiKeys
+from airflow_pipelines.service.background import Worker
+from airflow_pipelines.service.compiling import COMPILE_ATTEMPTS, Compiled, compile_text, is_lost_compiler
+from airflow_pipelines.service.config_effects import without_effect
+from airflow_pipelines.service.deployers.base import DedicatedHosts, Deployer, Deployers, SubmitError
+from airflow_pipelines.service.deployers.dedicated import DedicatedDeployer
+from airflow_pipelines.service.deployers.launch import Launcher
+from airflow_pipelines.service.deployers.shared import START_LIMIT_S, SharedDeployer
+from airflow_pipelines.service.deployers.submit import LocalSubmitter
+from airflow_pipelines.service.hosts import Hosts, HostUnreachable
+from airflow_pipelines.service.leases import Leases
+from airflow_pipelines.service.lifecycle import RuntimeAction, StartRequest
+from airflow_pipelines.service.pipeline_files import PipelineFiles
+from airflow_pipelines.service.reconcile import Reconciler
+from airflow_pipelines.service.records import PipelineRecord
+from airflow_pipelines.service.replacing import Replacement
+from airflow_pipelines.service.secrets import PipelineSecrets
+from airflow_pipelines.service.store import Conflict, Event, Store
+from airflow_pipelines.service.version import platform_version
+from airflow_pipelines.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+APPROVAL_WAIT_S = 60.0
+HOST_START_WAIT_S = START_LIMIT_S + 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a runtime call goes."""
+
+    record: PipelineRecord
+    host: HostRecord
+
+    @property
+    def path(self) -> str:
+        """The path of the incarnation on its host."""
+        return f"/deployments/{self.record.deployment_id}"
+
+
+class Control:
+    """One service process's view of a store. All methods are thread-safe and short, except where they say so."""
+
+    def __init__(self, settings: Settings, dedicated: DedicatedHosts | None = None) -> None:
+        self.settings = settings
+        try:
+            engine = open_database(settings.database_url)
+            make_private_folder(settings.home)
+            make_private_tree(settings.logs)
+            make_private_tree(settings.storage)
+        except DatabaseError as error:
+            raise Problem(503, "StoreUnavailable", str(error)) from error
+        except OSError as error:
+            raise Problem(
+                503,
+                "StoreUnavailable",
+                f"The folder {error.filename} cannot be used ({error.strerror or error}): let this user write there, or choose "
+                "another one with AIRFLOW_PIPELINES_HOME and AIRFLOW_PIPELINES_STORAGE",
+            ) from error
+        self.store = Store(engine)
+        self.store.create_tables()
+        self.api_keys = ApiKeys(engine, settings.api_keys)
+        self.registry = Registry(engine)
+        self.hosts = Hosts(self.registry, settings.heartbeat_timeout_s)
+        self.files = PipelineFiles(settings)
+        self.secrets = PipelineSecrets(SecretFiles(settings.secrets))
+        self._take_stored_secrets_out()
+        leases = Leases(engine)
+        local = Launcher(settings, engine, LocalSubmitter())
+        self.compiler = SharedDeployer(settings, self.hosts, local)
+        self.deployers = self._deployers(engine, local, dedicated)
+        self.reconciler = Reconciler(self.store, self.hosts, self.deployers, self.compiler, self.files)
+        self.worker = Worker(self.store, self.reconciler, leases)
+        self._engine = engine
+
+    def _deployers(self, engine: Engine, local: Launcher, dedicated: DedicatedHosts | None) -> Deployers:
+        settings = self.settings
+        by_name: dict[str, Deployer] = {
+            "shared": self.compiler,
+            "dedicated": DedicatedDeployer(settings, self.hosts, local, settings.master),
+        }
+        default = settings.deployer
+        if dedicated is not None:
+            launcher = Launcher(settings, engine, dedicated.submitter)
+            by_name[dedicated.name] = DedicatedDeployer(settings, self.hosts, launcher, dedicated.master)
+            default = dedicated.name
+        if default not in by_name:
+            raise Problem(400, "InvalidParam", f"There is no deployer '{default}': use one of {', '.join(sorted(by_name))}")
+        return Deployers(by_name, default)
+
+    def close(self) -> None:
+        """Stop background work and give connections back. Hosts and pipelines go on."""
+        self.worker.close()
+        self.hosts.close()
+        self._engine.dispose()
+
+    # --- reading ----------------------------------------------------------------------------------------------------------------
+
+    def pipelines(self) -> list[PipelineRecord]:
+        """All pipelines as they are now."""
+        return [seen for record in self.store.all() if (seen := self._seen_or_none(record)) is not None]
+
+    def pipeline(self, name: str) -> PipelineRecord:
+        """One pipeline as it is now."""
+        return self._seen(self.store.require(name))
+
+    def exists(self, pipeline_id: UUID) -> bool:
+        """Whether the pipeline has not been deleted."""
+        return self.store.get(pipeline_id) is not None
+
+    def events(self, name: str) -> list[Event]:
+        """A pipeline's events, newest first."""
+        return self.store.events(self.pipeline(name).id)
+
+    def target(self, name: str) -> Target:
+        """Where runtime calls for the pipeline go, or the Problem that there is no such place."""
+        record = self.pipeline(name)
+        lifecycle.check_deployed(record)
+        host = None if record.host_id is None else self.registry.get(record.host_id)
+        if host is None or host.url is None:
+            raise errors.unavailable(record, "its host is not up yet")
+        return Target(record, host)
+
+    def lost(self, name: str, why: str) -> Problem:
+        """The Problem of a call that its host broke off, after the pipeline was looked at again."""
+        record = self.store.require(name)
+        host_id = record.host_id
+        record = self._seen(record)
+        return errors.unreachable(record, why, str(self.hosts.log_tail(host_id, self.files.log(record))))
+
+    # --- changing ---------------------------------------------------------------------------------------------------------------
+
+    def create(self, body: Any) -> PipelineRecord:
+        """Add a pipeline from a POST body."""
+        return self._add(edits.parse_full(body, platform_version()))
+
+    def put(self, name: str, body: Any, *, allow_compile_errors: bool = False) -> tuple[PipelineRecord, bool]:
+        """Create or replace a pipeline; the second value says whether it was created. Else as :meth:`patch`."""
+        edit = edits.parse_full(body, platform_version(), default_name=name)
+        record = self.store.find(name)
+        if record is not None:
+            return self._edited(record, edit, allow_compile_errors), False
+        if edit.name != name:
+            raise Problem(
+                400,
+                "CannotRenameNonExistingPipeline",
+                f"There is no pipeline named '{name}' that could be renamed to '{edit.name}': give the same name in path and body",
+            )
+        return self._add(edit), True
+
+    def check_put(self, name: str, body: Any) -> None:
+        """Raise what :meth:`put` would raise, were the pipeline stopped and its storage cleared. Changes nothing."""
+        edit = edits.parse_full(body, platform_version(), default_name=name)
+        emptied = lifecycle.emptied(self.pipeline(name))
+        edit = self.secrets.out_of(edit, emptied.id)
+        Replacement(self.compile).check(emptied, edits.apply_edit(emptied, edit, platform_version(), datetime.now(UTC)))
+
+    def patch(self, name: str, body: Any, *, allow_compile_errors: bool = False) -> PipelineRecord:
+        """Change some fields of a pipeline. A new program is compiled first, which takes its time.
+
+        :param name: the pipeline's name
+        :param body: the fields
+        :param allow_compile_errors: whether a program that does not compile may take the place of one that does
+        :returns: the pipeline after that
+        :raises Problem: when a field makes no sense or may not change now, or the program may not take the other's place
+        """
+        return self._edited(self.pipeline(name), edits.parse_edit(body, platform_version()), allow_compile_errors)
+
+    def delete(self, name: str) -> None:
+        """Delete a stopped and cleared pipeline with its log and events."""
+        while True:
+            record = self.pipeline(name)
+            lifecycle.check_delete(record)
+            try:
+                self.store.delete(record)
+            except Conflict:
+                continue
+            self.files.remove_log(record)
+            self.secrets.forget(record.id)
+            return
+
+    def start(self, name: str, request: StartRequest) -> PipelineRecord:
+        """Ask for an incarnation."""
+        return self._changed(name, lambda record: lifecycle.start(record, request, datetime.now(UTC)))
+
+    def stop(self, name: str, *, force: bool) -> PipelineRecord:
+        """Ask for the end of the incarnation."""
+        return self._changed(name, lambda record: lifecycle.stop(record, datetime.now(UTC), force=force))
+
+    def clear(self, name: str) -> PipelineRecord:
+        """Ask for the storage to be cleared."""
+        return self._changed(name, lifecycle.clear)
+
+    def dismiss_error(self, name: str) -> PipelineRecord:
+        """Forget the last deployment error."""
+        return self._changed(name, lifecycle.dismiss_error)
+
+    def update_runtime(self, name: str) -> PipelineRecord:
+        """Move the pipeline to this release."""
+        return self._changed(name, lambda record: edits.update_runtime(record, platform_version(), datetime.now(UTC)))
+
+    def move(self, name: str, action: RuntimeAction) -> PipelineRecord:
+        """Pause or resume: the host decides, and is waited for no longer than the call takes."""
+        target = self.target(name)
+        lifecycle.check_runtime_action(target.record, action)
+        self._ask(target, action.value)
+        return self.pipeline(name)
+
+    def approve(self, name: str, flags: dict[str, bool], expected: ProgramChange | None = None) -> PipelineRecord:
+        """Approve the change that a pipeline waits with, and wait until it goes on (up to a minute).
+
+        :param name: the pipeline's name
+        :param flags: the query parameters for the host
+        :param expected: the programs that the approval is for, None for whatever waits
+        :returns: the pipeline after that
+        :raises Problem: 412 when the programs are other ones; nothing is approved then
+        """
+        record = self.pipeline(name)
+        lifecycle.check_deployed(record)
+        if expected is not None:
+            # Also when nothing waits any more: what was approved elsewhere may have been another program.
+            lifecycle.check_program(record, expected)
+        if record.deployment_runtime_status is not RuntimeStatus.AWAITING_APPROVAL:
+            return record
+        query = "&".join(f"{key}={str(value).lower()}" for key, value in flags.items())
+        # The host compares once more, in the moment in which it approves: only it knows the program of the saved state.
+        self._ask(self.target(name), f"approve?{query}", None if expected is None else {"programs": expected.to_wire()})
+        deadline = time.monotonic() + APPROVAL_WAIT_S
+        while record.deployment_runtime_status is RuntimeStatus.AWAITING_APPROVAL and time.monotonic() < deadline:
+            time.sleep(0.02)
+            record = self.pipeline(name)
+        return record
+
+    def compile(self, program_code: str, udf_python: str = "") -> Compiled:
+        """Compile a program that belongs to no pipeline; starts the shared host when there is none, which takes its time."""
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(is_lost_compiler), stop=tenacity.stop_after_attempt(COMPILE_ATTEMPTS), reraise=True
+        )
+        try:
+            return attempts(lambda: compile_text(self.hosts, self._compiling_host(), program_code, udf_python))
+        except (SubmitError, HostUnreachable) as error:
+            raise Problem(503, "CompilerUnavailable", f"The compiler is not available: {error}") from error
+
+    def _compiling_host(self) -> HostRecord:
+        """The shared host, once it is up, however long it takes to come up; one that hangs is given up by who looks for it."""
+        deadline = time.monotonic() + HOST_START_WAIT_S
+        while (host := self.compiler.host()) is None:
+            if time.monotonic() > deadline:
+                raise SubmitError(f"the shared host did not come up within {HOST_START_WAIT_S:g} s")
+            time.sleep(0.1)
+        return host
+
+    # --- inside -----------------------------------------------------------------------------------------------------------------
+
+    def _add(self, edit: edits.Edit) -> PipelineRecord:
+        pipeline_id = uuid7()
+        try:
+            record = edits.new_record(self.secrets.out_of(edit, pipeline_id), pipeline_id, platform_version(), datetime.now(UTC))
+            self.store.create(record)
+        except Exception:
+            self.secrets.forget(pipeline_id)
+            raise
+        self.files.note(record, "The pipeline was created")
+        self._tell_without_effect(record)
+        self.worker.wake(record.id)
+        return record
+
+    def _edited(self, record: PipelineRecord, edit: edits.Edit, allow_compile_errors: bool) -> PipelineRecord:
+        replacement = Replacement(self.compile)
+        edit = self.secrets.out_of(edit, record.id)
+
+        def steps(current: PipelineRecord) -> list[PipelineRecord]:
+            edited = edits.apply_edit(current, edit, platform_version(), datetime.now(UTC))
+            compiled = None if allow_compile_errors else replacement.check(current, edited)
+            if compiled is None or compiled.program_info is None:
+                return [edited]
+            # It is compiled already.
+            now = datetime.now(UTC)
+            claimed = lifecycle.claim_compilation(edited, now)
+            return [edited, claimed, *lifecycle.compilation(claimed, compiled.program_info, compiled.messages, now)]
+
+        edited = self.reconciler.change_in_steps(self._seen(record), steps)
+        self.secrets.forget_unused(edited)
+        if edited.runtime_config != record.runtime_config:
+            self._tell_without_effect(edited)
+        return self._after(edited)
+
+    def _take_stored_secrets_out(self) -> None:
+        """Take out of the store what an earlier release wrote there."""
+        for record in self.store.all():
+            try:
+                without = self.secrets.out_of_stored(record)
+            except SecretError as error:
+                logger.warning("Secrets of pipeline %s stay in the store: %s", record.name, error)
+                continue
+            if without is not record:
+                # When somebody else changes the pipeline at this moment, the next service does it.
+                with suppress(Conflict):
+                    self.store.commit(record, [without])
+
+    def _tell_without_effect(self, record: PipelineRecord) -> None:
+        """Write into the pipeline's log what its configuration says in vain."""
+        lines = without_effect(record.runtime_config)
+        if lines:
+            self.files.note(record, "\n".join(lines), "WARNING")
+
+    def _changed(self, name: str, action: Any) -> PipelineRecord:
+        return self._after(self.reconciler.change(self.pipeline(name), action))
+
+    def _after(self, record: PipelineRecord) -> PipelineRecord:
+        if not lifecycle.at_rest(record):
+            self.worker.wake(record.id)
+        return record
+
+    def _seen(self, record: PipelineRecord) -> PipelineRecord:
+        return self._after(self.reconciler.observe(record))
+
+    def _seen_or_none(self, record: PipelineRecord) -> PipelineRecord | None:
+        try:
+            return self._seen(record)
+        except Problem as problem:
+            if problem.error_code == "UnknownPipelineName":
+                return None
+            raise
+        except (ValueError, TypeError, KeyError, AttributeError):
+            # What its host recorded makes no sense; the other pipelines are still worth a list.
+            logger.exception("Pipeline %s cannot be brought up to date and is listed as the store has it", record.name)
+            return record
+
+    def _ask(self, target: Target, verb: str, body: Any = None) -> None:
+        try:
+            response = self.hosts.call(target.host, "POST", f"{target.path}/{verb}", json=body, timeout_s=APPROVAL_WAIT_S + 5)
+        except HostUnreachable as error:
+            raise self.lost(target.record.name, str(error)) from error
+        if not response.is_success:
+            raise errors.of_host(response.status_code, response.text)

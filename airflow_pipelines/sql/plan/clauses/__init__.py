@@ -1,0 +1,1 @@
+"""The clauses of a query, a module each, planned into nodes."""

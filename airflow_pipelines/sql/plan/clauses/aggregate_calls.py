@@ -1,0 +1,249 @@
+"""Aggregate calls: which exist, and which follow exactly from accumulators."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.clauses.decimal_average import decimal_average, is_exact
+from airflow_pipelines.sql.plan.ir.delta_sql import WEIGHT
+from airflow_pipelines.sql.plan.ir.nodes import Accumulator
+from airflow_pipelines.sql.syntax.dialect import DIALECT
+
+# fmt: off
+_BY_NAME = frozenset({
+    "any", "any_value", "approx_count_distinct", "approx_percentile", "array_agg", "avg", "bit_and", "bit_or", "bit_xor",
+    "bitmap_construct_agg", "bitmap_or_agg", "bool_and", "bool_or", "collect_list", "collect_set", "corr", "count", "count_if",
+    "count_min_sketch", "covar_pop", "covar_samp", "every", "first", "first_value",
+    "histogram_numeric", "hll_sketch_agg", "hll_union_agg", "kurtosis", "last", "last_value", "listagg", "max", "max_by",
+    "mean", "median", "min", "min_by", "mode", "percentile", "percentile_approx", "percentile_cont", "percentile_disc",
+    "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy",
+    "skewness", "some", "std", "stddev", "stddev_pop", "stddev_samp", "string_agg", "sum", "try_avg", "try_sum", "var_pop",
+    "var_samp", "variance",
+})
+# fmt: on
+_WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+_SORTED = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "STRING", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "BOOLEAN"})
+"""Types whose greatest value Spark and Arrow agree about."""
+_NARROW = frozenset({"TINYINT", "SMALLINT", "INT", "INTEGER"})
+_DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+_MAX_SUMMED_PRECISION = 27
+"""A value of this precision times a weight of ten digits still fits into 38 digits with its whole scale."""
+_KEPT_SCALE = 6
+"""Spark never gives up so many digits behind the point of a product; too many before it are an overflow."""
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether a node is an aggregate function itself (without FILTER and the like around it)."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower() in _BY_NAME
+    if isinstance(node, exp.Any):
+        return node.find(exp.Query) is None
+    return isinstance(node, exp.AggFunc) and not isinstance(node, exp.Grouping | exp.GroupingId)
+
+
+def aggregate_calls(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The outermost aggregate calls in ``tree`` outside of subqueries, each with the FILTER and similar clauses around it.
+
+    A function with OVER is none, but what it is applied to may hold some.
+    """
+    if isinstance(tree, exp.Query):
+        return
+    if isinstance(tree, exp.Window):
+        for part in _window_parts(tree):
+            yield from aggregate_calls(part)
+        return
+    if is_aggregate(tree) or (isinstance(tree, _WRAPPERS) and is_aggregate(_unwrapped(tree))):
+        yield tree
+        return
+    for child in tree.iter_expressions():
+        yield from aggregate_calls(child)
+
+
+def _window_parts(window: exp.Window) -> Iterator[exp.Expr]:
+    """Arguments, FILTER condition and definition of a function with OVER."""
+    function = window.this
+    while isinstance(function, _WRAPPERS):
+        if function.args.get("expression") is not None:
+            yield function.expression
+        function = function.this
+    yield from function.iter_expressions()
+    yield from (part for part in window.iter_expressions() if part is not window.this)
+
+
+def _unwrapped(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, _WRAPPERS):
+        node = node.this
+    return node
+
+
+@dataclass(frozen=True, slots=True)
+class ValueCall:
+    """A call such as ``SUM(DISTINCT x) FILTER (WHERE c)`` or ``MAX(x)``, which follows from the different values of its arguments.
+
+    ``distinct``: whether it says so itself.
+    """
+
+    function: type[exp.Expr]
+    arguments: tuple[exp.Expr, ...]
+    condition: exp.Expr | None
+    distinct: bool
+
+    def over(self, arguments: list[exp.Expr]) -> exp.Expr:
+        """The function without DISTINCT, over other arguments."""
+        if self.function is exp.Count and len(arguments) > 1:
+            return exp.Count(this=arguments[0], expressions=arguments[1:])
+        return self.function(this=arguments[0])
+
+
+def value_call(call: exp.Expr) -> ValueCall | None:
+    """The call as one over different values, or None when it needs more than these."""
+    condition: exp.Expr | None = None
+    if isinstance(call, exp.Filter):
+        condition, call = call.expression.this, call.this
+    inner, function = call.this, type(call)
+    if call.expressions:
+        return None
+    if isinstance(inner, exp.Distinct):
+        return ValueCall(function, tuple(inner.expressions), condition, True) if function in _BY_VALUE else None
+    return ValueCall(function, (inner,), condition, False) if function in {exp.Max, exp.Min} else None
+
+
+_BY_VALUE = frozenset({exp.Avg, exp.Count, exp.Max, exp.Min, exp.Sum})
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A call that follows from accumulators: its function, its arguments' texts and its FILTER condition's text."""
+
+    function: str
+    arguments: tuple[str, ...]
+    condition: str | None
+
+
+def linear_form(call: exp.Expr) -> Linear | None:
+    """The call as a function that may be linear, or None when it never is."""
+    condition: str | None = None
+    if isinstance(call, exp.Filter):
+        condition = call.expression.this.sql(dialect=DIALECT)
+        call = call.this
+    function, arguments = _function(call)
+    if function is None or any(isinstance(argument, exp.Distinct) for argument in arguments):
+        return None
+    texts = tuple(argument.sql(dialect=DIALECT) for argument in arguments)
+    if function != "count" and len(texts) != 1:
+        return None
+    return Linear(function, texts, condition)
+
+
+def _function(call: exp.Expr) -> tuple[str | None, list[exp.Expr]]:
+    if isinstance(call, exp.Anonymous):
+        names = {"every": "all", "bool_and": "all", "some": "some", "any": "some", "bool_or": "some", "count_if": "count_if"}
+        return names.get(str(call.this).lower()), list(call.expressions)
+    kinds: dict[type[exp.Expr], str] = {
+        exp.Count: "count",
+        exp.CountIf: "count_if",
+        exp.Sum: "sum",
+        exp.Avg: "avg",
+        exp.LogicalAnd: "all",
+        exp.LogicalOr: "some",
+        exp.Max: "max",
+        exp.Min: "min",
+        exp.Any: "some",
+    }
+    arguments = [call.this, *call.expressions] if call.this is not None else list(call.expressions)
+    return kinds.get(type(call)), arguments
+
+
+_DECIMAL_WEIGHT = f"CAST({WEIGHT} AS DECIMAL(10,0))"
+
+
+@dataclass(slots=True)
+class Accumulators:
+    """Collects the accumulators that calls need; equal ones are shared. ``gains``: whether the input never loses a row."""
+
+    found: list[Accumulator] = field(default_factory=list)
+    gains: bool = False
+
+    def value(self, call: Linear, argument_types: tuple[str, ...], result_type: str) -> str | None:
+        """The call's value as text over accumulators, or None when it is not exact for these types."""
+        match call.function:
+            case "count":
+                return self._count(call)
+            case "max" | "min":
+                return self._extreme(call, argument_types[0].upper())
+            case "count_if":
+                return self._number(_filtered(call, 0))
+            case "all" | "some":
+                truths = self._number(_filtered(call, 0))
+                lies = self._number(f"NOT ({_filtered(call, 0)})")
+                answer = f"{lies} = 0" if call.function == "all" else f"{truths} > 0"
+                return f"(CASE WHEN {truths} + {lies} > 0 THEN {answer} END)"
+            case _:
+                return self._sum(call, argument_types[0].upper(), result_type)
+
+    def _count(self, call: Linear) -> str:
+        there = [f"({text}) IS NOT NULL" for text in call.arguments if text != "*"]
+        if call.condition is not None:
+            there.insert(0, f"({call.condition})")
+        return self._number(" AND ".join(there) or None)
+
+    def _sum(self, call: Linear, kind: str, result_type: str) -> str | None:
+        text = _filtered(call, 0)
+        decimal = _DECIMAL.fullmatch(kind)
+        if kind in _NARROW:
+            value, weight, type_ = f"CAST({text} AS BIGINT)", WEIGHT, "BIGINT"
+        elif kind == "BIGINT":
+            value, weight, type_ = f"CAST({text} AS DECIMAL(19,0))", _DECIMAL_WEIGHT, "DECIMAL(38,0)"
+        elif decimal and _is_summed(call.function, int(decimal[1]), int(decimal[2])):
+            value, weight, type_ = f"({text})", _DECIMAL_WEIGHT, f"DECIMAL(38,{decimal[2]})"
+        else:
+            return None
+        count = self._number(f"{text} IS NOT NULL")
+        total = self._add(type_, f"{value} * {weight}", value)
+        if call.function == "sum":
+            answer = f"CAST({total} AS {result_type})"
+        elif decimal:
+            answer = decimal_average(total, count, int(decimal[1]), int(decimal[2]))
+        else:
+            answer = f"CAST({total} AS DOUBLE) / {count}"
+        return f"(CASE WHEN {count} > 0 THEN {answer} END)"
+
+    def _extreme(self, call: Linear, kind: str) -> str | None:
+        if not self.gains or not (kind in _SORTED or _DECIMAL.fullmatch(kind)):
+            return None
+        text = f"{call.function.upper()}({_filtered(call, 0)})"
+        for accumulator in self.found:
+            if accumulator.text == text:
+                return accumulator.name
+        self.found.append(Accumulator(f"__a{len(self.found)}{call.function}", kind, text, text))
+        return self.found[-1].name
+
+    def _number(self, condition: str | None) -> str:
+        """The number of rows that meet a condition."""
+        if condition is None:
+            return self._add("BIGINT", WEIGHT, "1")
+        return self._add("BIGINT", f"CASE WHEN {condition} THEN {WEIGHT} ELSE 0 END", f"CASE WHEN {condition} THEN 1 ELSE 0 END")
+
+    def _add(self, kind: str, summed: str, once: str) -> str:
+        text, alone = (f"COALESCE(CAST(SUM({what}) AS {kind}), CAST(0 AS {kind}))" for what in (summed, once))
+        for accumulator in self.found:
+            if accumulator.text == text:
+                return accumulator.name
+        accumulator = Accumulator(f"__a{len(self.found)}", kind, text, alone)
+        self.found.append(accumulator)
+        return accumulator.name
+
+
+def _is_summed(function: str, precision: int, scale: int) -> bool:
+    """Whether a decimal times a weight keeps all its digits behind the point, so that its SUM or AVG follows from such sums."""
+    kept = precision <= _MAX_SUMMED_PRECISION or scale <= _KEPT_SCALE
+    return kept and (function == "sum" or is_exact(precision, scale))
+
+
+def _filtered(call: Linear, at: int) -> str:
+    text = call.arguments[at]
+    return f"({text})" if call.condition is None else f"(CASE WHEN ({call.condition}) THEN ({text}) END)"

@@ -1,0 +1,148 @@
+"""GROUP BY lists: keys, and GROUPING SETS, CUBE and ROLLUP as one grouping of rows that stand once for each set."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls, is_aggregate
+from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, function_name, only, require_scalar
+
+_PARTS = frozenset({"expressions", "all", "rollup", "cube", "grouping_sets"})
+
+_T = TypeVar("_T")
+Sets = list[list[exp.Expr]]
+"""Sets of keys, in order."""
+
+
+def is_session(key: exp.Expr) -> bool:
+    """Whether a key makes sessions, which depend on more than the row itself."""
+    return any(function_name(node) == "session_window" for node in key.walk())
+
+
+def grouping_sets(group: exp.Group | None, outputs: Sequence[exp.Expr]) -> tuple[list[exp.Expr], tuple[frozenset[int], ...]]:
+    """The keys of a GROUP BY and, when it makes several groupings, the sets of keys by their numbers.
+
+    :param group: the clause, None for a query without it
+    :param outputs: the SELECT list, to which numbers refer
+    """
+    if group is None:
+        return [], ()
+    only(group, _PARTS)
+    if group.args.get("all"):
+        if group.expressions:
+            raise NotIncremental("GROUP BY ALL with expressions has no incremental rule")
+        return distinct(item.unnest() for item in outputs if not any(True for _ in aggregate_calls(item))), ()
+    parts = [_sets(part, outputs) for part in group.expressions]
+    whole = [key for sets in parts for key in sets[0]] if parts else []
+    for name, sets in (("rollup", _prefixes(whole)), ("cube", _subsets(whole))):
+        if any(not clause.expressions for clause in group.args.get(name) or []):
+            # GROUP BY a, b WITH ROLLUP
+            parts = [sets]
+        else:
+            parts += [_sets(clause, outputs) for clause in group.args.get(name) or []]
+    if group.args.get("grouping_sets"):
+        # GROUP BY a, b GROUPING SETS (...): the list before it only names the keys.
+        parts = [_sets(clause, outputs) for clause in group.args["grouping_sets"]]
+    found = [distinct(key for keys in chosen for key in keys) for chosen in itertools.product(*parts)]
+    keys = distinct([*whole, *(key for keys in found for key in keys)])
+    for key in keys:
+        require_scalar(key)
+    if len(found) < 2 and len(found[0] if found else []) == len(keys):
+        return keys, ()
+    return keys, tuple(frozenset(keys.index(key) for key in chosen) for chosen in found)
+
+
+def _sets(part: exp.Expr, outputs: Sequence[exp.Expr]) -> Sets:
+    """The sets that one entry of GROUP BY stands for."""
+    inner = part.unnest()
+    if isinstance(inner, exp.Rollup):
+        return _products(_prefixes([_keys(item, outputs) for item in inner.expressions]))
+    if isinstance(inner, exp.Cube):
+        return _products(_subsets([_keys(item, outputs) for item in inner.expressions]))
+    if isinstance(inner, exp.GroupingSets):
+        return [one for item in inner.expressions for one in _sets(item, outputs)]
+    return [_keys(inner, outputs)]
+
+
+def _keys(item: exp.Expr, outputs: Sequence[exp.Expr]) -> list[exp.Expr]:
+    inner = item.unnest()
+    if isinstance(inner, exp.Tuple):
+        return [key for part in inner.expressions for key in _keys(part, outputs)]
+    if isinstance(inner, exp.Literal) and inner.is_int:
+        inner = outputs[int(inner.name) - 1].unnest()
+    return [inner]
+
+
+def _products(choices: Iterable[Sequence[list[exp.Expr]]]) -> Sets:
+    return [[key for keys in chosen for key in keys] for chosen in choices]
+
+
+def _prefixes(items: Sequence[_T]) -> list[list[_T]]:
+    return [list(items[:end]) for end in range(len(items), -1, -1)]
+
+
+def _subsets(items: Sequence[_T]) -> list[list[_T]]:
+    return [list(chosen) for size in range(len(items), -1, -1) for chosen in itertools.combinations(items, size)]
+
+
+def in_sets(keys: Sequence[exp.Expr], sets: Sequence[frozenset[int]], number: exp.Expr) -> list[exp.Expr]:
+    """The keys of a row that stands once for each set: NULL in the sets that a key is not in. ``number`` is the set's."""
+    found = []
+    for at, key in enumerate(keys):
+        members = [place for place, chosen in enumerate(sets) if at in chosen]
+        whole = len(members) == len(sets)
+        found.append(key if whole else exp.Case(ifs=[exp.If(this=_is_one_of(number, members), true=key.copy())]))
+    return found
+
+
+def over_sets(tree: exp.Expr, keys: Sequence[exp.Expr], sets: Sequence[frozenset[int]], number: exp.Expr) -> exp.Expr:
+    """An expression over groups in terms of the sets' keys: GROUPING and GROUPING_ID become numbers.
+
+    What aggregate functions are applied to are the rows, whose columns stay as they are.
+    """
+    return _shown(tree, dict(zip(keys, in_sets(keys, sets, number), strict=True)), keys, sets, number, called=False)
+
+
+def _shown(
+    tree: exp.Expr,
+    named: Mapping[exp.Expr, exp.Expr],
+    keys: Sequence[exp.Expr],
+    sets: Sequence[frozenset[int]],
+    number: exp.Expr,
+    called: bool,
+) -> exp.Expr:
+    if tree in named:
+        return named[tree].copy()
+    if isinstance(tree, exp.Grouping):
+        return exp.cast(_bits(tree.expressions, keys, sets, number), "TINYINT")
+    if isinstance(tree, exp.GroupingId):
+        return exp.cast(_bits(tree.expressions or keys, keys, sets, number), "BIGINT")
+    if is_aggregate(tree) and not called:
+        return tree.copy()
+    copy = tree.copy()
+    for child in list(copy.iter_expressions()):
+        over = isinstance(tree, exp.Window) and child.arg_key == "this"
+        child.replace(_shown(child, named, keys, sets, number, called=over))
+    return copy
+
+
+def _bits(wanted: Sequence[exp.Expr], keys: Sequence[exp.Expr], sets: Sequence[frozenset[int]], number: exp.Expr) -> exp.Expr:
+    """A bit for each of some keys, the first one highest, that says whether the key is left out of the row's set."""
+    places = [keys.index(key.unnest()) if key.unnest() in keys else -1 for key in wanted]
+    if -1 in places:
+        raise NotIncremental("GROUPING of something that is not grouped by")
+    cases = []
+    for at, chosen in enumerate(sets):
+        value = sum(1 << shift for shift, place in enumerate(reversed(places)) if place not in chosen)
+        cases.append(exp.If(this=_is_one_of(number, [at]), true=exp.Literal.number(value)))
+    return exp.Case(ifs=cases)
+
+
+def _is_one_of(number: exp.Expr, values: Sequence[int]) -> exp.Expr:
+    if not values:
+        return exp.false()
+    return exp.In(this=number.copy(), expressions=[exp.Literal.number(value) for value in values])

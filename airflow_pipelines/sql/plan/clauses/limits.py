@@ -1,0 +1,85 @@
+"""ORDER BY with LIMIT or OFFSET: the first rows of all, computed anew from the input's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.builder import Builder
+from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
+from airflow_pipelines.sql.plan.ir.nodes import Keyed, KeyedSource, Linear, Shape
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+Outputs = Sequence[tuple[str, exp.Expr]]
+
+
+@dataclass(frozen=True, slots=True)
+class Top:
+    """Which rows a query takes. ``keys``: columns of the result and how they are sorted.
+
+    ``hidden``: expressions that rows are sorted by besides the result's columns, under names that ``keys`` use.
+    """
+
+    keys: list[tuple[str, exp.Ordered]]
+    hidden: list[tuple[str, exp.Expr]]
+    clauses: str
+
+
+def top_of(tree: exp.Expr, outputs: Outputs) -> Top | None:
+    """What the LIMIT and OFFSET of a query say, None when it has neither; ``outputs``: the query's columns."""
+    clauses = _clauses(tree)
+    if not clauses:
+        return None
+    order = tree.args.get("order")
+    if order is None:
+        raise NotIncremental("LIMIT without ORDER BY takes any rows")
+    keys: list[tuple[str, exp.Ordered]] = []
+    hidden: list[tuple[str, exp.Expr]] = []
+    for ordered in order.expressions:
+        name = _output(ordered.this, outputs)
+        if name is None:
+            name = f"__o{len(hidden)}"
+            hidden.append((name, ordered.this))
+        if not any(name == known for known, _ in keys):
+            keys.append((name, ordered))
+    return Top(keys, hidden, clauses)
+
+
+def limited(builder: Builder, node: Linear, columns: tuple[str, ...], top: Top) -> Keyed:
+    """The rows of a node that ``top`` takes.
+
+    :param node: the rows, with the hidden columns behind their own
+    :param columns: the columns of the result
+    """
+    source = builder.name("s")
+    keys = []
+    for name, ordered in top.keys:
+        key = ordered.copy()
+        key.set("this", exp.column(name, table=source, quoted=True))
+        keys.append(sql(key))
+    items = ", ".join(f"{quote(source)}.{quote(name)} AS {quote(name)}" for name in columns)
+    query = f"SELECT {items} FROM {quote(source)} ORDER BY {', '.join(keys)} {top.clauses}"
+    return Keyed((KeyedSource(source, builder.rereadable(node), ()),), query, columns, (), Shape.TOP)
+
+
+def _clauses(tree: exp.Expr) -> str:
+    """The LIMIT and OFFSET clauses of a query as text, empty when it has none."""
+    parts = []
+    for name in ("limit", "offset"):
+        clause = tree.args.get(name)
+        if clause is not None:
+            if not isinstance(clause, exp.Limit | exp.Offset) or clause.find(exp.Query, exp.Column):
+                raise NotIncremental(f"this form of {name.upper()} has no incremental rule yet")
+            parts.append(f"{name.upper()} {sql(clause.expression)}")
+    return " ".join(parts)
+
+
+def _output(key: exp.Expr, outputs: Outputs) -> str | None:
+    """The column of the result that a sort key stands for, by its name, its number or its expression."""
+    if isinstance(key, exp.Literal) and key.is_int:
+        return outputs[int(key.name) - 1][0]
+    if isinstance(key, exp.Column) and not key.table:
+        return next((name for name, _ in outputs if name == key.name), None)
+    return next((name for name, item in outputs if item == key), None)

@@ -1,0 +1,85 @@
+"""Outer, semi and anti joins of two blocks: stages keyed by the equalities in the join's condition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.clauses.query_blocks import Block, Place, bare, column, common_type, is_key_type, key_types
+from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, is_generator, sql, substituted
+from airflow_pipelines.sql.plan.ir.nodes import KeyedSource, Linear, Shape
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+
+def outer_join(left: Block, right: Block, sort: str, condition: exp.Expr | None) -> None:
+    """Make a block its join with another one.
+
+    :param sort: LEFT, RIGHT, FULL, SEMI or ANTI
+    :param condition: the join's condition in the query's columns, if it has one
+    """
+    builder = left.builder
+    (left_node, left_names), (right_node, right_names) = left.packed(), right.packed()
+    one, other = builder.name("l"), builder.name("r")
+    trees: dict[exp.Expr, exp.Expr] = {column(place): column((one, name)) for place, name in left_names.items()}
+    trees |= {column(place): column((other, name)) for place, name in right_names.items()}
+    pairs = equal_pairs(list(conjuncts(condition)), (left_node, left_names), (right_node, right_names), left)
+    kept: dict[Place, Place] = {place: (one, name) for place, name in left_names.items()}
+    if sort not in {"SEMI", "ANTI"}:
+        kept |= {place: (other, name) for place, name in right_names.items()}
+    names = {place: f"c{at}" for at, place in enumerate(kept)}
+    items = [f"{quote(alias)}.{quote(name)} AS {names[place]}" for place, (alias, name) in kept.items()]
+    on = f" ON {sql(substituted(condition, trees))}" if condition is not None else ""
+    query = f"SELECT {', '.join(items) or '1 AS c0'} FROM {quote(one)} {_join_words(sort)} {quote(other)}{on}"
+    pieces = (
+        KeyedSource(one, left_node, tuple(pair[0] for pair in pairs)),
+        KeyedSource(other, right_node, tuple(pair[1] for pair in pairs)),
+    )
+    left.become_keyed(pieces, query, names, Shape.JOIN)
+
+
+def _join_words(sort: str) -> str:
+    return f"LEFT {sort} JOIN" if sort in {"SEMI", "ANTI"} else f"{sort} JOIN"
+
+
+Packed = tuple[Linear, Mapping[Place, str]]
+"""The rows of one side as a node, and the names of the query's columns in it."""
+
+
+def equal_pairs(conditions: Sequence[exp.Expr], left: Packed, right: Packed, block: Block) -> list[tuple[str, str]]:
+    """The equalities between two packed blocks among some conjuncts, as texts over the columns of each.
+
+    Pairs whose values have no common type to be keys of are left out: as a condition they hold all the same.
+    """
+    pairs = []
+    for condition in conditions:
+        inner = condition.unnest()
+        if not isinstance(inner, exp.EQ | exp.NullSafeEQ):
+            continue
+        sides = _sides(inner.left, inner.right, left[1], right[1])
+        if sides is None or is_generator(inner):
+            continue
+        try:
+            kinds = key_types(block.builder, left[0], [sides[0]]) + key_types(block.builder, right[0], [sides[1]])
+            if is_key_type(common_type(block.builder, kinds)):
+                pairs.append(sides)
+        except NotIncremental:
+            continue
+    return pairs
+
+
+def _sides(one: exp.Expr, other: exp.Expr, left: Mapping[Place, str], right: Mapping[Place, str]) -> tuple[str, str] | None:
+    """Both sides of an equality as texts, the left block's first; None when it does not compare the two blocks."""
+    for first, second in ((one, other), (other, one)):
+        if _reads_only(first, left) and _reads_only(second, right):
+            return _inside(first, left), _inside(second, right)
+    return None
+
+
+def _reads_only(tree: exp.Expr, names: Mapping[Place, str]) -> bool:
+    found = [(node.table, node.name) for node in tree.find_all(exp.Column)]
+    return bool(found) and all(place in names for place in found) and tree.find(exp.Query) is None
+
+
+def _inside(tree: exp.Expr, names: Mapping[Place, str]) -> str:
+    return bare(substituted(tree, {column(place): exp.column(name, quoted=True) for place, name in names.items()}))

@@ -1,0 +1,159 @@
+"""PIVOT as an aggregate whose calls have a filter for each value, UNPIVOT as an unnesting of an array with the columns' values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.builder import Builder
+from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
+from airflow_pipelines.sql.plan.clauses.group_by import Groups, Outputs, aggregate
+from airflow_pipelines.sql.plan.clauses.query_blocks import Block, is_number
+from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, function_name, only, sql, substituted
+from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes, Linear
+from airflow_pipelines.sql.plan.ir.to_sql import plain_linear
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+_PLACED = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", "float", "double"})
+"""When all aggregates have these types or decimals, Spark groups by the value too and places each group's results in a row."""
+_PASS_NULL_OVER = frozenset({"avg", "count", "max", "min", "sum"})
+"""Aggregates that give the same over fewer rows as over NULLs in their place."""
+_PIVOT_PARTS = frozenset(
+    {
+        "expressions", "fields", "unpivot", "include_nulls", "alias", "columns", "pivot_column_naming",
+    }
+)  # fmt: skip
+
+
+def pivoted(builder: Builder, rows: Linear, alias: str, pivots: Sequence[exp.Pivot]) -> tuple[str, Linear]:
+    """The rows that PIVOT or UNPIVOT makes, and the name by which they are read.
+
+    :param rows: what is turned
+    :param alias: the name by which ``pivots`` reads ``rows``
+    """
+    if len(pivots) > 1:
+        raise NotIncremental("a PIVOT of a PIVOT has no incremental rule yet")
+    (pivot,) = pivots
+    only(pivot, _PIVOT_PARTS)
+    name = pivot.args.get("alias")
+    if name is None or name.columns or len(pivot.args["fields"]) != 1:
+        raise NotIncremental("this form of PIVOT has no incremental rule yet")
+    turned = pivot.copy()
+    turned.set("alias", None)
+    # Spark says what the columns are called.
+    columns = builder.types(f"SELECT * FROM ({plain_linear(rows)}) AS {quote(alias)}{sql(turned)}")
+    block = Block(builder, frozenset((alias, column) for column in rows.columns))
+    block.add(alias, rows)
+    turn = _unpivot if pivot.args.get("unpivot") else _pivot
+    node = turn(block, alias, rows, pivot, columns)
+    if [kind for _, kind in builder.types(plain_linear(node))] != [kind for _, kind in columns]:
+        raise NotIncremental("the types of a PIVOT's plan differ from the query's")
+    return name.name, node
+
+
+def _pivot(block: Block, alias: str, rows: Linear, pivot: exp.Pivot, columns: ColumnTypes) -> Linear:
+    """The groups of the columns that PIVOT does not name, with its aggregates over the rows that have each of its values."""
+    (field,) = pivot.args["fields"]
+    over = list(field.this.expressions) if isinstance(field.this, exp.Tuple) else [field.this]
+    items = [item.unalias() for item in pivot.expressions]
+    read = {found.name for part in (*over, *items) for found in part.find_all(exp.Column)}
+    keys: list[exp.Expr] = [exp.column(name, table=alias, quoted=True) for name in rows.columns if name not in read]
+    values = [value.this if isinstance(value, exp.PivotAlias) else value for value in field.expressions]
+    conditions = [_has_value(block, over, value) for value in values]
+    if len(columns) != len(keys) + len(conditions) * len(items) or len({name for name, _ in columns}) < len(columns):
+        raise NotIncremental("the columns of a PIVOT could not be found symbolically")
+    kinds = [kind for _, kind in columns[len(keys) : len(keys) + len(items)]]
+    placed = all(kind in _PLACED or kind.startswith("decimal") for kind in kinds)
+    trees: list[exp.Expr] = list(keys)
+    for condition in conditions:
+        trees += [_placed(condition, item) if placed else _over_nulls(condition, item) for item in items]
+    outputs: Outputs = [(name, tree) for (name, _), tree in zip(columns, trees, strict=True)]
+    calls = distinct(call for tree in trees for call in aggregate_calls(tree))
+    return block.builder.stage(aggregate(block, Groups(keys, calls), outputs, None))
+
+
+def _has_value(block: Block, columns: Sequence[exp.Expr], value: exp.Expr) -> exp.Expr:
+    """Whether a row has one of the values that PIVOT lists."""
+    values = list(value.expressions) if isinstance(value, exp.Tuple) else [value]
+    if len(values) != len(columns) or value.find(exp.Column) is not None:
+        raise NotIncremental("a PIVOT over something else than constants has no incremental rule")
+    outputs = [(f"p{at}", tree) for at, tree in enumerate((*columns, *values))]
+    kinds = [kind for _, kind in block.builder.types(plain_linear(block.select(outputs)))]
+    parts = []
+    for column, own, constant, other in zip(columns, kinds, values, kinds[len(columns) :], strict=False):
+        # Spark casts the value to the column's type, which is what a comparison does with numbers.
+        if own in {"float", "double"} or not (own == other or other == "void" or (is_number(own) and is_number(other))):
+            raise NotIncremental(f"a PIVOT of {own} for values of {other} has no incremental rule")
+        parts.append(exp.NullSafeEQ(this=column.copy(), expression=constant.copy()))
+    return exp.and_(*parts, copy=False)
+
+
+def _placed(condition: exp.Expr, item: exp.Expr) -> exp.Expr:
+    """An expression over the rows of one value; NULL, whatever the expression, when there is no such row."""
+    there = exp.GT(this=exp.CountIf(this=condition.copy()), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=there, true=_filtered(condition, item))])
+
+
+def _over_nulls(condition: exp.Expr, item: exp.Expr) -> exp.Expr:
+    """An expression over all rows with NULL in the arguments of its aggregates where a row has another value."""
+    for call in aggregate_calls(item):
+        if (function_name(call) or "") not in _PASS_NULL_OVER:
+            raise NotIncremental(f"PIVOT with {sql(call)} has no incremental rule yet")
+    return _filtered(condition, item)
+
+
+def _filtered(condition: exp.Expr, item: exp.Expr) -> exp.Expr:
+    """An expression with its aggregates over the rows of one value only."""
+    return substituted(item, {call: _with_filter(call, condition) for call in aggregate_calls(item)})
+
+
+def _with_filter(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
+    if not isinstance(call, exp.Filter):
+        return exp.Filter(this=call.copy(), expression=exp.Where(this=condition.copy()))
+    both = exp.and_(call.expression.this, condition)
+    return exp.Filter(this=call.this.copy(), expression=exp.Where(this=both))
+
+
+def _unpivot(block: Block, alias: str, rows: Linear, pivot: exp.Pivot, columns: ColumnTypes) -> Linear:
+    """Each row once for each of the listed columns, with the columns' name and value."""
+    (field,) = pivot.args["fields"]
+    listed = [(_label(part), list(_values(part))) for part in field.expressions]
+    taken = {value.name for _, values in listed for value in values}
+    kept = [name for name in rows.columns if name not in taken]
+    value_columns = columns[len(kept) + 1 :]
+    if [name for name, _ in columns[: len(kept)]] != kept or any(len(values) != len(value_columns) for _, values in listed):
+        raise NotIncremental("the columns of an UNPIVOT could not be found symbolically")
+    name = block.builder.name("u")
+    entries = []
+    for label, values in listed:
+        cast = [f"CAST({block.text(value)} AS {kind})" for value, (_, kind) in zip(values, value_columns, strict=True)]
+        entries.append(f"STRUCT({', '.join([sql(exp.Literal.string(label)), *cast])})")
+    made = ["n", *(f"v{at}" for at in range(len(value_columns)))]
+    block.laterals.append(f"LATERAL VIEW INLINE(ARRAY({', '.join(entries)})) {quote(name)} AS {', '.join(map(quote, made))}")
+    block.wanted = block.wanted | {(name, column) for column in made}
+    block.note(name, made)
+    cells: list[exp.Expr] = [exp.column(column, table=name, quoted=True) for column in made]
+    if not pivot.args.get("include_nulls"):
+        # Several values are brought to one type by Spark as well, with whatever error that gives.
+        first, *others = cells[1:]
+        value = exp.Coalesce(this=first.copy(), expressions=[cell.copy() for cell in others]) if others else first.copy()
+        block.filter(exp.Not(this=exp.Is(this=value, expression=exp.Null())))
+    trees: list[exp.Expr] = [*(exp.column(column, table=alias, quoted=True) for column in kept), *cells]
+    return block.select([(column, tree) for (column, _), tree in zip(columns, trees, strict=True)])
+
+
+def _values(part: exp.Expr) -> Iterator[exp.Column]:
+    """The columns of one entry of UNPIVOT's list."""
+    tree = part.this if isinstance(part, exp.PivotAlias) else part
+    for value in tree.expressions if isinstance(tree, exp.Tuple) else [tree]:
+        if not isinstance(value, exp.Column):
+            raise NotIncremental("an UNPIVOT of something else than columns has no incremental rule")
+        yield value
+
+
+def _label(part: exp.Expr) -> str:
+    """What UNPIVOT calls an entry of its list."""
+    if isinstance(part, exp.PivotAlias):
+        return str(part.args["alias"].name)
+    return "_".join(value.name for value in _values(part))

@@ -1,0 +1,159 @@
+"""The FROM and WHERE of a SELECT while they are planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.builder import Builder
+from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
+from airflow_pipelines.sql.plan.ir.nodes import Item, Keyed, KeyedSource, Linear, Select, Shape, Source
+from airflow_pipelines.sql.plan.ir.to_sql import plain_linear
+from airflow_pipelines.sql.program.column_types import has_calendar_interval
+
+Place = tuple[str, str]
+"""A column: the name of its source and its own."""
+
+
+@dataclass(slots=True)
+class Block:
+    """An inner join of sources with conditions, which grows clause by clause.
+
+    A column of the query is known by the query's names for ever: ``places`` says where it is now. Sources can be replaced by one
+    that gives the same columns under other names, as when an outer join becomes a relation of its own.
+
+    ``wanted``: the columns that the query reads, wherever. Names of sources are unique over the whole query.
+    """
+
+    builder: Builder
+    wanted: frozenset[Place]
+    sources: list[Source] = field(default_factory=list)
+    conditions: list[str] = field(default_factory=list)
+    laterals: list[str] = field(default_factory=list)
+    places: dict[Place, Place] = field(default_factory=dict)
+
+    @property
+    def aliases(self) -> frozenset[str]:
+        """The query's names of the sources so far."""
+        return frozenset(alias for alias, _ in self.places)
+
+    def add(self, alias: str, node: Linear) -> None:
+        """Join one more source."""
+        self.sources.append(Source(alias, node))
+        self.note(alias, node.columns)
+
+    def note(self, alias: str, columns: Iterable[str]) -> None:
+        """Columns of ``alias`` can be read from now on, under the names that the query has for them."""
+        self.places |= {(alias, name): (alias, name) for name in columns if (alias, name) in self.wanted}
+
+    def current(self, tree: exp.Expr) -> exp.Expr:
+        """A copy of a tree of the query in terms of the present sources."""
+
+        def moved(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column) and node.table:
+                place = self.places.get((node.table, node.name))
+                if place is not None:
+                    return column(place)
+            return node
+
+        return tree.copy().transform(moved, copy=False)
+
+    def text(self, tree: exp.Expr) -> str:
+        """A tree of the query as Spark SQL over the present sources."""
+        return sql(self.current(tree))
+
+    def filter(self, tree: exp.Expr) -> None:
+        """Keep only the rows for which a condition holds."""
+        self.conditions.append(self.text(tree))
+
+    def select(self, outputs: Sequence[tuple[str, exp.Expr]]) -> Select:
+        """The node that gives these named expressions of the query."""
+        items = tuple(Item(name, self.text(tree)) for name, tree in outputs)
+        where = " AND ".join(f"({condition})" for condition in self.conditions) or None
+        return Select(tuple(self.sources), items, where, tuple(self.laterals))
+
+    def packed(self) -> tuple[Select, dict[Place, str]]:
+        """The block as one node with a column for each wanted column, and which is which. The block stays as it is."""
+        names = {place: f"c{at}" for at, place in enumerate(self.places)}
+        outputs = [(name, exp.column(place[1], table=place[0], quoted=True)) for place, name in names.items()]
+        # A node without columns could not be a relation.
+        return self.select(outputs or [("c0", exp.Literal.number(1))]), names
+
+    def become(self, node: Linear, names: Mapping[Place, str]) -> None:
+        """Replace everything so far by one source that gives the same rows; ``names`` are the query's columns there."""
+        alias = self.builder.name("b")
+        self.sources = [Source(alias, node)]
+        self.conditions, self.laterals = [], []
+        self.places = {place: (alias, name) for place, name in names.items()}
+
+    def become_keyed(self, pieces: Sequence[KeyedSource], query: str, names: Mapping[Place, str], shape: Shape) -> None:
+        """Replace everything so far by a :class:`Keyed` stage.
+
+        :param pieces: the sources that ``query`` reads by their aliases
+        :param query: gives the columns ``names``, in that order
+        :param names: the query's columns and what they are called in the stage
+        """
+        kinds = self._key_types(pieces)
+        keyed = tuple(KeyedSource(piece.alias, self.builder.rereadable(piece.node), piece.keys) for piece in pieces)
+        node = Keyed(_with_casts(keyed, kinds), query, tuple(names.values()), kinds, shape)
+        self.become(self.builder.stage(node), names)
+
+    def _key_types(self, pieces: Sequence[KeyedSource]) -> tuple[str, ...]:
+        """The types under which the sources' keys are compared."""
+        keyed = [piece for piece in pieces if piece.keys]
+        kinds = [key_types(self.builder, piece.node, piece.keys) for piece in keyed]
+        if not kinds:
+            return ()
+        if len({len(kind) for kind in kinds}) > 1:
+            raise NotIncremental("the sources' keys do not match")
+        return tuple(common_type(self.builder, [kind[at] for kind in kinds]) for at in range(len(kinds[0])))
+
+
+def column(place: Place) -> exp.Column:
+    """The tree that names a column."""
+    return exp.column(place[1], table=place[0], quoted=True)
+
+
+def key_types(builder: Builder, node: Linear, keys: Sequence[str]) -> tuple[str, ...]:
+    """Types of key expressions over a node's columns."""
+    items = ", ".join(f"{key} AS k{at}" for at, key in enumerate(keys))
+    return tuple(kind for _, kind in builder.types(f"SELECT {items} FROM ({plain_linear(node)})"))
+
+
+def common_type(builder: Builder, kinds: Sequence[str]) -> str:
+    """The type under which Spark compares values of several types. Raises NotIncremental when that is not sure."""
+    if len(set(kinds)) == 1:
+        return kinds[0]
+    if not all(is_number(kind) for kind in kinds):
+        raise NotIncremental(f"keys of the types {' and '.join(sorted(set(kinds)))} have no common key")
+    casts = ", ".join(f"CAST(NULL AS {kind})" for kind in kinds)
+    return builder.types(f"SELECT COALESCE({casts}) AS k")[0][1]
+
+
+def is_key_type(kind: str) -> bool:
+    """Whether values of a type can be grouped and compared for equality."""
+    return not any(part in kind for part in ("map<", "variant")) and not has_calendar_interval(kind)
+
+
+def is_number(kind: str) -> bool:
+    """Whether a type is one of numbers."""
+    return kind in {"tinyint", "smallint", "int", "bigint", "float", "double"} or kind.startswith("decimal")
+
+
+def _with_casts(pieces: Sequence[KeyedSource], kinds: Sequence[str]) -> tuple[KeyedSource, ...]:
+    """The sources with keys of the common types."""
+    return tuple(
+        KeyedSource(piece.alias, piece.node, tuple(f"CAST({key} AS {kind})" for key, kind in zip(piece.keys, kinds, strict=False)))
+        for piece in pieces
+    )
+
+
+def bare(tree: exp.Expr) -> str:
+    """The text of an expression over one source's columns, by their bare names."""
+    return sql(tree.copy().transform(_bare_column, copy=False))
+
+
+def _bare_column(node: exp.Expr) -> exp.Expr:
+    return exp.column(node.name, quoted=True) if isinstance(node, exp.Column) else node

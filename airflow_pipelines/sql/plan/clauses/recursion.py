@@ -1,0 +1,314 @@
+"""Planning recursion: groups of recursive views, and WITH RECURSIVE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.analyzer import Analyzer
+from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
+from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
+from airflow_pipelines.sql.plan.ir.nodes import (
+    ColumnTypes,
+    Full,
+    Item,
+    Linear,
+    Recursive,
+    Scan,
+    Select,
+    Source,
+    Stage,
+    UnionAll,
+    ViewPlan,
+    reads,
+)
+from airflow_pipelines.sql.plan.passes.canonical_form import canonical_query, varied
+from airflow_pipelines.sql.plan.passes.qualify import require_same
+from airflow_pipelines.sql.plan.planner import plan_view
+from airflow_pipelines.sql.syntax.dialect import parse_query
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+_VIEW = "__view"
+"""Where several views are one recursive relation, the column that tells their rows apart."""
+_GATHERING = ("group", "having", "qualify", "limit", "offset")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One view of a circle. ``names``: what its query calls its columns; ``columns``: what the view does."""
+
+    name: str
+    query: str
+    names: tuple[str, ...]
+    columns: ColumnTypes
+
+
+def plan_circle(
+    views: Sequence[Member], others: Sequence[Member], relations: Mapping[str, ColumnTypes], analyzer: Analyzer
+) -> dict[str, ViewPlan]:
+    """Plan the recursive views of a circle, which are computed together, as sets of rows.
+
+    :param views: those declared recursive
+    :param others: the other views of the circle, each after those it reads; their queries are part of the recursion, and they
+        are planned like any view besides
+    :param relations: the columns of everything that the circle reads besides itself; declared to ``analyzer`` already, as the
+        circle's own views are
+    :returns: the plans of ``views``
+    """
+    one = views[0] if len(views) == 1 else None
+    relation = one.name if one is not None else f"{views[0].name}$r"
+    columns = one.columns if one is not None else _together(views)
+    if one is None:
+        analyzer.declare({relation: columns})
+    query = _circle_query(views, others, relation, columns)
+    answer = canonical_query(query, columns)
+    inputs = tuple(relations)
+    known = {**relations, relation: columns}
+    reason: str | None = None
+    try:
+        stages, body = _body(relation, _as_sets(query, analyzer), known, columns, analyzer)
+    except NotIncremental as error:
+        stages, body, reason = (), None, f"the recursion is recomputed: {error}"
+    own = tuple(sorted(reads(body) - {relation})) if body is not None else inputs
+    stages = (*stages, Stage(relation, columns, Recursive(relation, columns, answer, own, body)))
+    plans = {}
+    for at, view in enumerate(views):
+        pick = None if one is not None else _pick(view, at, relation)
+        full = Stage(view.name, view.columns, Recursive(relation, columns, answer, inputs, None, result=pick))
+        if one is None:
+            stages = (*stages, Stage(view.name, view.columns, _part(view, at, relation, columns)))
+        plans[view.name] = ViewPlan(view.name, view.query, view.columns, stages, full, reason)
+        # The first view has the stages that all of them read.
+        stages = ()
+    return plans
+
+
+def plan_query(
+    view: str,
+    query: str,
+    relations: Mapping[str, ColumnTypes],
+    columns: ColumnTypes,
+    reads: Sequence[str],
+    analyzer: Analyzer,
+    append_only: Set[str] = frozenset(),
+) -> ViewPlan:
+    """Like :func:`plan_view`, with a stage of its own for each recursive common table expression at the query's top."""
+    tree = parse_query(query)
+    clause = tree.args.get("with_")
+    if clause is None or not clause.args.get("recursive"):
+        return plan_view(view, query, relations, columns, reads, analyzer, append_only)
+    try:
+        require_same(query, tree, analyzer, "the query could not be printed with the same meaning")
+        rest, stages = _without_recursion(view, tree, relations, analyzer)
+    except NotIncremental as error:
+        full = Stage(view, columns, Full(canonical_query(query, columns), tuple(reads), str(error)))
+        return ViewPlan(view, query, columns, (full,), full, str(error))
+    own = {stage.relation: stage.columns for stage in stages if isinstance(stage.node, Recursive)}
+    changed = {name: varied(kinds) for name, kinds in own.items()}
+    plan = plan_view(view, sql(rest), {**relations, **own}, columns, (*reads, *own), analyzer, changed=changed)
+    full = Stage(view, plan.columns, Full(canonical_query(query, plan.columns), tuple(reads), "chosen"))
+    return ViewPlan(view, query, plan.columns, (*stages, *plan.stages), full, plan.reason)
+
+
+def _together(views: Sequence[Member]) -> ColumnTypes:
+    """The columns of one relation that holds the rows of several views."""
+    parts = [(_name(at, place), kind) for at, view in enumerate(views) for place, (_, kind) in enumerate(view.columns)]
+    return ((_VIEW, "int"), *parts)
+
+
+def _name(view: int, column: int) -> str:
+    return f"__c{view}_{column}"
+
+
+def _circle_query(views: Sequence[Member], others: Sequence[Member], relation: str, columns: ColumnTypes) -> str:
+    """The query whose least fixed point is the contents of ``relation``."""
+    commons = [] if len(views) == 1 else [(view.name, _pick(view, at, relation)) for at, view in enumerate(views)]
+    commons += [(other.name, _renamed(other, other.query, [name for name, _ in other.columns])) for other in others]
+    definitions = ", ".join(f"{quote(name)} AS ({query})" for name, query in commons)
+    if len(views) == 1 and not commons:
+        return views[0].query
+    if len(views) == 1 and parse_query(views[0].query).args.get("with_") is None:
+        # What the relation's columns are called is taken by position.
+        return f"WITH {definitions} {views[0].query}"
+    parts = []
+    for at, view in enumerate(views):
+        if len(views) == 1:
+            parts.append(_renamed(view, view.query, [name for name, _ in view.columns], always=True))
+            continue
+        inner = {_name(at, place): name for place, name in enumerate(view.names)}
+        items = [
+            f"{at} AS {quote(name)}"
+            if name == _VIEW
+            else (f"b.{quote(inner[name])} AS {quote(name)}" if name in inner else f"CAST(NULL AS {kind}) AS {quote(name)}")
+            for name, kind in columns
+        ]
+        parts.append(f"SELECT {', '.join(items)} FROM ({view.query}) AS b")
+    return f"WITH {definitions} {' UNION ALL '.join(parts)}"
+
+
+def _renamed(member: Member, query: str, names: Sequence[str], *, always: bool = False) -> str:
+    """A query with the columns called otherwise."""
+    if tuple(names) == member.names and not always:
+        return query
+    items = ", ".join(f"b.{quote(old)} AS {quote(new)}" for old, new in zip(member.names, names, strict=True))
+    return f"SELECT {items} FROM ({query}) AS b"
+
+
+def _pick(view: Member, at: int, relation: str) -> str:
+    """A view's rows out of the relation that holds several views."""
+    items = ", ".join(f"{quote(_name(at, place))} AS {quote(name)}" for place, (name, _) in enumerate(view.columns))
+    return f"SELECT {items} FROM {quote(relation)} WHERE {quote(_VIEW)} = {at}"
+
+
+def _part(view: Member, at: int, relation: str, columns: ColumnTypes) -> Select:
+    """What :func:`_pick` says, as a node."""
+    source = Source("s", Scan(relation, tuple(name for name, _ in columns)))
+    items = tuple(Item(name, f"`s`.{quote(_name(at, place))}") for place, (name, _) in enumerate(view.columns))
+    return Select((source,), items, f"`s`.{quote(_VIEW)} = {at}")
+
+
+def _body(
+    relation: str,
+    query: str,
+    known: Mapping[str, ColumnTypes],
+    columns: ColumnTypes,
+    analyzer: Analyzer,
+    changed: Mapping[str, frozenset[str]] = MappingProxyType({}),
+) -> tuple[tuple[Stage, ...], Linear]:
+    """A recursive query as stages that do not depend on the recursion, and a linear node over these and ``relation``.
+
+    :param changed: see :func:`plan_view`
+    :raises NotIncremental: when something within the recursion is not linear
+    """
+    plan = plan_view(relation, query, known, columns, tuple(known), analyzer, changed=changed)
+    if plan.columns != columns:
+        raise NotIncremental("its query has other types than its relation")
+    stages: list[Stage] = []
+    within: dict[str, Linear] = {}
+    for stage in plan.stages:
+        last = stage is plan.stages[-1]
+        node = stage.node
+        depends = last or bool(reads(node) & {relation, *within})
+        if depends and isinstance(node, Select | UnionAll):
+            within[stage.relation] = _inlined(node, within)
+        elif not depends:
+            stages.append(stage)
+        elif reads(node) & {relation, *within}:
+            raise NotIncremental(plan.reason or f"a part of it ({stage.strategy}) has no rule that adds up over rounds")
+        else:
+            stages.append(replace(stage, relation=f"{relation}$base"))
+            within[relation] = Scan(f"{relation}$base", tuple(name for name, _ in columns))
+    return tuple(stages), within[relation]
+
+
+def _inlined(node: Linear, within: Mapping[str, Linear]) -> Linear:
+    """The node with the nodes of relations in place of these."""
+    match node:
+        case Scan():
+            inner = within.get(node.relation)
+            if inner is None or inner.columns == node.columns:
+                return node if inner is None else inner
+            return Select((Source("s", inner),), tuple(Item(name, f"`s`.{quote(name)}") for name in node.columns))
+        case UnionAll():
+            return replace(node, parts=tuple(_inlined(part, within) for part in node.parts))
+        case Select():
+            if node.crossings:
+                raise NotIncremental("the clock within a recursion has no incremental rule yet")
+            return replace(node, sources=tuple(replace(source, node=_inlined(source.node, within)) for source in node.sources))
+
+
+def _as_sets(query: str, analyzer: Analyzer) -> str:
+    """The query without the DISTINCTs that mean nothing because its answer is a set anyway."""
+    tree = parse_query(query)
+    require_same(query, tree, analyzer, "the query could not be printed with the same meaning")
+    for common in tree.ctes:
+        _drop_distinct(common.this)
+    _drop_distinct(tree)
+    return sql(tree)
+
+
+def _drop_distinct(tree: exp.Expr) -> None:
+    """Remove DISTINCT from a query only the distinct rows of which matter."""
+    match tree:
+        case exp.Subquery() if not any(tree.args.get(name) for name in _GATHERING):
+            _drop_distinct(tree.this)
+        case exp.Union() if not any(tree.args.get(name) for name in _GATHERING):
+            tree.set("distinct", False)
+            _drop_distinct(tree.this)
+            _drop_distinct(tree.expression)
+        case exp.Select() if not any(tree.args.get(name) for name in _GATHERING):
+            distinct = tree.args.get("distinct")
+            if any(True for item in tree.expressions for _ in aggregate_calls(item)) or tree.find(exp.Window) is not None:
+                return
+            if distinct is not None and distinct.args.get("on") is None:
+                tree.set("distinct", None)
+            clause = tree.args.get("from_")
+            joins = tree.args.get("joins") or []
+            if clause is not None and all(not join.args.get("side") and not join.args.get("method") for join in joins):
+                for source in [clause.this, *(join.this for join in joins)]:
+                    if isinstance(source, exp.Subquery):
+                        _drop_distinct(source)
+
+
+def _without_recursion(
+    view: str, tree: exp.Expr, relations: Mapping[str, ColumnTypes], analyzer: Analyzer
+) -> tuple[exp.Expr, list[Stage]]:
+    """The query with its recursive common table expressions replaced by relations, and the stages that compute these."""
+    rest = tree.copy()
+    clause = rest.args["with_"]
+    stages: list[Stage] = []
+    known = dict(relations)
+    for at, common in enumerate(clause.expressions):
+        if not _reads(common.this, common.alias):
+            continue
+        relation = f"{view}$r{at + 1}"
+        before = clause.copy()
+        before.set("expressions", before.expressions[: at + 1])
+        probe = exp.select("*").from_(exp.Table(this=exp.to_identifier(common.alias, quoted=True)))
+        probe.set("with_", before)
+        columns = analyzer.columns(sql(probe))
+        analyzer.declare({relation: columns})
+        known[relation] = columns
+        query = common.this.unnest()
+        if not isinstance(query, exp.Union) or query.args.get("distinct"):
+            raise NotIncremental("a recursive common table expression is anchor UNION ALL step")
+        own = exp.select(*(exp.column(exp.to_identifier(name, quoted=True)) for name, _ in columns))
+        common.set("this", own.from_(exp.Table(this=exp.to_identifier(relation, quoted=True))))
+        common.args["alias"].set("columns", [])
+        before.set("expressions", [inner.copy() for inner in clause.expressions[: at + 1]])
+        before.set("recursive", False)
+        text = f"{sql(before)} {sql(query)}"
+        found, node = _body(relation, text, known, columns, analyzer, {relation: varied(columns)})
+        if not isinstance(node, UnionAll) or _scans(node.parts[0], relation) or _scans(node, relation) != 1:
+            raise NotIncremental("a recursion whose step reads it more than once has no incremental rule")
+        inputs = tuple(sorted(reads(node) - {relation}))
+        stages += [
+            *found,
+            Stage(relation, columns, Recursive(relation, columns, canonical_query(text, columns), inputs, node, distinct=False)),
+        ]
+    clause.set("recursive", False)
+    return rest, stages
+
+
+def _reads(tree: exp.Expr, name: str) -> bool:
+    return any(table.name == name and len(table.parts) == 1 for table in tree.find_all(exp.Table))
+
+
+def _scans(node: Linear, relation: str) -> int:
+    """How often a node reads a relation."""
+    return sum(1 for scan in _all_scans(node) if scan.relation == relation)
+
+
+def _all_scans(node: Linear) -> Iterator[Scan]:
+    match node:
+        case Scan():
+            yield node
+        case Select():
+            for source in node.sources:
+                yield from _all_scans(source.node)
+        case UnionAll():
+            for part in node.parts:
+                yield from _all_scans(part)

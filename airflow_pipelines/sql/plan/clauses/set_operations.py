@@ -1,0 +1,98 @@
+"""UNION, INTERSECT, EXCEPT and DISTINCT: sums of relations, and groups of equal rows with a count per side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_pipelines.sql.plan.builder import Builder
+from airflow_pipelines.sql.plan.clauses.aggregate_calls import Accumulators
+from airflow_pipelines.sql.plan.clauses.aggregate_calls import Linear as LinearCall
+from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Call, ColumnTypes, Item, Linear, Select, Source, UnionAll
+from airflow_pipelines.sql.plan.ir.to_sql import plain_linear
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+
+def union_all(builder: Builder, parts: Sequence[Linear]) -> UnionAll:
+    """The sum of two nodes, with the first one's column names."""
+    # Spark widens types pair by pair from the left, and so do nested unions here. Each part's types are asked for by themselves: in
+    # a chain of unions the text of all that stands on the left would be analyzed again for each part.
+    kinds = [_kinds(builder, part) for part in parts]
+    if any(other != kinds[0] for other in kinds[1:]):
+        rows = (", ".join(f"CAST(NULL AS {kind})" for kind in part) for part in kinds)
+        kinds[0] = [kind for _, kind in builder.types(" UNION ALL ".join(f"(SELECT {row})" for row in rows))]
+    return UnionAll(tuple(parts), tuple(zip(parts[0].columns, kinds[0], strict=True)))
+
+
+def _kinds(builder: Builder, node: Linear) -> list[str]:
+    found = node.types if isinstance(node, UnionAll) else builder.types(plain_linear(node))
+    return [kind for _, kind in found]
+
+
+def distinct(builder: Builder, node: Linear) -> Aggregate:
+    """Every row of a node once."""
+    return _grouped(node, builder.types(plain_linear(node)), (), Accumulators(), None)
+
+
+def intersect(builder: Builder, left: Linear, right: Linear) -> Aggregate:
+    """The rows that are in both nodes, once."""
+    return _by_sides(builder, left, right, "{l} > 0 AND {r} > 0")
+
+
+def except_(builder: Builder, left: Linear, right: Linear) -> Aggregate:
+    """The rows of the left node that are not in the right one, once."""
+    return _by_sides(builder, left, right, "{l} > 0 AND {r} = 0")
+
+
+def intersect_all(builder: Builder, left: Linear, right: Linear) -> Select:
+    """The rows that are in both nodes, as often as in the one that has fewer of them."""
+    return _repeated(builder, _by_sides(builder, left, right, "{l} > 0 AND {r} > 0", copies="LEAST({l}, {r})"))
+
+
+def except_all(builder: Builder, left: Linear, right: Linear) -> Select:
+    """The rows of the left node, as often as it has more of them than the right one."""
+    return _repeated(builder, _by_sides(builder, left, right, "{l} > {r}", copies="{l} - {r}"))
+
+
+def _by_sides(builder: Builder, left: Linear, right: Linear, having: str, copies: str | None = None) -> Aggregate:
+    """Groups of equal rows of both nodes; ``having`` and ``copies`` are over the sides' counts ``{l}`` and ``{r}``."""
+    both = union_all(builder, [_tagged(left, 0), _tagged(right, 1)])
+    columns = both.types[:-1]
+    accumulators = Accumulators()
+    tag = f"__c{len(columns)}"
+    calls = []
+    for side in (0, 1):
+        value = accumulators.value(LinearCall("count_if", (f"{tag} = {side}",), None), ("boolean",), "bigint")
+        calls.append(Call(f"__r{side}", f"COUNT_IF({tag} = {side})", "bigint", value))
+    counts = {"l": "__r0", "r": "__r1"}
+    extra = () if copies is None else (Item("__copies", copies.format(**counts)),)
+    return _grouped(both, columns, tuple(calls), accumulators, having.format(**counts), extra)
+
+
+def _tagged(node: Linear, side: int) -> Select:
+    items = [Item(f"c{at}", f"`s`.{quote(name)}") for at, name in enumerate(node.columns)]
+    # The left side's names are the result's.
+    items = [Item(name, item.text) for name, item in zip(node.columns, items, strict=True)]
+    return Select((Source("s", node),), (*items, Item("__side", str(side))))
+
+
+def _grouped(
+    node: Linear,
+    columns: ColumnTypes,
+    calls: tuple[Call, ...],
+    accumulators: Accumulators,
+    having: str | None,
+    extra: tuple[Item, ...] = (),
+) -> Aggregate:
+    block = Select((Source("s", node),), tuple(Item(f"__c{at}", f"`s`.{quote(name)}") for at, name in enumerate(node.columns)))
+    keys = tuple(Item(f"__k{at}", f"__c{at}") for at in range(len(columns)))
+    items = tuple(Item(name, f"__k{at}") for at, (name, _) in enumerate(columns))
+    types = tuple(kind for _, kind in columns)
+    inputs = (*types, "int") if len(node.columns) > len(columns) else types
+    return Aggregate(block, keys, types, calls, tuple(accumulators.found), (*items, *extra), having, inputs)
+
+
+def _repeated(builder: Builder, counted: Aggregate) -> Select:
+    """Each row as often as its column ``__copies`` says."""
+    scan = builder.stage(counted)
+    items = tuple(Item(name, f"`s`.{quote(name)}") for name in scan.columns if name != "__copies")
+    return Select((Source("s", scan),), items, None, ("LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT(`s`.__copies))) AS `__n`",))

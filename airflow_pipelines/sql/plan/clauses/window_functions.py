@@ -1,0 +1,114 @@
+"""Window functions: stages keyed by what all windows of a stage are partitioned by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.clauses.query_blocks import Block, Place, bare, column, is_key_type, key_types
+from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, require_row_or_group, sql, substituted
+from airflow_pipelines.sql.plan.ir.nodes import KeyedSource, Shape
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+
+def window_functions(tree: exp.Expr) -> list[exp.Window]:
+    """The window functions in an expression, those of its subqueries left out."""
+    if isinstance(tree, exp.Window):
+        return [tree]
+    if isinstance(tree, exp.Query | exp.Subquery):
+        return []
+    return [found for child in tree.iter_expressions() for found in window_functions(child)]
+
+
+def inlined(tree: exp.Expr, definitions: Sequence[exp.Expr]) -> exp.Expr:
+    """A copy of an expression in which no window function refers to the WINDOW clause any more."""
+    named = {definition.name: definition for definition in definitions}
+
+    def written_out(node: exp.Expr) -> exp.Expr:
+        while isinstance(node, exp.Window) and node.args.get("alias") is not None:
+            definition = named.get(node.alias)
+            if definition is None:
+                raise NotIncremental(f"the window {node.alias} is not defined where the planner looks for it")
+            node.set("alias", None)
+            for part in ("partition_by", "order", "spec", "alias"):
+                value = definition.args.get(part)
+                if value is not None:
+                    node.set(part, [item.copy() for item in value] if isinstance(value, list) else value.copy())
+        return node
+
+    return tree.copy().transform(written_out, copy=False) if named else tree
+
+
+def qualify_of(tree: exp.Select, outputs: Sequence[tuple[str, exp.Expr]]) -> exp.Expr | None:
+    """The condition of QUALIFY without the names of the SELECT list and of the WINDOW clause."""
+    clause = tree.args.get("qualify")
+    if clause is None:
+        return None
+    named: dict[exp.Expr, exp.Expr] = {exp.column(name, quoted=True): item for name, item in outputs}
+    return inlined(substituted(clause.this, named), tree.args.get("windows") or [])
+
+
+def apply_windows(block: Block, calls: Sequence[exp.Window]) -> dict[exp.Expr, exp.Expr]:
+    """Add window functions to a block, in as few stages as their partitions allow.
+
+    :param block: the rows that the functions see; afterwards it has a column for each of them
+    :param calls: the functions, each with its definition, as trees of the query
+    :returns: what the functions are to be replaced by in the expressions above
+    """
+    replaced: dict[exp.Expr, exp.Expr] = {}
+    for level in _levels(distinct(calls)):
+        alias = block.builder.name("w")
+        names: dict[Place, str] = {(alias, f"w{at}"): f"w{at}" for at in range(len(level.calls))}
+        _add(block, level, names)
+        for call, place in zip(level.calls, names, strict=True):
+            replaced[call] = column(place)
+    return replaced
+
+
+@dataclass(slots=True)
+class _Level:
+    """Functions that are computed together: ``keys`` are common to the partitions of them all."""
+
+    keys: list[exp.Expr]
+    calls: list[exp.Window] = field(default_factory=list)
+
+
+def _levels(calls: Sequence[exp.Expr]) -> list[_Level]:
+    """The functions, those with common partition keys together; those without any come last, because all rows touch them."""
+    levels: list[_Level] = []
+    whole = _Level([])
+    for call in calls:
+        if not isinstance(call, exp.Window):
+            continue
+        keys = distinct(call.args.get("partition_by") or [])
+        if not keys:
+            whole.calls.append(call)
+            continue
+        for level in levels:
+            common = [key for key in level.keys if key in keys]
+            if common:
+                level.keys = common
+                level.calls.append(call)
+                break
+        else:
+            levels.append(_Level(keys, [call]))
+    return [*levels, *([whole] if whole.calls else [])]
+
+
+def _add(block: Block, level: _Level, added: dict[Place, str]) -> None:
+    """Make the block a stage that has the functions of one level as further columns."""
+    for call in level.calls:
+        for part in call.iter_expressions():
+            require_row_or_group(part)
+    node, names = block.packed()
+    source = block.builder.name("s")
+    trees: dict[exp.Expr, exp.Expr] = {column(place): column((source, name)) for place, name in names.items()}
+    keys = tuple(bare(substituted(key, trees)) for key in level.keys)
+    kinds = key_types(block.builder, node, keys) if keys else ()
+    usable = tuple(key for key, kind in zip(keys, kinds, strict=True) if is_key_type(kind))
+    items = [f"{quote(source)}.{quote(name)} AS {quote(name)}" for name in names.values()]
+    items += [f"{sql(substituted(call, trees))} AS {quote(name)}" for call, name in zip(level.calls, added.values(), strict=True)]
+    query = f"SELECT {', '.join(items)} FROM {quote(source)}"
+    block.become_keyed([KeyedSource(source, node, usable)], query, {**names, **added}, Shape.WINDOW)

@@ -1,0 +1,170 @@
+"""Taking a correlated subquery apart: the rows that it reads whatever row asks, and what ties them to the row that asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
+from airflow_pipelines.sql.plan.clauses.query_blocks import Place, column
+from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, distinct, require_steady, substituted
+from airflow_pipelines.sql.plan.ir.nodes import Linear
+from airflow_pipelines.sql.plan.passes.qualify import free_sources
+from airflow_pipelines.sql.plan.scope import Scope
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+_PLAIN = frozenset({"with_", "kind", "expressions", "hint", "from_", "joins", "laterals", "where", "order"})
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """A subquery that reads columns of the query around it.
+
+    ``whole``: the subquery. ``core``: the SELECT in it, or in a derived table of its FROM clause, whose conditions are correlated.
+    ``free``: the conditions of the core that are not. ``tied``: those that are. ``scope``: what the core can name.
+    """
+
+    whole: exp.Query
+    core: exp.Select
+    free: tuple[exp.Expr, ...]
+    tied: tuple[exp.Expr, ...]
+    scope: Scope
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the subquery gives one row for each of the core's rows that its conditions hold for."""
+        return self.whole is self.core and is_plain(self.core)
+
+    @property
+    def items(self) -> list[exp.Expr]:
+        """What the core selects."""
+        return [item.unalias() for item in self.core.expressions]
+
+    @property
+    def inner(self) -> list[exp.Column]:
+        """The core's columns that are read by what is tied, selected or grouped."""
+        outer = free_sources(self.whole)
+        found = distinct(found for part in self._above() for found in part.find_all(exp.Column))
+        return [part for part in found if isinstance(part, exp.Column) and part.table and part.table not in outer]
+
+    def _above(self) -> list[exp.Expr]:
+        parts = list(self.tied)
+        for name, value in self.core.args.items():
+            if name not in {"from_", "joins", "laterals", "where", "with_"}:
+                parts += [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, exp.Expr)]
+        return parts
+
+    def rows(self) -> tuple[Linear, dict[Place, str]]:
+        """The core's rows without what ties them: a node, and the names of the core's columns in it."""
+        names = {(found.table, found.name): f"c{at}" for at, found in enumerate(self.inner)}
+        items = [exp.alias_(column(place), name) for place, name in names.items()] or [exp.alias_(exp.Literal.number(1), "c0")]
+        return self.scope.linear(self.query(items)), names
+
+    def query(self, items: list[exp.Expr], keys: list[exp.Expr] | None = None) -> exp.Select:
+        """A query over the core's rows without what ties them; ``keys``: what it groups them by."""
+        copy = exp.Select(expressions=items)
+        for name in ("from_", "joins", "laterals"):
+            value = self.core.args.get(name)
+            if value:
+                copy.set(name, [part.copy() for part in value] if isinstance(value, list) else value.copy())
+        for join in copy.args.get("joins") or []:
+            # The conditions of inner joins are among the free ones.
+            if _is_inner(join):
+                join.set("on", None)
+        if self.free:
+            copy.set("where", exp.Where(this=exp.and_(*self.free, copy=True)))
+        if keys:
+            copy.set("group", exp.Group(expressions=keys))
+        return copy
+
+    def over(self, alias: str, names: Mapping[Place, str]) -> exp.Query:
+        """The subquery with its core reading ``alias`` for its rows, whose columns have these names there."""
+        whole = self.whole.copy()
+        core = _core(whole, free_sources(self.whole))[-1]
+        for name in ("joins", "laterals", "with_"):
+            core.set(name, None)
+        core.set("from_", exp.From(this=exp.to_table(quote(alias), dialect="spark")))
+        core.set("where", exp.Where(this=exp.and_(*self.tied, copy=True)) if self.tied else None)
+        for select in _core(whole, free_sources(self.whole)):
+            select.set("with_", None)
+            # The columns get other names inside, but not for what reads the subquery.
+            select.set("expressions", [_with_name(item) for item in select.expressions])
+        trees: dict[exp.Expr, exp.Expr] = {column(place): column((alias, name)) for place, name in names.items()}
+        return substituted(whole, trees)  # type: ignore[return-value]
+
+
+def correlation(whole: exp.Query, scope: Scope, outer: frozenset[str]) -> Correlation:
+    """Take a correlated subquery apart.
+
+    :param whole: the subquery
+    :param scope: where it stands
+    :param outer: the sources of the query around it
+    :raises NotIncremental: when its rows cannot be had without the row that asks
+    """
+    free_names = free_sources(whole)
+    if not free_names <= outer:
+        raise NotIncremental("a subquery that reads columns of a query further out has no incremental rule")
+    path = _core(whole, free_names)
+    for select in path:
+        scope = scope.entered(select)
+    core = path[-1]
+    conditions = list(conjuncts(core.args["where"].this)) if core.args.get("where") is not None else []
+    for join in core.args.get("joins") or []:
+        if join.args.get("on") is not None and _is_inner(join):
+            conditions += conjuncts(join.args["on"])
+    tied = tuple(condition for condition in conditions if free_sources(condition) & free_names)
+    free = tuple(condition for condition in conditions if not free_sources(condition) & free_names)
+    found = Correlation(whole, core, free, tied, scope)
+    if free_sources(found.query([exp.Literal.number(1)])) & free_names:
+        raise NotIncremental("a correlation outside of WHERE has no incremental rule")
+    for part in found._above():
+        require_steady(part)
+        if part.find(exp.Query):
+            raise NotIncremental("a subquery inside what ties another one to its query has no incremental rule")
+    return found
+
+
+def is_plain(select: exp.Select) -> bool:
+    """Whether a SELECT gives one row for each row that its conditions hold for."""
+    if any(value and name not in _PLAIN for name, value in select.args.items()):
+        return False
+    return not any(True for item in select.expressions for _ in aggregate_calls(item)) and not select.find(exp.Window)
+
+
+def is_one_row(query: exp.Query) -> bool:
+    """Whether a query gives exactly one row whatever it reads: aggregates without groups."""
+    if not isinstance(query, exp.Select) or any(value and name not in _PLAIN for name, value in query.args.items()):
+        return False
+    return any(True for item in query.expressions for _ in aggregate_calls(item))
+
+
+def _with_name(item: exp.Expr) -> exp.Expr:
+    name = item.alias_or_name
+    return exp.alias_(item.unalias(), name, quoted=True) if name else item
+
+
+def _is_inner(join: exp.Join) -> bool:
+    side, sort = (join.args.get("side") or "").upper(), (join.args.get("kind") or "").upper()
+    return not join.args.get("method") and side in {"", "INNER"} and sort in {"", "INNER", "CROSS"}
+
+
+def _core(whole: exp.Query, outer: frozenset[str]) -> list[exp.Select]:
+    """The SELECTs from the whole subquery down to the one whose conditions are correlated; each reads only the next one."""
+    path: list[exp.Select] = []
+    tree: exp.Expr = whole
+    while True:
+        while isinstance(tree, exp.Subquery):
+            tree = tree.this
+        if not isinstance(tree, exp.Select):
+            raise NotIncremental("a correlated subquery that is no plain SELECT has no incremental rule")
+        path.append(tree)
+        clause = tree.args.get("from_")
+        if clause is None:
+            raise NotIncremental("a correlated subquery without FROM has no incremental rule")
+        if not isinstance(clause.this, exp.Subquery) or not free_sources(clause.this) & outer:
+            return path
+        if tree.args.get("joins") or tree.args.get("laterals"):
+            raise NotIncremental("a correlated derived table in a join has no incremental rule")
+        tree = clause.this

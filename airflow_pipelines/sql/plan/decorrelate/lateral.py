@@ -1,0 +1,84 @@
+"""Lateral subqueries: for each row of what stands before them the rows that they give for it."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.clauses.outer_joins import equal_pairs, outer_join
+from airflow_pipelines.sql.plan.clauses.query_blocks import Block, Place, column
+from airflow_pipelines.sql.plan.decorrelate.correlation import correlation
+from airflow_pipelines.sql.plan.expressions import NotIncremental, require_scalar, sql, substituted
+from airflow_pipelines.sql.plan.ir.nodes import KeyedSource, Linear, Shape
+from airflow_pipelines.sql.plan.passes.qualify import free_sources
+from airflow_pipelines.sql.plan.scope import Scope
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+
+def join_lateral(block: Block, scope: Scope, lateral: exp.Lateral, condition: exp.Expr | None, *, outer: bool) -> None:
+    """Join a block with a lateral subquery.
+
+    :param condition: the join's condition, if it has one
+    :param outer: whether rows without any match are kept
+    """
+    if condition is not None:
+        require_scalar(condition)
+    query: exp.Expr = lateral.this
+    while isinstance(query, exp.Subquery):
+        query = query.this
+    if not isinstance(query, exp.Query):
+        raise NotIncremental("this form of LATERAL has no incremental rule")
+    alias, names = _named(lateral, query)
+    if not free_sources(query):
+        _join_plain(block, scope.linear(query), alias, names, condition, outer=outer)
+        return
+    found = correlation(query, scope, block.aliases)
+    node, inside = found.rows()
+    asking, rows = block.builder.name("o"), block.builder.name("i")
+    left, left_names = block.packed()
+    pairs = equal_pairs(found.tied, (left, left_names), (node, inside), block)
+    if not pairs:
+        raise NotIncremental("a lateral subquery that nothing ties to the rows before it by equality has no incremental rule")
+    read = [name for table, name in block.wanted if table == alias]
+    kept: dict[Place, Place] = {place: (asking, name) for place, name in left_names.items()}
+    trees: dict[exp.Expr, exp.Expr] = {column(place): column(now) for place, now in kept.items()}
+    kept |= {(alias, name): (alias, name) for name in names if name in read}
+    columns = {place: f"c{at}" for at, place in enumerate(kept)}
+    items = ", ".join(f"{sql(column(now))} AS {columns[place]}" for place, now in kept.items()) or "1 AS c0"
+    body = sql(substituted(found.over(rows, inside), trees))
+    on = f" ON {sql(substituted(condition, trees))}" if condition is not None else ""
+    words = "LEFT JOIN" if outer else "JOIN"
+    text = f"SELECT {items} FROM {quote(asking)} {words} LATERAL ({body}) AS {quote(alias)}({', '.join(map(quote, names))}){on}"
+    pieces = (
+        KeyedSource(asking, left, tuple(pair[0] for pair in pairs)),
+        KeyedSource(rows, node, tuple(pair[1] for pair in pairs)),
+    )
+    block.become_keyed(pieces, text, columns, Shape.SUBQUERY)
+
+
+def _named(lateral: exp.Lateral, query: exp.Expr) -> tuple[str, list[str]]:
+    """The name of a lateral subquery and those of its columns."""
+    alias = lateral.args.get("alias")
+    if alias is None or alias.this is None:
+        raise NotIncremental("a lateral subquery without a name has no incremental rule")
+    while not isinstance(query, exp.Select):
+        query = query.this
+    names = [found.name for found in alias.columns] or [item.alias_or_name for item in query.expressions]
+    if len(names) != len(query.expressions) or len(set(names)) < len(names):
+        raise NotIncremental("a lateral subquery with two columns of one name has no incremental rule")
+    return alias.name, names
+
+
+def _join_plain(block: Block, node: Linear, alias: str, names: list[str], condition: exp.Expr | None, *, outer: bool) -> None:
+    """Join a subquery that reads nothing of the rows before it."""
+    inner = Block(block.builder, block.wanted)
+    own = block.builder.name("d")
+    inner.wanted = inner.wanted | {(own, name) for name in node.columns}
+    inner.add(own, node)
+    inner.places = {(alias, name): (own, was) for name, was in zip(names, node.columns, strict=True)}
+    if outer:
+        outer_join(block, inner, "LEFT", condition)
+        return
+    block.sources += inner.sources
+    block.places |= inner.places
+    if condition is not None:
+        block.filter(condition)

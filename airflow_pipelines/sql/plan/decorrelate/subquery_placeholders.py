@@ -1,0 +1,93 @@
+"""Subqueries of a SELECT list and of HAVING while it is not yet known which rows ask them: those of FROM, or the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.clauses.aggregate_calls import is_aggregate
+from airflow_pipelines.sql.plan.clauses.group_by import Groups
+from airflow_pipelines.sql.plan.clauses.query_blocks import Block, column
+from airflow_pipelines.sql.plan.decorrelate.subquery_predicates import holders
+from airflow_pipelines.sql.plan.decorrelate.unnest_subqueries import answered
+from airflow_pipelines.sql.plan.expressions import substituted
+from airflow_pipelines.sql.plan.passes.qualify import own_sources
+from airflow_pipelines.sql.plan.scope import Scope
+
+_ALIAS = "__asked"
+_AROUND_ARGUMENTS = (exp.Filter, exp.Where, exp.Distinct, exp.WithinGroup, exp.Order, exp.Ordered)
+
+
+@dataclass(slots=True)
+class Hidden:
+    """Columns that stand for subqueries, and the subqueries."""
+
+    found: dict[exp.Expr, exp.Expr] = field(default_factory=dict)
+    """By the columns."""
+
+    def hide(self, tree: exp.Expr) -> exp.Expr:
+        """The expression with a column in place of each subquery; equal ones have the same column."""
+        names = {holder: self._column(holder) for holder in holders(tree)}
+        return substituted(tree, names) if names else tree
+
+    def hide_groups(self, select: exp.Select) -> exp.Select:
+        """A SELECT with columns in place of the subqueries in its GROUP BY."""
+        group = select.args.get("group")
+        if group is None or not any(True for _ in holders(group)):
+            return select
+        copy = select.copy()
+        copy.set("group", self.hide(group))
+        return copy
+
+    def hides(self, tree: exp.Expr) -> bool:
+        """Whether an expression has such a column."""
+        return bool(self.found) and any(part.table == _ALIAS for part in tree.find_all(exp.Column))
+
+    def shown(self, tree: exp.Expr, keys: Mapping[exp.Expr, exp.Expr]) -> exp.Expr:
+        """The expression with its subqueries, in which ``keys`` are replaced."""
+        return substituted(tree, {name: substituted(holder, keys) for name, holder in self.found.items()})
+
+    def below(self, block: Block, scope: Scope, groups: Groups) -> dict[exp.Expr, exp.Expr]:
+        """Answer the subqueries in keys and in arguments of aggregates, over the rows of FROM.
+
+        Gives what these keys and aggregates are to be replaced by.
+        """
+        names: dict[exp.Expr, exp.Expr] = {}
+        for key in groups.keys:
+            if self.hides(key):
+                names[key] = answered(block, scope, self.shown(key, {}))
+        for call in groups.calls:
+            if self.hides(call):
+                names[call] = self._arguments(call, block, scope)
+        return names
+
+    def _arguments(self, tree: exp.Expr, block: Block, scope: Scope) -> exp.Expr:
+        if not self.hides(tree):
+            return tree.copy()
+        if not is_aggregate(tree) and not isinstance(tree, _AROUND_ARGUMENTS):
+            return answered(block, scope, self.shown(tree, {}))
+        answers = {child: self._arguments(child, block, scope) for child in tree.iter_expressions()}
+        return substituted(tree, answers)
+
+    def _column(self, holder: exp.Expr) -> exp.Expr:
+        for name, known in self.found.items():
+            if _canonical(known) == _canonical(holder):
+                return name
+        name = column((_ALIAS, f"q{len(self.found)}"))
+        self.found[name] = holder.copy()
+        return name
+
+
+def _canonical(holder: exp.Expr) -> exp.Expr:
+    """A subquery with its sources named by their places: names are given so that none occurs twice in a query."""
+    copy = holder.copy()
+    own = [alias for select in copy.find_all(exp.Select) for alias in own_sources(select)]
+    names = {alias: f"s{at}" for at, alias in enumerate(own)}
+    for node in copy.find_all(exp.Column, exp.TableAlias):
+        part = "table" if isinstance(node, exp.Column) else "this"
+        name = node.args[part].name if node.args.get(part) is not None else ""
+        if name in names:
+            node.set(part, exp.to_identifier(names[name], quoted=True))
+    return copy

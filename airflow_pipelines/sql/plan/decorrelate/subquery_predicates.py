@@ -1,0 +1,139 @@
+"""What subqueries in expressions ask, read from the trees alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.decorrelate.correlation import is_one_row
+from airflow_pipelines.sql.plan.expressions import NotIncremental, function_name
+
+_COUNTS = frozenset({"count", "count_if", "regr_count", "approx_count_distinct"})
+"""Aggregates that are 0 over no rows."""
+# fmt: off
+_NULL_OVER_NOTHING = frozenset({
+    "any", "any_value", "avg", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "corr", "covar_pop", "covar_samp", "every",
+    "first", "first_value", "kurtosis", "last", "last_value", "logical_and", "logical_or", "max", "max_by", "mean", "median", "min",
+    "min_by", "skewness", "some", "std", "stddev", "stddev_pop", "stddev_samp", "sum", "try_avg", "try_sum", "var_pop", "var_samp",
+    "variance", "variance_pop",
+})
+# fmt: on
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_STRICT = (*_COMPARISONS, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Paren, exp.Cast)
+"""What is NULL as soon as one operand is."""
+
+
+def has_subquery(tree: exp.Expr) -> bool:
+    """Whether an expression holds a subquery."""
+    return tree.find(exp.Query) is not None
+
+
+def question_of(condition: exp.Expr) -> exp.Exists | exp.In | None:
+    """What a condition asks for if it is [NOT] EXISTS or [NOT] IN alone."""
+    inner = condition.unnest()
+    while isinstance(inner, exp.Not):
+        inner = inner.this.unnest()
+    return inner if isinstance(inner, exp.Exists) or is_in(inner) else None  # type: ignore[return-value]
+
+
+def is_in(tree: exp.Expr) -> bool:
+    """Whether a tree is IN with a subquery."""
+    return isinstance(tree, exp.In) and tree.args.get("query") is not None
+
+
+def is_negated(condition: exp.Expr) -> bool:
+    """Whether an odd number of NOTs stands before a condition."""
+    inner, negated = condition.unnest(), False
+    while isinstance(inner, exp.Not):
+        inner, negated = inner.this.unnest(), not negated
+    return negated
+
+
+def query_of(holder: exp.Expr) -> exp.Query:
+    """The query in EXISTS, IN or a scalar subquery."""
+    tree: exp.Expr = holder.args["query"] if isinstance(holder, exp.In) else holder
+    tree = tree.this if isinstance(tree, exp.Exists) else tree
+    while isinstance(tree, exp.Subquery):
+        tree = tree.this
+    if not isinstance(tree, exp.Query):
+        raise NotIncremental("a subquery in an unknown form has no incremental rule")
+    return tree
+
+
+def holders(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The outermost EXISTS, IN and scalar subqueries in an expression."""
+    if isinstance(tree, exp.Exists) or is_in(tree) or isinstance(tree, exp.Query):
+        yield tree
+        return
+    for child in tree.iter_expressions():
+        yield from holders(child)
+
+
+def in_condition(tree: exp.Expr, holder: exp.Expr) -> bool:
+    """Whether Spark surely takes IN for a condition wherever it stands in an expression: what is unknown counts as false."""
+    places = [node for node in tree.walk() if node == holder]
+    return all(_is_condition(place, tree) for place in places)
+
+
+def _is_condition(node: exp.Expr, root: exp.Expr) -> bool:
+    while node is not root:
+        parent = node.parent
+        if isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case) and parent.this is node and not parent.parent.this:
+            return True
+        if not isinstance(parent, exp.And | exp.Or | exp.Not | exp.Paren):
+            return False
+        if isinstance(parent, exp.Not) and not isinstance(node.unnest(), exp.In):
+            # Spark turns NOT (a AND b) around, and IN into NOT IN with it.
+            return False
+        node = parent
+    return True
+
+
+def equalities(lefts: Sequence[exp.Expr], rights: Sequence[exp.Expr]) -> list[exp.Expr]:
+    """Each expression on the left equal to its counterpart on the right."""
+    if len(lefts) != len(rights):
+        raise NotIncremental("IN with a row of another length has no incremental rule")
+    return [exp.EQ(this=left.copy(), expression=right.copy()) for left, right in zip(lefts, rights, strict=True)]
+
+
+def is_not_null(tree: exp.Expr) -> exp.Expr:
+    """``tree IS NOT NULL``."""
+    return exp.Not(this=exp.Is(this=exp.Paren(this=tree.copy()), expression=exp.Null()))
+
+
+def is_unique(query: exp.Query) -> bool:
+    """Whether a query surely gives no row twice."""
+    if not isinstance(query, exp.Select):
+        return isinstance(query, exp.SetOperation) and bool(query.args.get("distinct"))
+    if query.args.get("distinct") or is_one_row(query):
+        return True
+    group = query.args.get("group")
+    if group is None or group.args.get("all") or not group.expressions:
+        return False
+    items = [item.unalias() for item in query.expressions]
+    return all(key in items for key in group.expressions)
+
+
+def over_nothing(call: exp.Expr) -> str | None:
+    """What an aggregate gives over no rows; None when that is not known."""
+    while isinstance(call, exp.Filter):
+        call = call.this
+    name = function_name(call)
+    if name in _COUNTS or isinstance(call, exp.Count | exp.CountIf):
+        return "0"
+    return "NULL" if name in _NULL_OVER_NOTHING else None
+
+
+def needs_one_of(condition: exp.Expr, columns: set[exp.Expr]) -> bool:
+    """Whether a condition cannot be true when all of some columns are NULL."""
+    inner = condition.unnest()
+    if not isinstance(inner, _COMPARISONS):
+        return False
+    return any(_is_strict(side, columns) for side in (inner.left, inner.right))
+
+
+def _is_strict(tree: exp.Expr, columns: set[exp.Expr]) -> bool:
+    if tree in columns:
+        return True
+    return isinstance(tree, _STRICT) and any(_is_strict(child, columns) for child in tree.iter_expressions())

@@ -1,0 +1,127 @@
+"""Deltas of linear nodes as SQL text: filter, project and union pass deltas on, inner joins are bilinear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+
+from airflow_pipelines.sql.plan.ir.nodes import Crossing, Linear, Scan, Select, Source, UnionAll, Version, reads
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+WEIGHT = "__weight"
+"""The weight's column name; the engine's batches use the same."""
+
+Reader = Callable[[str, Version], str | None]
+"""Gives the text of a table expression for a relation's version (its columns and the weight), or None when it has no rows."""
+
+Crosses = Callable[[Crossing, str], str | None]
+"""Gives the condition for rows that a marker (the relation's name) passes by in this step, or None when there is surely none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Printer:
+    """Prints nodes. ``read`` names the relations' versions.
+
+    ``single_partition``: unions are asked to stay in one partition, which saves exchanges when everything is small.
+    ``broadcast``: the delta of a join term is broadcast, so that the other sides are streamed once.
+    ``crosses``: narrows the terms of markers that move down to the rows that they pass by.
+    """
+
+    read: Reader
+    single_partition: bool = False
+    broadcast: bool = False
+    crosses: Crosses | None = None
+
+    def contents(self, node: Linear, version: Version) -> str | None:
+        """A query for a node's weighted contents, or None when there are none."""
+        match node:
+            case Scan():
+                table = self.read(node.relation, version)
+                return None if table is None else f"SELECT {_columns(node.columns)} FROM {table}"
+            case UnionAll():
+                return self._union(node, [self.contents(part, version) for part in node.parts])
+            case Select():
+                return self.select(node, [self.contents(source.node, version) for source in node.sources], None)
+
+    def delta(self, node: Linear, changed: Set[str]) -> str | None:
+        """A query for what a node's contents gain and lose when the relations in ``changed`` change, or None for nothing.
+
+        For a join of n sources it is the sum over changed sources i of: sources before i as they were, the delta of i, sources
+        after i as they are now.
+        """
+        if not reads(node) & changed:
+            return None
+        match node:
+            case Scan():
+                return self.contents(node, Version.DELTA)
+            case UnionAll():
+                return self._union(node, [self.delta(part, changed) for part in node.parts])
+            case Select():
+                terms = [self.term(node, at, changed) for at, source in enumerate(node.sources) if reads(source.node) & changed]
+                return self.union([term for term in terms if term is not None])
+
+    def union(self, queries: list[str]) -> str | None:
+        """The sum of queries with the same columns."""
+        if len(queries) < 2:
+            return queries[0] if queries else None
+        hint = "/*+ COALESCE(1) */ " if self.single_partition else ""
+        return f"SELECT {hint}* FROM ({' UNION ALL '.join(f'({query})' for query in queries)})"
+
+    def term(self, node: Select, at: int, changed: Set[str]) -> str | None:
+        """What a block gains by the delta of its source ``at``, or None for nothing."""
+        passed = self.passed(node, at)
+        if passed is None:
+            return None
+        tables: list[str | None] = []
+        for position, source in enumerate(node.sources):
+            if position == at:
+                tables.append(self.delta(source.node, changed))
+            elif position < at and reads(source.node) & changed:
+                tables.append(self.contents(source.node, Version.BEFORE))
+            else:
+                tables.append(self.contents(source.node, Version.AFTER))
+        return self.select(node, tables, node.sources[at] if len(node.sources) > 1 else None, passed)
+
+    def passed(self, node: Select, at: int) -> str | None:
+        """The condition for the rows that the source ``at`` passes by when it moves (empty: any), or None for none."""
+        marker = node.sources[at].node
+        crossings = [crossing for crossing in node.crossings if crossing.source == at]
+        if self.crosses is None or not crossings or not isinstance(marker, Scan):
+            return ""
+        found = [self.crosses(crossing, marker.relation) for crossing in crossings]
+        return " OR ".join(f"({condition})" for condition in found if condition is not None) or None
+
+    def select(self, node: Select, tables: list[str | None], delta: Source | None, passed: str = "") -> str | None:
+        """The block over queries for its sources, in order; None when one of them has no rows.
+
+        :param delta: the source that may be broadcast
+        :param passed: a condition on top of the block's own
+        """
+        found = [table for table in tables if table is not None]
+        if len(found) < len(tables):
+            return None
+        aliases = [quote(source.alias) for source in node.sources]
+        weight = " * ".join(f"{alias}.{WEIGHT}" for alias in aliases)
+        items = "".join(f"{item.text} AS {quote(item.name)}, " for item in node.items)
+        hint = f"/*+ BROADCAST({quote(delta.alias)}) */ " if self.broadcast and delta is not None else ""
+        sources = " CROSS JOIN ".join(f"({table}) AS {alias}" for table, alias in zip(found, aliases, strict=True))
+        laterals = "".join(f" {lateral}" for lateral in node.laterals)
+        condition = f"({node.where}) AND ({passed})" if node.where and passed else node.where or passed
+        where = f" WHERE {condition}" if condition else ""
+        return f"SELECT {hint}{items}{weight} AS {WEIGHT} FROM {sources}{laterals}{where}"
+
+    def _union(self, node: UnionAll, queries: list[str | None]) -> str | None:
+        # Every part is brought to the union's types by itself, because a step may print only some of the parts.
+        parts = []
+        for query in queries:
+            if query is not None:
+                names = ", ".join(quote(f"c{at}") for at in range(len(node.types)))
+                items = "".join(
+                    f"CAST({quote(f'c{at}')} AS {kind}) AS {quote(name)}, " for at, (name, kind) in enumerate(node.types)
+                )
+                parts.append(f"SELECT {items}{WEIGHT} FROM ({query}) AS part({names}, {WEIGHT})")
+        return self.union(parts)
+
+
+def _columns(names: tuple[str, ...]) -> str:
+    return "".join(f"{quote(name)}, " for name in names) + WEIGHT

@@ -1,0 +1,44 @@
+"""Markers: hidden relations of one row that say how far time has come, by the clock or by the data.
+
+A query that depends on the clock reads markers like any other relation, so that the ordinary rules for deltas apply when one moves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+CLOCK_RELATION = "now$0"
+"""The marker of the clock itself."""
+CLOCK_COLUMN = "__now"
+"""Its column, which is also the name of the clock's value in the texts of all markers."""
+CLOCK_TYPE = "timestamp_ntz"
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A relation of one column and at most one row.
+
+    ``text``: the value as Spark SQL over the clock (:data:`CLOCK_COLUMN`) and waterlines (:func:`waterline_input`). There is no row
+    before the first tick; while a waterline is not known the value is NULL. ``type`` is Spark DDL.
+    """
+
+    relation: str
+    column: str
+    type: str
+    text: str
+
+
+CLOCK = Marker(CLOCK_RELATION, CLOCK_COLUMN, CLOCK_TYPE, quote(CLOCK_COLUMN))
+"""The clock: the time of the newest tick, in UTC."""
+
+
+def is_marker(relation: str) -> bool:
+    """Whether a relation that a view's query reads is a marker of the clock."""
+    return relation.startswith("now$")
+
+
+def waterline_input(relation: str, column: str) -> str:
+    """The name of a column's waterline in the texts of markers."""
+    return f"__w:{relation}.{column}"

@@ -1,0 +1,1 @@
+"""Passes over queries and stages, a module each."""

@@ -1,0 +1,272 @@
+"""Puts every value that a plan keeps, or hands on between relations, into canonical form (see ``sql/canonical_form.py``).
+
+Values of relations are canonical, and so is what passes them on unchanged; what is computed is brought into canonical form where it
+leaves a stage, and where a stage adds up equal rows of what it reads. A view's columns are canonical by definition. Within a query
+nobody should notice: where an expression could tell that a value between two stages has another representation than Spark gives it,
+the query has no incremental rule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import cast
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.canonical_form import has_several_forms, has_visible_forms, in_canonical_form
+from airflow_pipelines.sql.plan.builder import Builder
+from airflow_pipelines.sql.plan.expressions import function_name
+from airflow_pipelines.sql.plan.ir.nodes import (
+    Aggregate,
+    ColumnTypes,
+    Full,
+    Item,
+    Keyed,
+    KeyedSource,
+    Linear,
+    Node,
+    Recursive,
+    Scan,
+    Select,
+    Stage,
+    TopK,
+    UnionAll,
+)
+from airflow_pipelines.sql.plan.ir.to_sql import plain_linear
+from airflow_pipelines.sql.plan.properties.representation import hands_on
+from airflow_pipelines.sql.syntax.dialect import parse_query
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+_COLUMN = re.compile(r"`((?:[^`]|``)+)`\.`((?:[^`]|``)+)`")
+"""A column as the planner writes it."""
+_CHOOSING = frozenset({"any_value", "first", "first_value", "last", "last_value", "max", "min"})
+"""Aggregates that give one of their arguments."""
+_SUMMING = frozenset({"avg", "mean", "sum"})
+"""Aggregates that never give a zero with a sign."""
+
+
+def canonical_stages(
+    stages: Sequence[Stage], builder: Builder, changed: Mapping[str, frozenset[str]] = MappingProxyType({})
+) -> tuple[Stage, ...]:
+    """The stages of one view with canonical values only.
+
+    :param stages: in order; the last is the view's own
+    :param builder: answers about types; knows all relations that the stages read or make
+    :param changed: columns of relations that stand for a part of the query, and whose values Spark may represent otherwise
+    :raises NotIncremental: when an expression could notice
+    """
+    one = _Pass(builder, dict(changed))
+    return tuple(one.stage(stage, inner=stage is not stages[-1]) for stage in stages)
+
+
+def canonical_query(query: str, columns: ColumnTypes) -> str:
+    """A query with its columns, which are taken by position, in canonical form.
+
+    :param columns: names and types of the query's columns
+    """
+    if not any(has_several_forms(kind) for _, kind in columns):
+        return query
+    names = [f"__f{at}" for at in range(len(columns))]
+    items = ", ".join(f"{in_canonical_form(own, kind)} AS {quote(name)}" for own, (name, kind) in zip(names, columns, strict=True))
+    return f"SELECT {items} FROM ({query}) AS f({', '.join(names)})"
+
+
+@dataclass(slots=True)
+class _Pass:
+    """``changed``: columns of relations whose values may have another representation than Spark would give them."""
+
+    builder: Builder
+    changed: dict[str, frozenset[str]]
+
+    def stage(self, stage: Stage, *, inner: bool) -> Stage:
+        node, changed = self._node(stage.node, stage.columns)
+        if inner:
+            names = [name for name, _ in stage.columns]
+            self.changed[stage.relation] = frozenset(name for name, of in zip(names, _columns(stage), strict=True) if of in changed)
+        return replace(stage, node=node)
+
+    def _node(self, node: Node, columns: ColumnTypes) -> tuple[Node, Set[str]]:
+        """The node with canonical results, and the columns of which Spark may give other representations."""
+        match node:
+            case Select() | UnionAll():
+                handed, changed = self._handed_on(node, [kind for _, kind in columns])
+                return cast(Select | UnionAll, handed), changed
+            case Aggregate():
+                return self._aggregate(node, columns)
+            case Keyed():
+                return self._keyed(node, columns)
+            case TopK():
+                source, changed = self._handed_on(node.source)
+                _check([node.rank, *node.keys], changed)
+                return replace(node, source=source), changed
+            case Full():
+                return replace(node, query=canonical_query(node.query, columns)), varied(columns)
+            case Recursive():
+                raise TypeError("a recursive stage is made of stages that are canonical already")
+
+    def _read(self, node: Linear) -> Set[str]:
+        """The columns of a node that hand on other representations than Spark's; checks what its expressions see."""
+        match node:
+            case Scan():
+                return self.changed.get(node.relation, frozenset()) & set(node.columns)
+            case UnionAll():
+                parts = [(part.columns, self._read(part)) for part in node.parts]
+                at = {place for names, changed in parts for place, name in enumerate(names) if name in changed}
+                return {name for place, name in enumerate(node.columns) if place in at}
+            case Select():
+                changed: set[str] = set()
+                for source in node.sources:
+                    changed |= self._read(source.node)
+                if not changed:
+                    return changed
+                for lateral in node.laterals:
+                    changed |= _unnested(lateral, changed)
+                _check([node.where] if node.where else [], changed)
+                return {item.name for item in node.items if hands_on(_expression(item.text), changed)}
+
+    def _handed_on(self, node: Linear, kinds: Sequence[str] | None = None) -> tuple[Linear, Set[str]]:
+        """The node with canonical columns, and those of which Spark may give other representations.
+
+        :param kinds: the types of the node's columns; None to ask for them when they matter
+        """
+        changed = self._read(node)
+        if kinds is not None and not any(map(has_several_forms, kinds)):
+            return node, changed
+        match node:
+            case Scan():
+                return node, changed
+            case UnionAll():
+                parts = [self._handed_on(part) for part in node.parts]
+                at = {place for part, names in parts for place, name in enumerate(part.columns) if name in names}
+                there = {name for place, name in enumerate(node.columns) if place in at}
+                return replace(node, parts=tuple(part for part, _ in parts)), there
+            case Select():
+                computed = {item.name for item in node.items if not _is_stored(node, item.name)}
+                if not computed:
+                    return node, changed
+                asked = kinds if kinds is not None else [kind for _, kind in self.builder.types(plain_linear(node))]
+                types = dict(zip(node.columns, asked, strict=True))
+                items = tuple(_canonical_item(item, types[item.name]) if item.name in computed else item for item in node.items)
+                return replace(node, items=items), changed | {name for name in computed if has_visible_forms(types[name])}
+
+    def _aggregate(self, node: Aggregate, columns: ColumnTypes) -> tuple[Aggregate, Set[str]]:
+        if node.is_linear:
+            # Where accumulators are kept, the rows of the input are added up by group only.
+            block, changed = node.input, self._read(node.input)
+        else:
+            handed, changed = self._handed_on(node.input, node.input_types or None)
+            block = cast(Select, handed)
+        _check([key.text for key in node.keys], changed)
+        calls = {call.name for call in node.calls if changed and hands_on(_expression(call.text), changed)}
+        _check([node.having] if node.having else [], calls)
+        types = dict(zip(node.columns, (kind for _, kind in columns), strict=True))
+        keys = {key.name for key in node.keys}
+        # Grouping gives the keys in canonical form.
+        items = tuple(item if item.text in keys else _canonical_item(item, types[item.name]) for item in node.items)
+        handing_on = {item.name for item in node.items if calls and hands_on(_expression(item.text), calls)}
+        computed = {item.name for item in node.items if has_visible_forms(types[item.name]) and not self._is_canonical(node, item)}
+        return replace(node, input=block, items=items), handing_on | computed
+
+    def _is_canonical(self, node: Aggregate, item: Item) -> bool:
+        """Whether Spark itself gives a column of an aggregate in canonical form."""
+        if any(item.text == key.name for key in node.keys):
+            return True
+        call = next((_expression(call.text) for call in node.calls if call.name == item.text), None)
+        while isinstance(call, exp.Filter):
+            call = call.this
+        name = function_name(call) if call is not None else None
+        return name in _SUMMING or (name in _CHOOSING and call is not None and isinstance(call.this, exp.Column))
+
+    def _keyed(self, node: Keyed, columns: ColumnTypes) -> tuple[Keyed, Set[str]]:
+        changed: set[str] = set()
+        sources = []
+        for source in node.sources:
+            inner, names = self._handed_on(source.node)
+            sources.append(KeyedSource(source.alias, inner, source.keys))
+            changed |= names
+            _check(source.keys, names)
+        if not changed and not any(has_several_forms(kind) for _, kind in columns):
+            return replace(node, sources=tuple(sources)), changed
+        tree = parse_query(node.query)
+        seen = hands_on(tree, changed) if changed else False
+        passed = _passed_on(tree, node, changed)
+        named = tuple(zip(node.columns, (kind for _, kind in columns), strict=True))
+        computed = [name for name, kind in named if has_several_forms(kind) and name not in passed]
+        query = node.query
+        if computed:
+            items = ", ".join(
+                f"{in_canonical_form(quote(name), kind) if name in computed else quote(name)} AS {quote(name)}"
+                for name, kind in named
+            )
+            query = f"SELECT {items} FROM ({node.query}) AS f({', '.join(map(quote, node.columns))})"
+        handed = {name for name in passed if passed[name]} if seen else set()
+        visible = {name for name, kind in named if has_visible_forms(kind)}
+        return replace(node, sources=tuple(sources), query=query), visible & {*computed, *handed}
+
+
+def _columns(stage: Stage) -> tuple[str, ...]:
+    """What a stage's node calls the stage's columns."""
+    match stage.node:
+        case Full() | Recursive():
+            return tuple(name for name, _ in stage.columns)
+        case _:
+            return stage.node.columns
+
+
+def varied(columns: ColumnTypes) -> frozenset[str]:
+    """The columns that have values with several representations which functions can tell apart."""
+    return frozenset(name for name, kind in columns if has_visible_forms(kind))
+
+
+def _is_stored(node: Linear, name: str) -> bool:
+    """Whether a column of a node is a column of relations as it is, which is canonical."""
+    match node:
+        case Scan():
+            return True
+        case UnionAll():
+            at = node.columns.index(name)
+            return all(_is_stored(part, part.columns[at]) for part in node.parts)
+        case Select():
+            found = _COLUMN.fullmatch(next(item.text for item in node.items if item.name == name))
+            if found is None:
+                return False
+            alias, column = (part.replace("``", "`") for part in found.groups())
+            return any(one.alias == alias and column in one.node.columns and _is_stored(one.node, column) for one in node.sources)
+
+
+def _passed_on(tree: exp.Expr, node: Keyed, changed: Set[str]) -> dict[str, bool]:
+    """The columns of a keyed query that are columns of its sources, and whether these have another representation."""
+    if not isinstance(tree, exp.Select) or len(tree.expressions) != len(node.columns):
+        return {}
+    aliases = {source.alias for source in node.sources}
+    found = {}
+    for name, item in zip(node.columns, tree.expressions, strict=True):
+        column = item.unalias()
+        if isinstance(column, exp.Column) and column.table in aliases:
+            found[name] = column.name in changed
+    return found
+
+
+def _canonical_item(item: Item, kind: str) -> Item:
+    return Item(item.name, in_canonical_form(item.text, kind))
+
+
+def _check(texts: Sequence[str], changed: Set[str]) -> None:
+    """Raise NotIncremental when one of some expressions looks at the representation of a changed column."""
+    for text in texts if changed else ():
+        hands_on(_expression(text), changed)
+
+
+def _expression(text: str) -> exp.Expr:
+    return cast(exp.Expr, parse_query(f"SELECT {text}").expressions[0])
+
+
+def _unnested(lateral: str, changed: Set[str]) -> set[str]:
+    """The columns that a LATERAL VIEW clause makes of changed ones."""
+    tree = parse_query(f"SELECT 1 FROM t {lateral}").args["laterals"][0]
+    if not hands_on(tree.this, changed):
+        return set()
+    return {column.name for column in tree.args["alias"].columns} or {"col", "pos", "key", "value"}

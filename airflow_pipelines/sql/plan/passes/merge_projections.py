@@ -1,0 +1,49 @@
+"""Fewer stages for the same answer: each stage costs Spark jobs in every step that changes it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from airflow_pipelines.sql.plan.ir.nodes import Keyed, Node, Scan, Select, Stage
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+
+def fused(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """The stages with each filter and projection of a keyed stage, which nothing else reads, made part of that stage."""
+    kept: dict[str, Stage] = {}
+    for stage in stages:
+        below = kept.get(_filtered(stage.node) or "")
+        if below is not None and sum(below.relation in other.reads for other in stages) == 1:
+            node = _over(stage.node, below.node)
+            if node is not None:
+                del kept[below.relation]
+                stage = replace(stage, node=node)
+        kept[stage.relation] = stage
+    return tuple(kept.values())
+
+
+def _filtered(node: Node) -> str | None:
+    """The relation that a node filters and projects, if that is all it does."""
+    if not isinstance(node, Select) or len(node.sources) != 1:
+        return None
+    inner = node.sources[0].node
+    return inner.relation if isinstance(inner, Scan) else _filtered(inner)
+
+
+def _over(select: Node, keyed: Node) -> Keyed | None:
+    if not isinstance(select, Select) or not isinstance(keyed, Keyed) or keyed.remembered:
+        # What is remembered has to have its key.
+        return None
+    return replace(keyed, query=_text(select, keyed), columns=select.columns)
+
+
+def _text(select: Select, keyed: Keyed) -> str:
+    """What ``select`` makes of the answer of a keyed node, as one query over the node's sources."""
+    source, inner = select.sources[0], select.sources[0].node
+    if isinstance(inner, Select):
+        rows = f"({_text(inner, keyed)}) AS {quote(source.alias)}"
+    else:
+        rows = f"({keyed.query}) AS {quote(source.alias)}({', '.join(map(quote, keyed.columns))})"
+    items = ", ".join(f"{item.text} AS {quote(item.name)}" for item in select.items) or "1 AS `__one`"
+    laterals = "".join(f" {lateral}" for lateral in select.laterals)
+    return f"SELECT {items} FROM {rows}{laterals}" + (f" WHERE {select.where}" if select.where else "")

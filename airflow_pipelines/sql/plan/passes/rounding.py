@@ -1,0 +1,79 @@
+"""Sums of floating-point numbers: their last digits depend on the order in which Spark happens to add.
+
+What a keyed query answered before a step cannot be found out by asking again then: the answer may come out differently, and rows
+that were given once would never go. Such a query remembers its answers; where these do not show their keys, it is recomputed as a
+whole and compared with what is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.builder import Builder
+from airflow_pipelines.sql.plan.expressions import NotIncremental, function_name, sql
+from airflow_pipelines.sql.plan.ir.nodes import Keyed, KeyedSource, Stage
+from airflow_pipelines.sql.plan.ir.to_sql import plain_linear
+from airflow_pipelines.sql.syntax.dialect import parse_query
+
+_SUMS = frozenset({"avg", "mean", "sum", "try_avg", "try_sum"})
+"""Exact over integers and decimals. (Of integers, AVG adds as DOUBLE what DOUBLE holds exactly.)"""
+_ROUNDED = frozenset({
+    "corr", "covar_pop", "covar_samp", "kurtosis", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx",
+    "regr_sxy", "regr_syy", "skewness", "std", "stddev", "stddev_pop", "stddev_samp", "var_pop", "var_samp", "variance",
+    "variance_pop",
+})  # fmt: skip
+"""Rounded in between whatever they are over."""
+
+
+def remembering(stages: Sequence[Stage], builder: Builder) -> tuple[Stage, ...]:
+    """The stages with keyed ones that remember their answers, or have no keys, where asking twice may give different digits.
+
+    :param stages: of one view, in order
+    :param builder: answers about types
+    """
+    return tuple(_steady(stage, stage.node, builder) if isinstance(stage.node, Keyed) else stage for stage in stages)
+
+
+def _steady(stage: Stage, node: Keyed, builder: Builder) -> Stage:
+    tree = parse_query(node.query)
+    if not node.key_types or not any(_is_rounded(call, node, builder) for call in _calls(tree)):
+        return stage
+    for source in node.sources:
+        if source.keys and _shows_keys(tree, source, node.columns):
+            return replace(stage, node=replace(node, remembered=source.keys))
+    sources = tuple(replace(source, keys=()) for source in node.sources)
+    return replace(stage, node=replace(node, sources=sources, key_types=()))
+
+
+def _calls(tree: exp.Expr) -> Iterator[exp.Expr]:
+    return (call for call in tree.walk() if function_name(call) in _SUMS | _ROUNDED)
+
+
+def _is_rounded(call: exp.Expr, node: Keyed, builder: Builder) -> bool:
+    if function_name(call) in _ROUNDED:
+        return True
+    arguments = [part for part in call.iter_expressions() if not isinstance(part, exp.Distinct)]
+    arguments += [part for found in call.find_all(exp.Distinct) for part in found.expressions]
+    items = ", ".join(f"{sql(argument)} AS `a{at}`" for at, argument in enumerate(arguments))
+    rows = " CROSS JOIN ".join(f"({plain_linear(source.node)}) AS `{source.alias}`" for source in node.sources)
+    try:
+        return any(kind in {"float", "double"} for _, kind in builder.types(f"SELECT {items} FROM {rows}"))
+    except NotIncremental:
+        # The argument reads something else than the sources, of which nothing is known here.
+        return True
+
+
+def _shows_keys(tree: exp.Expr, source: KeyedSource, columns: Sequence[str]) -> bool:
+    """Whether all columns that a source's keys read are columns of the answer, under the same names."""
+    if not isinstance(tree, exp.Select):
+        return False
+    shown = {
+        name
+        for name, item in zip(columns, tree.expressions, strict=False)
+        if isinstance(item.unalias(), exp.Column) and (item.unalias().table, item.unalias().name) == (source.alias, name)
+    }
+    read = {found.name for key in source.keys for found in parse_query(f"SELECT {key}").find_all(exp.Column)}
+    return read <= shown

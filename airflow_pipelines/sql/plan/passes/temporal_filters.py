@@ -1,0 +1,126 @@
+"""Temporal filters: where a block only compares something with a marker, a move of the marker touches few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.ir.markers import Marker
+from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Crossing, Keyed, Linear, Node, Scan, Select, Stage, UnionAll, ViewPlan
+from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_query
+
+_COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ)
+
+
+def with_crossings(plan: ViewPlan, markers: Mapping[str, Marker]) -> ViewPlan:
+    """The plan with the crossings of its temporal filters noted.
+
+    :param markers: the markers that the plan may read, by relation
+    """
+    return replace(plan, stages=tuple(_stage(stage, markers) for stage in plan.stages))
+
+
+def _stage(stage: Stage, markers: Mapping[str, Marker]) -> Stage:
+    if not stage.reads & markers.keys():
+        return stage
+    return replace(stage, node=_node(stage.node, markers))
+
+
+def _node(node: Node, markers: Mapping[str, Marker]) -> Node:
+    match node:
+        case Select():
+            return _select(node, markers)
+        case UnionAll():
+            return _union(node, markers)
+        case Aggregate():
+            return replace(node, input=_select(node.input, markers))
+        case Keyed():
+            sources = (replace(source, node=_linear(source.node, markers)) for source in node.sources)
+            return replace(node, sources=tuple(sources))
+        case _:
+            return node
+
+
+def _linear(node: Linear, markers: Mapping[str, Marker]) -> Linear:
+    match node:
+        case Scan():
+            return node
+        case UnionAll():
+            return _union(node, markers)
+        case Select():
+            return _select(node, markers)
+
+
+def _union(node: UnionAll, markers: Mapping[str, Marker]) -> UnionAll:
+    return replace(node, parts=tuple(_linear(part, markers) for part in node.parts))
+
+
+def _select(node: Select, markers: Mapping[str, Marker]) -> Select:
+    node = replace(node, sources=tuple(replace(source, node=_linear(source.node, markers)) for source in node.sources))
+    if len(node.sources) < 2 or node.where is None:
+        return node
+    try:
+        items = parse_query(f"SELECT {', '.join(item.text for item in node.items) or '1'} FROM t {' '.join(node.laterals)}")
+        where = parse_query(f"SELECT 1 WHERE {node.where}").args["where"].this
+    except SyntaxFailure:
+        # Whatever cannot be read here is evaluated by the general rule, which is right for all.
+        return node
+    crossings: list[Crossing] = []
+    for at, source in enumerate(node.sources):
+        if isinstance(source.node, Scan) and source.node.relation in markers:
+            crossings += _crossings(node, at, items, list(_conjuncts(where)))
+    return replace(node, crossings=tuple(crossings))
+
+
+def _crossings(node: Select, at: int, items: exp.Expr, conjuncts: list[exp.Expr]) -> list[Crossing]:
+    """The comparisons with the source ``at``; none when it is used in any other way."""
+    alias = node.sources[at].alias
+    if _names(items, alias):
+        return []
+    found = []
+    for conjunct in conjuncts:
+        if not _names(conjunct, alias):
+            continue
+        other = _compared(conjunct, alias)
+        if other is None or any(True for _ in other.find_all(exp.Query)):
+            return []
+        found.append(Crossing(at, other.sql(dialect=DIALECT), _column(node, other)))
+    return found
+
+
+def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    condition = condition.unnest()
+    if isinstance(condition, exp.And):
+        yield from _conjuncts(condition.left)
+        yield from _conjuncts(condition.right)
+    elif isinstance(condition, exp.Between) and not condition.args.get("symmetric"):
+        yield exp.GTE(this=condition.this.copy(), expression=condition.args["low"].copy())
+        yield exp.LTE(this=condition.this.copy(), expression=condition.args["high"].copy())
+    else:
+        yield condition
+
+
+def _compared(conjunct: exp.Expr, alias: str) -> exp.Expr | None:
+    """What a comparison compares the marker's column with; None when it is no such comparison."""
+    if not isinstance(conjunct, _COMPARISONS):
+        return None
+    for one, other in ((conjunct.left.unnest(), conjunct.right.unnest()), (conjunct.right.unnest(), conjunct.left.unnest())):
+        if isinstance(one, exp.Column) and one.table == alias and not _names(other, alias):
+            return other
+    return None
+
+
+def _names(tree: exp.Expr, alias: str) -> bool:
+    """Whether a tree reads the source, or has a column that may be the source's."""
+    return any(column.table in ("", alias) for column in tree.find_all(exp.Column))
+
+
+def _column(node: Select, tree: exp.Expr) -> tuple[str, str] | None:
+    if not isinstance(tree, exp.Column):
+        return None
+    for source in node.sources:
+        if source.alias == tree.table and isinstance(source.node, Scan):
+            return source.node.relation, tree.name
+    return None

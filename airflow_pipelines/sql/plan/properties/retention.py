@@ -1,0 +1,144 @@
+"""What may be forgotten: rows and groups below a waterline that no later step can touch or need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.ir.markers import Marker, waterline_input
+from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Scan, Select, Stage, TopK
+from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis, equal_columns, least, tumbling_start
+from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_query
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Rows that may go: those for which ``condition`` holds, Spark SQL over the columns and the waterlines' inputs.
+
+    ``of_state``: whether they are in the state of the operator that computes ``relation``, or in the relation's own trace.
+    """
+
+    relation: str
+    condition: str
+    of_state: bool
+
+
+def discards(
+    stages: Sequence[Stage],
+    analysis: WaterlineAnalysis,
+    late_columns: Mapping[str, Sequence[str]],
+    shown: Set[str],
+    markers: Mapping[str, Marker],
+) -> tuple[Discard, ...]:
+    """What a program's stages allow to be forgotten.
+
+    A group whose key is below the waterline of the key never changes again, so its state may go. Rows of a relation may go when
+    every stage that reads its contents, not only its deltas, can do without them.
+
+    :param stages: all stages that may be evaluated; one that recomputes needs everything that it reads
+    :param analysis: the waterlines of all relations
+    :param late_columns: the columns with lateness of each table
+    :param shown: relations whose contents can be asked for
+    :param markers: all markers, by relation
+    """
+    found = []
+    for stage in stages:
+        if isinstance(stage.node, Aggregate):
+            closed = [f"{name} < {text}" for name, text in analysis.keys(stage.node).items()]
+            if closed:
+                found.append(Discard(stage.relation, " OR ".join(closed), of_state=True))
+    for relation in sorted({name for stage in stages for name in stage.rereads} - shown - markers.keys()):
+        readers = [stage for stage in stages if relation in stage.rereads]
+        needs = [_unneeded(stage, relation, analysis, markers) for stage in readers]
+        own = _own(relation, stages, late_columns)
+        if own is not None and all(need is not None for need in needs):
+            found.append(Discard(relation, " AND ".join(f"({need})" for need in [own, *needs]), of_state=False))
+    # Without any reader a table's rows are only looked up to be deleted, and late rows cannot be.
+    unread = late_columns.keys() - shown - {name for stage in stages for name in stage.rereads}
+    found += [Discard(name, str(_own(name, stages, late_columns)), of_state=False) for name in sorted(unread)]
+    return tuple(found)
+
+
+def _own(relation: str, stages: Sequence[Stage], late_columns: Mapping[str, Sequence[str]]) -> str | None:
+    """Which rows inputs cannot touch any more: any of a view, the late ones of a table; None when there is no such row."""
+    if any(stage.relation == relation for stage in stages):
+        return "TRUE"
+    late = [f"{quote(column)} < {quote(waterline_input(relation, column))}" for column in late_columns.get(relation, ())]
+    return " OR ".join(late) or None
+
+
+def _unneeded(stage: Stage, relation: str, analysis: WaterlineAnalysis, markers: Mapping[str, Marker]) -> str | None:
+    """Which rows of a relation a stage can do without, over the relation's columns; None when it needs all."""
+    match stage.node:
+        case Select() if len(stage.node.sources) > 1:
+            return _joined(stage.node, relation, analysis) or _passed(stage.node, relation, markers)
+        case Aggregate():
+            return _grouped(stage.node, relation, analysis)
+        case TopK() if isinstance(stage.node.source, Select) and len(stage.node.source.sources) > 1:
+            return _joined(stage.node.source, relation, analysis)
+        case _:
+            return None
+
+
+def _joined(node: Select, relation: str, analysis: WaterlineAnalysis) -> str | None:
+    """Of a join on columns with waterlines: rows that are below those of all sides meet no new row."""
+    if not all(isinstance(source.node, Scan) for source in node.sources):
+        return None
+    columns = {(source.alias, name): text for source in node.sources for name, text in analysis.of(source.node).items()}
+    aliases = {source.alias for source in node.sources}
+    for group in equal_columns(node):
+        known = {alias: (name, columns[alias, name]) for alias, name in sorted(group) if (alias, name) in columns}
+        lowest = least([text for _, text in known.values()]) if known.keys() == aliases else None
+        if lowest is None:
+            continue
+        mine = [
+            known[source.alias][0] for source in node.sources if isinstance(source.node, Scan) and source.node.relation == relation
+        ]
+        return " AND ".join(f"{quote(name)} < {lowest}" for name in mine)
+    return None
+
+
+def _passed(node: Select, relation: str, markers: Mapping[str, Marker]) -> str | None:
+    """Of a view that emits final rows: those that its waterline has passed by."""
+    found = []
+    for crossing in node.crossings:
+        marker = node.sources[crossing.source].node
+        text = markers[marker.relation].text if isinstance(marker, Scan) and marker.relation in markers else None
+        if text is None or "__w:" not in text or crossing.column is None or crossing.column[0] != relation:
+            return None
+        found.append(f"{quote(crossing.column[1])} < {text}")
+    return " AND ".join(found) if found and len(node.sources) == 2 else None
+
+
+def _grouped(node: Aggregate, relation: str, analysis: WaterlineAnalysis) -> str | None:
+    """Of an aggregate that reads its input again: the rows of groups that never change again."""
+    sources = node.input.sources
+    if len(sources) != 1 or not isinstance(sources[0].node, Scan) or sources[0].node.relation != relation or node.input.laterals:
+        return None
+    below = {item.name: item.text for item in node.input.items}
+    closed, known = [], analysis.keys(node)
+    for key in node.keys:
+        over = _substituted(key.text, below)
+        start = tumbling_start(over) if over is not None else None
+        text = known.get(key.name if start is None else f"{key.name}.`start`")
+        if over is not None and text is not None:
+            closed.append(f"({start or over}) < {text}")
+    return " OR ".join(closed) or None
+
+
+def _substituted(text: str, items: Mapping[str, str]) -> str | None:
+    """An expression over a block's items as one over the columns of the block's only source."""
+    try:
+        holder = parse_query(f"SELECT {text} AS k")
+        for column in list(holder.find_all(exp.Column)):
+            inner = parse_query(f"SELECT {items[column.name]} AS k").expressions[0].this
+            for below in [inner, *inner.find_all(exp.Column)]:
+                if isinstance(below, exp.Column):
+                    below.set("table", None)
+            column.replace(inner.copy())
+    except (SyntaxFailure, KeyError):
+        return None
+    return str(holder.expressions[0].this.sql(dialect=DIALECT))

@@ -1,0 +1,239 @@
+"""Waterlines through plans: below which value of a column a relation's rows can never change again.
+
+A waterline is kept as SQL text over the waterlines of the columns that were declared with LATENESS. All rules are conservative:
+what is not known to keep a waterline has none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.ir.markers import waterline_input
+from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Linear, Node, Scan, Select, Stage, UnionAll
+from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_query
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+Known = Mapping[str, str]
+"""The waterline of each column that has one, as text."""
+
+_MONOTONE = frozenset(
+    {
+        "ceil", "ceiling", "date", "date_trunc", "floor", "to_date", "trunc", "unix_date", "unix_micros", "unix_millis",
+        "unix_seconds", "year",
+    }
+)  # fmt: skip
+"""Functions that keep the order of their one argument that is not constant."""
+_KEPT_TYPES = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "BIGINT", "INT", "DECIMAL", "DOUBLE")
+_SIZE = re.compile(r"(?:interval\s+)?(\d+)\s*(microsecond|millisecond|second|minute|hour|day|week)s?")
+_MICROSECONDS = {
+    "microsecond": 1,
+    "millisecond": 1000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_CONSTANTS = (exp.Literal, exp.Interval, exp.Var, exp.DataType, exp.Neg, exp.IntervalSpan)
+
+
+@dataclass(slots=True)
+class WaterlineAnalysis:
+    """The waterlines of a program's relations, found stage by stage.
+
+    ``markers``: relations whose moves change rows of any age, so that what reads them has no waterlines.
+    """
+
+    markers: frozenset[str] = frozenset()
+    relations: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def declare(self, relation: str, columns: Iterable[str]) -> None:
+        """Columns of a table or view that have lateness of their own."""
+        known = self.relations.setdefault(relation, {})
+        known.update({column: quote(waterline_input(relation, column)) for column in columns})
+
+    def add(self, stages: Iterable[Stage]) -> None:
+        """Find the waterlines of the stages' relations; each stage comes after those it reads."""
+        for stage in stages:
+            found = self.of(stage.node)
+            names = [name for name, _ in stage.columns]
+            if found and stage.relation not in self.relations:
+                self.relations[stage.relation] = {name: text for name, text in found.items() if name in names}
+
+    def of(self, node: Node | Linear) -> Known:
+        """The waterlines of a node's columns. Every row that a later step adds or takes away has values at or above them."""
+        match node:
+            case Scan():
+                return {name: text for name, text in self.relations.get(node.relation, {}).items() if name in node.columns}
+            case UnionAll():
+                parts = [(self.of(part), part.columns) for part in node.parts]
+                found = {name: least([known.get(names[at]) for known, names in parts]) for at, name in enumerate(node.columns)}
+                return {name: text for name, text in found.items() if text is not None}
+            case Select():
+                return self._items([(item.name, item.text) for item in node.items], self._sources(node))
+            case Aggregate():
+                below = {("", name): text for name, text in self.of(node.input).items()}
+                keys = {("", name): text for name, text in self._items([(k.name, k.text) for k in node.keys], below).items()}
+                for key in node.keys:
+                    keys |= {(key.name, bound): text for bound, text in _window_bounds(key.text, below).items()}
+                return self._items([(item.name, item.text) for item in node.items], keys)
+            case _:
+                return {}
+
+    def keys(self, node: Aggregate) -> Known:
+        """The waterlines of an aggregate's keys, or of the starts of windows: groups below one never change again."""
+        below = {("", name): text for name, text in self.of(node.input).items()}
+        found = self._items([(key.name, key.text) for key in node.keys], below)
+        for key in node.keys:
+            bounds = _window_bounds(key.text, below)
+            if bounds:
+                found[f"{key.name}.`start`"] = bounds["start"]
+        return found
+
+    def _items(self, items: Sequence[tuple[str, str]], below: Mapping[tuple[str, str], str]) -> dict[str, str]:
+        if not below:
+            return {}
+        found = {name: _over(text, below) for name, text in items}
+        return {name: text for name, text in found.items() if text is not None}
+
+    def _sources(self, node: Select) -> dict[tuple[str, str], str]:
+        """The waterlines of the columns of a block's sources, as the block's rows have them."""
+        if any(isinstance(source.node, Scan) and source.node.relation in self.markers for source in node.sources):
+            return {}
+        columns = {(source.alias, name): text for source in node.sources for name, text in self.of(source.node).items()}
+        if len(node.sources) == 1:
+            return columns
+        # A row of a join is as old as its oldest part, unless all parts agree in the column.
+        found: dict[tuple[str, str], str] = {}
+        for group in equal_columns(node):
+            late = sorted(column for column in group if column in columns)
+            texts = [columns[column] for column in late]
+            if {alias for alias, _ in late} == {source.alias for source in node.sources}:
+                lowest = least(texts)
+                if lowest is not None:
+                    found |= dict.fromkeys(group, lowest)
+        return found
+
+
+def equal_columns(node: Select) -> list[set[tuple[str, str]]]:
+    """The groups of columns (alias, name) that a block's condition makes equal."""
+    groups: list[set[tuple[str, str]]] = []
+    if node.where is None:
+        return groups
+    for left, right in _equalities(node.where):
+        joined = {left, right}
+        for group in [group for group in groups if group & joined]:
+            groups.remove(group)
+            joined |= group
+        groups.append(joined)
+    return groups
+
+
+def _equalities(where: str) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+    try:
+        condition = parse_query(f"SELECT 1 WHERE {where}").args["where"].this
+    except SyntaxFailure:
+        # What cannot be read here gives no waterline.
+        return
+    waiting = [condition]
+    while waiting:
+        part = waiting.pop().unnest()
+        if isinstance(part, exp.And):
+            waiting += [part.left, part.right]
+        elif isinstance(part, exp.EQ):
+            left, right = part.left.unnest(), part.right.unnest()
+            if isinstance(left, exp.Column) and isinstance(right, exp.Column):
+                yield (left.table, left.name), (right.table, right.name)
+
+
+def least(texts: Sequence[str | None]) -> str | None:
+    """The lowest of several waterlines, which is not known while one of them is not; None when one does not exist."""
+    known = list(dict.fromkeys(text for text in texts if text is not None))
+    if not known or any(text is None for text in texts):
+        return None
+    if len(known) == 1:
+        return known[0]
+    missing = " OR ".join(f"({text}) IS NULL" for text in known)
+    return f"(CASE WHEN {missing} THEN NULL ELSE LEAST({', '.join(known)}) END)"
+
+
+def _over(text: str, below: Mapping[tuple[str, str], str]) -> str | None:
+    """The waterline of an expression over columns with waterlines, or None when it need not keep their order."""
+    try:
+        item = parse_query(f"SELECT {text}").expressions[0]
+    except SyntaxFailure:
+        return None
+    if isinstance(item, exp.Dot):
+        return _bounds(item.this, below).get(item.expression.name)
+    columns = list(item.find_all(exp.Column))
+    if len(columns) != 1 or not _is_monotone(item):
+        return None
+    column = columns[0]
+    known = below.get((column.table, column.name)) or below.get(("", column.name))
+    if known is None:
+        return None
+    if column is item:
+        return known
+    column.replace(parse_query(f"SELECT {known}").expressions[0].copy())
+    return str(item.sql(dialect=DIALECT))
+
+
+def tumbling_start(text: str) -> str | None:
+    """The start of a tumbling window of a column as a plain expression; None when a text is no such window."""
+    try:
+        window = parse_query(f"SELECT {text}").expressions[0]
+    except SyntaxFailure:
+        return None
+    columns = {(column.table, column.name): str(column.sql(dialect=DIALECT)) for column in window.find_all(exp.Column)}
+    return _bounds(window, columns).get("start")
+
+
+def _window_bounds(text: str, below: Mapping[tuple[str, str], str]) -> dict[str, str]:
+    """The waterlines of ``start`` and ``end`` when a text is a tumbling window of a column with a waterline."""
+    try:
+        return _bounds(parse_query(f"SELECT {text}").expressions[0], below)
+    except SyntaxFailure:
+        return {}
+
+
+def _bounds(window: exp.Expr, below: Mapping[tuple[str, str], str]) -> dict[str, str]:
+    if not isinstance(window, exp.Anonymous) or window.name.lower() != "window" or len(window.expressions) != 2:
+        return {}
+    size = _SIZE.fullmatch(window.expressions[1].name.strip().lower())
+    known = _over(window.expressions[0].sql(dialect=DIALECT), below)
+    if size is None or known is None:
+        return {}
+    # The window function itself drops rows without a time, and a query may have only one.
+    length = int(size[1]) * _MICROSECONDS[size[2]]
+    micros = f"UNIX_MICROS(CAST({known} AS TIMESTAMP))"
+    start = f"{micros} - PMOD({micros}, {length})"
+    texts = {"start": start, "end": f"{start} + {length}"}
+    return {name: f"CAST(TIMESTAMP_MICROS({text}) AS TIMESTAMP_NTZ)" for name, text in texts.items()}
+
+
+def _is_monotone(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Column):
+        return True
+    if isinstance(node, exp.Paren):
+        return _is_monotone(node.this)
+    if isinstance(node, exp.Cast):
+        return node.to.sql(dialect=DIALECT).upper().startswith(_KEPT_TYPES) and _is_monotone(node.this)
+    if isinstance(node, exp.Add | exp.Sub):
+        if _is_constant(node.expression):
+            return _is_monotone(node.this)
+        return isinstance(node, exp.Add) and _is_constant(node.this) and _is_monotone(node.expression)
+    if isinstance(node, exp.Func):
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
+        if name not in _MONOTONE and not isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
+            return False
+        moving = [child for child in node.iter_expressions() if not _is_constant(child)]
+        return len(moving) == 1 and _is_monotone(moving[0])
+    return False
+
+
+def _is_constant(node: exp.Expr) -> bool:
+    return isinstance(node, _CONSTANTS) and node.find(exp.Column) is None

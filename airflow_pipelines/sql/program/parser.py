@@ -1,0 +1,111 @@
+"""Program text -> :class:`Program`: statements read, names resolved, views in dependency order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from airflow_pipelines.sql.program.parsed import Program, Span, Table, View
+from airflow_pipelines.sql.program.provided_functions import with_provided
+from airflow_pipelines.sql.program.recursive_views import ordered, recursion_errors, with_declarations
+from airflow_pipelines.sql.syntax.definitions import is_definition, read_definitions
+from airflow_pipelines.sql.syntax.errors import COMPILATION_ERROR, ProgramErrors, ProgramMessage, place_order
+from airflow_pipelines.sql.syntax.identifiers import display
+from airflow_pipelines.sql.syntax.relation_names import references
+from airflow_pipelines.sql.syntax.source import Source, twice
+from airflow_pipelines.sql.syntax.statements import ParsedView, Statements, parse_statement
+from airflow_pipelines.sql.syntax.tokens import fold_text, split_statements
+
+
+def parse_program(text: str, udf_python: str = "") -> Program:
+    """Read a program.
+
+    Views may be written in any order; in the result each comes after those it reads, as far as they do not read each other.
+
+    Types and functions are defined in the order written and known to all tables and views.
+
+    :param text: the program's SQL
+    :param udf_python: the text of the Python module with the functions that have no body; it is not looked at here
+    :returns: the program with all names of relations resolved; columns and types inside queries are not looked at here
+    :raises ProgramErrors: with all errors found, each with its place
+    """
+    folded = fold_text(text)
+    parts = split_statements(folded.tokens)
+    defining = [tokens for tokens in parts if is_definition(tokens, folded)]
+    defined = read_definitions(folded, defining, udf_python)
+    definitions = with_provided(defined.definitions, folded.text)
+    statements = Statements(messages=defined.messages, definitions=definitions, warnings=defined.warnings)
+    for tokens in parts:
+        if tokens not in defining:
+            parse_statement(folded, tokens, statements)
+    tables, views = _declare(statements, folded.source)
+    _add_lateness(statements, tables, views, folded.source)
+    resolved = {name: _resolve(view, tables, views, statements, folded.source) for name, view in views.items()}
+    resolved = ordered(with_declarations(resolved, tables, statements, folded.source), statements.messages, folded.source)
+    trees = {name: parsed.tree for name, parsed in views.items()}
+    statements.messages += recursion_errors(resolved, trees, folded.source)
+    if statements.messages:
+        raise ProgramErrors(statements.messages)
+    warnings = tuple(sorted(statements.warnings, key=place_order))
+    return Program(text, tables, resolved, statements.definitions, defined.bodies, warnings)
+
+
+def _declare(statements: Statements, source: Source) -> tuple[dict[str, Table], dict[str, ParsedView]]:
+    """The relations by name; a name declared twice is an error that gives both places."""
+    spans: dict[str, Span] = {}
+    tables: dict[str, Table] = {}
+    views: dict[str, ParsedView] = {}
+    declared = [(table.span, table.name, table, None) for table in statements.tables]
+    declared_views = [(parsed.view.span, parsed.view.name, None, parsed) for parsed in statements.views]
+    for span, name, table, parsed in sorted(
+        [*declared, *declared_views], key=lambda entry: (entry[0].start_line, entry[0].start_column) if entry[0] else (0, 0)
+    ):
+        first = spans.get(name)
+        if span is not None and first is not None:
+            message = f"{display(name)} is declared twice: {twice(first, span)}"
+            statements.messages.append(source.message(span, COMPILATION_ERROR, message))
+            continue
+        if span is not None:
+            spans[name] = span
+        if table is not None:
+            tables[name] = table
+        if parsed is not None:
+            views[name] = parsed
+    return tables, views
+
+
+def _add_lateness(statements: Statements, tables: Mapping[str, Table], views: dict[str, ParsedView], source: Source) -> None:
+    """Give each view the LATENESS statements about it."""
+    for name, lateness in statements.lateness:
+        parsed = views.get(name.text)
+        if parsed is not None:
+            view = replace(parsed.view, lateness=(*parsed.view.lateness, lateness))
+            views[name.text] = replace(parsed, view=view)
+        elif name.text in tables:
+            message = f"{display(name.text)} is a table: write LATENESS after the type of its column, in CREATE TABLE"
+            statements.messages.append(source.message(name.span, COMPILATION_ERROR, message))
+        elif name.text not in statements.names:
+            start = source.offset(name.span.start_line, name.span.start_column)
+            end = source.offset(name.span.end_line, name.span.end_column) + 1
+            statements.messages.append(object_not_found(source, name.text, start, end))
+
+
+def _resolve(
+    parsed: ParsedView, tables: Mapping[str, Table], views: Mapping[str, ParsedView], statements: Statements, source: Source
+) -> View:
+    reads: list[str] = []
+    for reference in references(parsed.tree):
+        known = not reference.qualified and (reference.name in tables or reference.name in views)
+        if known and reference.name not in reads:
+            reads.append(reference.name)
+        elif not known and (reference.qualified or reference.name not in statements.names):
+            place = parsed.view.place(reference.start, reference.end)
+            statements.messages.append(object_not_found(source, reference.name, *place))
+    return replace(parsed.view, reads=tuple(reads))
+
+
+def object_not_found(source: Source, name: str, start: int, end: int) -> ProgramMessage:
+    """The message about a relation that does not exist, in the form that clients of the REST contract know."""
+    span = source.span(start, end)
+    place = f"From line {span.start_line}, column {span.start_column} to line {span.end_line}, column {span.end_column}"
+    return source.message(span, COMPILATION_ERROR, f"{place}: Object '{name}' not found")

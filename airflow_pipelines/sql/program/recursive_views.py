@@ -1,0 +1,91 @@
+"""Views that read each other in a circle: their declarations, the order of evaluation, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.properties.monotone import not_monotone
+from airflow_pipelines.sql.program.cycles import components
+from airflow_pipelines.sql.program.parsed import Span, Table, View
+from airflow_pipelines.sql.syntax.errors import COMPILATION_ERROR, ProgramMessage
+from airflow_pipelines.sql.syntax.identifiers import display
+from airflow_pipelines.sql.syntax.source import Source, twice
+from airflow_pipelines.sql.syntax.statements import Statements
+
+
+def with_declarations(
+    views: Mapping[str, View], tables: Mapping[str, Table], statements: Statements, source: Source
+) -> dict[str, View]:
+    """The views with the columns that DECLARE RECURSIVE VIEW gives them; declarations that do not fit are noted."""
+    declared = dict(views)
+    places: dict[str, Span] = {}
+    for declaration in statements.declarations:
+        name = declaration.name
+        message = None
+        if name in places:
+            message = f"{display(name)} is declared twice: {twice(places[name], declaration.span)}"
+        elif name in tables:
+            message = f"{display(name)} is declared as a recursive view and created as a table"
+        elif name in views:
+            declared[name] = replace(views[name], declared=declaration.columns)
+        elif name not in statements.attempted:
+            message = f"View {display(name)} is declared and never created: add CREATE VIEW {display(name)} AS <query>"
+        places.setdefault(name, declaration.span)
+        if message is not None:
+            statements.messages.append(source.message(declaration.span, COMPILATION_ERROR, message))
+    return declared
+
+
+def ordered(views: Mapping[str, View], messages: list[ProgramMessage], source: Source) -> dict[str, View]:
+    """The views with each after those it reads, else in the order written, and with their circles noted in ``View.cycle``.
+
+    Of a circle those declared recursive come first. A circle in which no view is declared so is an error.
+    """
+    placed: dict[str, View] = {}
+    for component in components({name: view.reads for name, view in views.items()}):
+        if len(component) == 1 and component[0] not in views[component[0]].reads:
+            placed[component[0]] = views[component[0]]
+            continue
+        members = {name: replace(views[name], cycle=component) for name in component}
+        placed.update({name: view for name, view in members.items() if view.declared is not None})
+        others = {name: view for name, view in members.items() if view.declared is None}
+        for part in components({name: view.reads for name, view in others.items()}):
+            if len(part) > 1 or part[0] in others[part[0]].reads:
+                messages.append(_undeclared(part, others, source))
+            placed.update({name: others[name] for name in part})
+    return placed
+
+
+def recursion_errors(views: Mapping[str, View], trees: Mapping[str, exp.Query], source: Source) -> list[ProgramMessage]:
+    """What the queries of a circle must not do with the views of the circle, at the places where they read them."""
+    messages = []
+    for name, view in views.items():
+        if not any(views[member].declared is not None for member in view.cycle):
+            continue
+        for found in not_monotone(trees[name], frozenset(view.cycle)):
+            read = found.read
+            message = (
+                f"View {display(name)} is part of a recursion and reads {display(read.name)} {found.reason}: there more rows of "
+                f"{display(read.name)} can mean fewer rows of {display(name)}, so the recursion would have no definite result"
+            )
+            messages.append(source.message(source.span(*view.place(read.start, read.end)), COMPILATION_ERROR, message))
+    return messages
+
+
+def _undeclared(names: tuple[str, ...], views: Mapping[str, View], source: Source) -> ProgramMessage:
+    """The error about a circle of views none of which is declared recursive; it shows one way around."""
+    path = [names[0]]
+    while True:
+        following = next(name for name in views[path[-1]].reads if name in names)
+        if following in path:
+            path = [*path[path.index(following) :], following]
+            break
+        path.append(following)
+    message = (
+        f"Views read each other in a cycle: {' -> '.join(map(display, path))}. "
+        f"To compute them by recursion, add DECLARE RECURSIVE VIEW {display(path[0])}(<columns and types>)"
+    )
+    return source.message(views[path[0]].span or Span(1, 1, 1, 1), COMPILATION_ERROR, message)

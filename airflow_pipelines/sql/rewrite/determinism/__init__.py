@@ -1,0 +1,1 @@
+"""Queries that leave a choice to Spark, made to have one answer."""

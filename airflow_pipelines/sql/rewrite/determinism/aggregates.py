@@ -1,0 +1,140 @@
+"""Aggregates whose answer depends on the order of rows: lists are sorted, one of several values is the least or greatest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
+from airflow_pipelines.sql.rewrite.determinism.total_order import ListKey, has_order, sortable, sorted_list
+from airflow_pipelines.sql.rewrite.probe import types_in
+from airflow_pipelines.sql.rewrite.token_walker import Call, Scan, mentions
+from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
+from airflow_pipelines.sql.syntax.edits import Edit, Edited
+
+_LISTS = frozenset({"array_agg", "collect_list", "collect_set"})
+_LEAST = frozenset({"any_value", "first", "first_value"})
+_GREATEST = frozenset({"last", "last_value"})
+_ORDER_BLIND = frozenset(
+    {"array_length", "array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Aggregate:
+    """A call without OVER: its argument, the FILTER and the word about NULLs behind it, and where all of it ends."""
+
+    call: Call
+    value: str
+    distinct: bool
+    condition: str
+    nulls: str
+    ignores_nulls: bool
+    end: int
+
+
+def settled_aggregates(query: Edited, analyzer: Analyzer) -> Edited:
+    """The query with lists in order, and FIRST, LAST and ANY_VALUE that choose by value.
+
+    ``COLLECT_LIST``, ``ARRAY_AGG`` and ``COLLECT_SET`` are sorted. ``FIRST`` and ``ANY_VALUE`` give the least value, where NULL
+    comes before all others unless NULLs are ignored; ``LAST`` gives the greatest.
+
+    :param query: Spark SQL that Spark accepts
+    :param analyzer: knows the relations that the query reads
+    :raises SyntaxFailure: when no order is to be had; offsets are those of the query as first written
+    """
+    while mentions(query.text, *_LISTS, *_LEAST, *_GREATEST):
+        scan = Scan(query.text)
+        found = list(_aggregates(scan))
+        inner = [one for one in found if not any(other.call.start > one.call.start and other.end <= one.end for other in found)]
+        if not inner:
+            return query
+        tree = parse_query(query.text)
+        after = query.edit([_edit(one, _kind(one, tree, analyzer)) for one in inner])
+        try:
+            analyzer.columns(after.text)
+        except AnalysisFailed as failure:
+            name = inner[0].call.name
+            message = f"{name}() gives its values in any order here; give it an order, or use min_by(value, key)"
+            raise SyntaxFailure(*query.origin(inner[0].call.start, inner[0].call.end), message) from failure
+        query = after
+    return query
+
+
+def _aggregates(scan: Scan) -> Iterator[_Aggregate]:
+    for call in scan.calls():
+        if call.name not in _LISTS | _LEAST | _GREATEST or not call.arguments:
+            continue
+        at, condition, nulls = call.close, "", ""
+        if scan.word(at + 1) == "filter" and scan.word(at + 2) == "(":
+            close = scan.closing(at + 2)
+            if close is None:
+                continue
+            condition, at = f" {scan.piece(scan.start(at + 1), scan.end(close))}", close
+        width = _nulls(scan, at + 1)
+        if width:
+            nulls, at = f" {scan.piece(scan.start(at + 1), scan.end(at + width))}", at + width
+        if scan.word(at + 1) in {"over", "within", "within group"}:
+            continue
+        blind = scan.word(call.at - 1) == "(" and scan.word(call.at - 2) in _ORDER_BLIND and scan.word(at + 1) in {")", ","}
+        if call.name in _LISTS and blind:
+            continue
+        yield _read(scan, call, condition, nulls, scan.end(at))
+
+
+def _nulls(scan: Scan, at: int) -> int:
+    """How many tokens IGNORE NULLS or RESPECT NULLS takes at ``at``: none when it is not there."""
+    if scan.word(at) in {"ignore nulls", "respect nulls"}:
+        return 1
+    return 2 if scan.word(at) in {"ignore", "respect"} and scan.word(at + 1) == "nulls" else 0
+
+
+def _read(scan: Scan, call: Call, condition: str, nulls: str, end: int) -> _Aggregate:
+    first, last, ignores = call.at + 2, call.close, "ignore" in nulls.lower()
+    distinct = scan.word(first) == "distinct"
+    for width in (1, 2):
+        if _nulls(scan, last - width) == width:
+            ignores, last = scan.word(last - width).startswith("ignore"), last - width
+            break
+    if len(call.arguments) == 2:
+        # first(x, true) ignores NULLs.
+        ignores = scan.piece(*call.arguments[1]).strip().lower() == "true"
+        value = scan.piece(*call.arguments[0])
+    else:
+        value = scan.piece(scan.start(first), scan.end(last - 1))
+    if distinct:
+        value = value[len("distinct") :].strip()
+    return _Aggregate(call, value, distinct, condition, nulls, ignores, end)
+
+
+def _kind(one: _Aggregate, tree: exp.Expr, analyzer: Analyzer) -> str:
+    """The Spark type of the aggregated value; empty when Spark cannot say."""
+    inside = (node for node in tree.walk() if one.call.start < node.meta.get("start", -1) < one.call.end)
+    node = next(inside, None)
+    select = node.find_ancestor(exp.Select) if node is not None else None
+    kinds = types_in(select, [one.value], analyzer) if select is not None else None
+    return kinds[0] if kinds else ""
+
+
+def _edit(one: _Aggregate, kind: str) -> Edit:
+    distinct = "DISTINCT " if one.distinct else ""
+    if one.call.name in _LISTS:
+        if has_order(kind):
+            text = f"SORT_ARRAY({one.call.name.upper()}({distinct}{one.value}){one.condition}{one.nulls})"
+        else:
+            # Of what has no order, each value goes with something that has.
+            pair = f"CASE WHEN ({one.value}) IS NOT NULL THEN STRUCT({sortable(one.value, kind)} AS k, {one.value} AS v) END"
+            pairs = f"{one.call.name.upper()}({distinct}{pair}){one.condition}{one.nulls}"
+            text = f"TRANSFORM({sorted_list(pairs, [ListKey('k')])}, __e -> __e.v)"
+        return Edit(one.call.start, one.end, text)
+    greatest = one.call.name in _GREATEST
+    if has_order(kind):
+        text = f"{'MAX' if greatest else 'MIN'}({distinct}{one.value}){one.condition}"
+    else:
+        key = f"CASE WHEN ({one.value}) IS NOT NULL THEN {sortable(one.value, kind)} END"
+        text = f"{'MAX_BY' if greatest else 'MIN_BY'}({one.value}, {key}){one.condition}"
+    if not greatest and not one.ignores_nulls:
+        text = f"CASE WHEN COUNT_IF(({one.value}) IS NULL){one.condition} = 0 THEN {text} END"
+    return Edit(one.call.start, one.end, text)

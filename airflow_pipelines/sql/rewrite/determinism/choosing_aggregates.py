@@ -1,0 +1,61 @@
+"""Aggregates that choose one of several equal rows, made to choose by value: MAX_BY, MIN_BY and MODE."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.analyzer import Analyzer
+from airflow_pipelines.sql.rewrite.determinism.total_order import sortable
+from airflow_pipelines.sql.rewrite.probe import types_in
+from airflow_pipelines.sql.rewrite.token_walker import Call, Scan, mentions
+from airflow_pipelines.sql.syntax.dialect import parse_query
+from airflow_pipelines.sql.syntax.edits import Edit, Edited
+
+_CHOICES = frozenset({"max_by", "min_by", "mode"})
+
+
+def settled_choices(query: Edited, analyzer: Analyzer) -> Edited:
+    """The query with MAX_BY, MIN_BY and MODE that choose the same value whatever the order of rows.
+
+    Of several values with the greatest (least) key, MAX_BY takes the greatest (MIN_BY the least), of which NULL is the least; of
+    several values that are there most often, MODE takes the least.
+
+    :param query: Spark SQL that Spark accepts
+    :param analyzer: knows the relations that the query reads
+    """
+    if not mentions(query.text, *_CHOICES):
+        return query
+    scan = Scan(query.text)
+    calls = [call for call in scan.calls() if call.name.lower() in _CHOICES]
+    if not calls:
+        return query
+    nodes = {}
+    for node in parse_query(query.text).find_all(exp.ArgMax, exp.ArgMin):
+        # The parser keeps no place of these calls, but of what is in them.
+        inside = min((part.meta["start"] for part in node.walk() if "start" in part.meta), default=-1)
+        around = [call for call in calls if call.start < inside < call.end]
+        if around:
+            nodes[max(around, key=lambda call: call.start).start] = node
+    edits = []
+    for call in calls:
+        if call.name.lower() == "mode":
+            edits += _mode(call, scan)
+        elif len(call.arguments) == 2:
+            edits += _by(call, nodes.get(call.start), scan, analyzer)
+    return query.edit(edits)
+
+
+def _mode(call: Call, scan: Scan) -> list[Edit]:
+    if len(call.arguments) != 1 or scan.word(call.close + 1) == "within":
+        return []
+    end = call.arguments[0][1]
+    return [Edit(end, end, ", TRUE")]
+
+
+def _by(call: Call, node: exp.Expr | None, scan: Scan, analyzer: Analyzer) -> list[Edit]:
+    (first, last), (start, end) = call.arguments
+    value, key = scan.piece(first, last), scan.piece(start, end)
+    select = node.find_ancestor(exp.Select) if node is not None else None
+    kinds = types_in(select, [value], analyzer) if select is not None else None
+    tie = sortable(value, kinds[0] if kinds else "")
+    return [Edit(start, end, f"CASE WHEN ({key}) IS NOT NULL THEN STRUCT({key}, {tie}) END")]

@@ -1,0 +1,98 @@
+"""LIMIT and OFFSET: which rows they take is settled by sorting by all columns after those of ORDER BY."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.analyzer import Analyzer
+from airflow_pipelines.sql.rewrite.determinism.total_order import has_order, sortable
+from airflow_pipelines.sql.rewrite.probe import output_columns
+from airflow_pipelines.sql.rewrite.token_walker import Scan, mentions
+from airflow_pipelines.sql.syntax.dialect import parse_query
+from airflow_pipelines.sql.syntax.edits import Edit, Edited
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+
+def settled_limits(query: Edited, analyzer: Analyzer) -> Edited:
+    """The query with LIMIT and OFFSET that always take the same rows.
+
+    All columns of the result are added to the ORDER BY by their numbers; without ORDER BY they are the order. Rows that agree in
+    all columns are interchangeable. A limit inside EXISTS stays as it is: it does not matter which rows are there.
+
+    :param query: Spark SQL that Spark accepts
+    :param analyzer: knows the relations that the query reads
+    """
+    if not mentions(query.text, "limit", "offset"):
+        return query
+    tree = parse_query(query.text)
+    scan = Scan(query.text)
+    edits = []
+    for node in tree.find_all(exp.Query):
+        if isinstance(node.parent, exp.Exists):
+            continue
+        at = _limit(node, scan)
+        if at is not None:
+            edits += _edit(node, at, scan, analyzer)
+    return query.edit(edits)
+
+
+def _limit(node: exp.Expr, scan: Scan) -> int | None:
+    """The token LIMIT or OFFSET of a query, whichever comes first."""
+    found = []
+    for clause in (node.args.get("limit"), node.args.get("offset")):
+        starts = [part.meta["start"] for part in clause.walk() if "start" in part.meta] if clause is not None else []
+        if starts:
+            first = next(at for at, token in enumerate(scan.tokens) if token.start == min(starts))
+            while scan.word(first) not in {"limit", "offset"} and first > 0:
+                first -= 1
+            found.append(first)
+    return min(found, default=None)
+
+
+def _edit(node: exp.Expr, at: int, scan: Scan, analyzer: Analyzer) -> list[Edit]:
+    order = node.args.get("order")
+    if order is not None and any(isinstance(part.this, exp.Var) and part.this.name.upper() == "ALL" for part in order.expressions):
+        return []
+    ties = _columns(node, analyzer)
+    if not ties:
+        return []
+    if order is None:
+        return [Edit(scan.start(at), scan.start(at), f"ORDER BY {', '.join(ties)} ")]
+    behind = scan.end(_end_of_order(scan, at) - 1)
+    return [Edit(behind, behind, f", {', '.join(ties)}")]
+
+
+def _columns(node: exp.Expr, analyzer: Analyzer) -> list[str]:
+    """What sorts a query's rows: the numbers of its columns, and expressions for those that Spark cannot sort by."""
+    bare = node.copy()
+    for part in ("order", "limit", "offset"):
+        bare.set(part, None)
+    bare.parent = node.parent
+    found = output_columns(bare, analyzer)
+    if found is None:
+        items = node.selects if isinstance(node, exp.Query) else []
+        return [] if any(item.is_star for item in items) else [str(number + 1) for number in range(len(items))]
+    names = [name for name, _ in found]
+    ties = []
+    for number, (name, kind) in enumerate(found, 1):
+        if has_order(kind):
+            ties.append(str(number))
+        elif names.count(name) == 1:
+            ties.append(sortable(quote(name), kind))
+    return ties
+
+
+def _end_of_order(scan: Scan, at: int) -> int:
+    """The token behind the ORDER BY list that comes before token ``at``: a WINDOW clause may stand between."""
+    end = at
+    place = at - 1
+    while place >= 0:
+        word = scan.word(place)
+        if word == ")":
+            place = scan.opening(place) or 0
+        elif word == "window":
+            end = place
+        elif word == "order by":
+            return end
+        place -= 1
+    return at

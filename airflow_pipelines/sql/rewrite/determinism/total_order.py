@@ -1,0 +1,96 @@
+"""Orders for what Spark does not order: MAPs and VARIANTs by all that tells them apart, and lists by several keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from airflow_pipelines.sql.program.column_types import has_calendar_interval
+from airflow_pipelines.sql.syntax.dialect import DIALECT
+from airflow_pipelines.sql.syntax.identifiers import quote
+
+_PARAMETER = "__e{}"
+"""Parameters of lambdas, by how deep they are in each other."""
+
+
+def has_order(kind: str) -> bool:
+    """Whether Spark orders values of a type, given by its name."""
+    return not ("map<" in kind or "variant" in kind or has_calendar_interval(kind))
+
+
+def sortable(text: str, kind: str) -> str:
+    """An expression that sorts by ``text``, of Spark type ``kind``, in some order that tells different values apart.
+
+    A MAP is sorted by its entries in the order of their keys, a VARIANT by its JSON text and then by the types in it.
+    """
+    if has_order(kind):
+        return text
+    try:
+        tree = exp.DataType.build(kind, dialect=DIALECT)
+    except (SqlglotError, ValueError):
+        return _json(text)
+    return _form(text, tree, 0)
+
+
+def _json(text: str) -> str:
+    return f"TO_JSON(NAMED_STRUCT('v', {text}))"
+
+
+def _form(text: str, kind: exp.DataType, depth: int) -> str:
+    if not _is_nested_or_varied(kind):
+        return text
+    item = _PARAMETER.format(depth)
+    match kind.this:
+        case exp.DataType.Type.VARIANT:
+            types = f"TRANSFORM(TRY_CAST({text} AS ARRAY<VARIANT>), {item} -> SCHEMA_OF_VARIANT({item}))"
+            return f"STRUCT(TO_JSON({text}), SCHEMA_OF_VARIANT({text}), {types})"
+        case exp.DataType.Type.ARRAY if len(kind.expressions) == 1:
+            return f"TRANSFORM({text}, {item} -> {_form(item, kind.expressions[0], depth + 1)})"
+        case exp.DataType.Type.MAP if len(kind.expressions) == 2:
+            key, value = kind.expressions
+            if not _is_nested_or_varied(value):
+                return f"SORT_ARRAY(MAP_ENTRIES({text}))"
+            parts = f"{_form(f'{item}.key', key, depth + 1)}, {_form(f'{item}.value', value, depth + 1)}"
+            return f"SORT_ARRAY(TRANSFORM(MAP_ENTRIES({text}), {item} -> STRUCT({parts})))"
+        case exp.DataType.Type.STRUCT if kind.expressions:
+            fields = [(field.name, field.args.get("kind")) for field in kind.expressions]
+            if any(not name or inner is None for name, inner in fields):
+                return _json(text)
+            parts = ", ".join(_form(f"({text}).{quote(name)}", inner, depth) for name, inner in fields)
+            return f"STRUCT(({text}) IS NOT NULL, {parts})"
+        case _:
+            return _json(text)
+
+
+def _is_nested_or_varied(kind: exp.DataType) -> bool:
+    """Whether a type is or holds one that Spark does not order."""
+    unordered = {exp.DataType.Type.MAP, exp.DataType.Type.VARIANT, exp.DataType.Type.INTERVAL}
+    return any(part.this in unordered for part in kind.find_all(exp.DataType))
+
+
+@dataclass(frozen=True, slots=True)
+class ListKey:
+    """A field of a list's structs to sort the list by."""
+
+    field: str
+    descending: bool = False
+    nulls_first: bool = True
+
+
+def sorted_list(text: str, keys: Sequence[ListKey]) -> str:
+    """An array of structs sorted by some of their fields.
+
+    :param text: Spark SQL of the array
+    """
+    comparisons = "".join(f" WHEN NOT (__l.{key.field} <=> __r.{key.field}) THEN {_comparison(key)}" for key in keys)
+    return f"ARRAY_SORT({text}, (__l, __r) -> CASE{comparisons} ELSE 0 END)"
+
+
+def _comparison(key: ListKey) -> str:
+    null, less = (-1 if key.nulls_first else 1), (1 if key.descending else -1)
+    left, right = f"__l.{key.field}", f"__r.{key.field}"
+    nulls = f"WHEN {left} IS NULL THEN {null} WHEN {right} IS NULL THEN {-null}"
+    return f"CASE {nulls} WHEN {left} < {right} THEN {less} ELSE {-less} END"

@@ -1,0 +1,1 @@
+"""The text of a program: tokens, names, statements and their places."""

@@ -1,0 +1,180 @@
+"""The SQL dialect: sqlglot's Spark with ANSI quoting, and the entry points that keep positions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from sqlglot import exp, transforms
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError
+from sqlglot.generators.spark import SparkGenerator
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from airflow_pipelines.sql.syntax.balanced_chains import balanced
+from airflow_pipelines.sql.syntax.window_tables import WindowTableParser
+
+QUERY_STARTS = frozenset({"select", "with", "values", "from", "table", "map", "reduce", "("})
+"""The words that a query may begin with. Anything else is best reported there: read on, it looks like a wrong expression."""
+
+_TOKEN_DUMP = re.compile(r" but got <Token .*", re.DOTALL)
+_INCOMPLETE = re.compile(r"Required keyword: .* missing for <class .*", re.DOTALL)
+
+
+class PipelineSpark(Spark):
+    """Spark SQL as Spark 4 reads it with ANSI mode and double-quoted identifiers on."""
+
+    class Tokenizer(Spark.Tokenizer):
+        """Double quotes hold names; a doubled quote inside a string stands for one, as in Spark 4."""
+
+        QUOTES = ["'"]
+        IDENTIFIERS = ["`", '"']
+        STRING_ESCAPES = ["'", "\\"]
+
+    class Generator(SparkGenerator):
+        """Prints QUALIFY, the aggregate ANY and the type TIME, which Spark 4 has, as they are."""
+
+        TYPE_MAPPING: ClassVar = {**SparkGenerator.TYPE_MAPPING, exp.DType.TIME: "TIME"}
+        TRANSFORMS: ClassVar = {
+            **SparkGenerator.TRANSFORMS,
+            exp.Select: transforms.preprocess([transforms.eliminate_distinct_on, transforms.unnest_to_explode]),
+        }
+
+        def datatype_sql(self, expression: exp.DataType) -> str:
+            """A type; sqlglot would leave out the precision of a TIME."""
+            digits = expression.expressions if expression.is_type(exp.DType.TIME) else []
+            written: str = super().datatype_sql(expression.copy() if digits else expression)
+            return f"{written}({self.format_args(*digits)})" if digits else written
+
+
+class SyntaxFailure(ParseError):
+    """A text that is no query or expression. Offsets are those of the tokens given; ``end`` is exclusive."""
+
+    def __init__(self, start: int, end: int, message: str) -> None:
+        super().__init__(message)
+        self.start = start
+        self.end = end
+        self.message = message
+
+
+def _is_aggregate(build: Any) -> bool:
+    arguments = [exp.column(name) for name in "abc"]
+    for count in (1, 2, 3):
+        try:
+            return isinstance(build(arguments[:count]), exp.AggFunc)
+        except (TypeError, IndexError, ParseError):
+            # Not a function of so many arguments, or one that needs the dialect, which no aggregate does.
+            continue
+    return False
+
+
+_UNIT_FIRST = frozenset({"date_add", "date_diff", "dateadd", "datediff", "timestampadd", "timestampdiff"})
+"""Functions whose first argument is a unit when there are three."""
+
+
+class _Parser(WindowTableParser):
+    """A parser that keeps functions as they are written, and says at which token it stopped.
+
+    sqlglot gives functions that several dialects share a meaning of its own, and prints them in another form. Only aggregates are
+    looked into here; every other function is for Spark to understand.
+    """
+
+    FUNCTIONS: ClassVar = {
+        # CORR is an operator of two sides to sqlglot, which has no place for DISTINCT.
+        name: build
+        for name, build in SparkParser.FUNCTIONS.items()
+        if _is_aggregate(build) and name != "CORR"
+    }
+    FUNCTION_PARSERS: ClassVar = {
+        name: parse
+        for name, parse in SparkParser.FUNCTION_PARSERS.items()
+        if name not in {"CHAR", "CHR", "CONVERT", "DECODE", "INITCAP", "NORMALIZE", "TRY_CONVERT"}
+    }
+
+    def _parse_function(self, *args: Any, **kwargs: Any) -> Any:
+        found = super()._parse_function(*args, **kwargs)
+        if isinstance(found, exp.Anonymous) and found.name.lower() in _UNIT_FIRST and len(found.expressions) == 3:
+            unit = found.expressions[0]
+            if isinstance(unit, exp.Column) and not unit.table:
+                unit.replace(exp.Var(this=unit.name))
+        return found
+
+    def operand_size(self, tokens: list[Token], sql: str) -> int:
+        """How many of the tokens make the operand of a comparison that they begin with."""
+        self.reset()
+        self.sql = sql
+        self._chunks = [tokens]
+        self._advance_chunk()
+        self._parse_bitwise()
+        return self._index
+
+    def raise_error(self, message: str, token: Any = None) -> None:
+        where = token or self._curr or self._prev
+        at_end = not token and not self._curr
+        start, end = (where.start, where.end + 1) if where else (0, 0)
+        found = "the end of the statement" if at_end else repr(self.sql[start:end])
+        wanted = _INCOMPLETE.sub("Incomplete expression", _TOKEN_DUMP.sub("", message)).rstrip(". ")
+        raise SyntaxFailure(start, end, f"{wanted}; found {found}")
+
+    def validate_expression(self, expression: Any, args: Any = None) -> Any:
+        # How many arguments a function takes is for Spark to say: it knows them all and names the function.
+        if isinstance(expression, exp.Func) and not isinstance(expression, (exp.Cast, exp.Case, exp.Connector, exp.Binary)):
+            return expression
+        return super().validate_expression(expression, args)
+
+
+DIALECT = PipelineSpark()
+
+
+_CALLED = frozenset({TokenType.SESSION, TokenType.WINDOW})
+"""Words that are names of functions before a parenthesis."""
+
+
+def tokenise(text: str) -> list[Token]:
+    """The tokens of ``text`` with their offsets (``end`` included).
+
+    :raises sqlglot.errors.TokenError: when a quote or comment is not closed
+    """
+    tokens = DIALECT.tokenize(text)
+    for token, following in pairwise(tokens):
+        # sqlglot would end GROUP BY at the word, as if the WINDOW clause began there.
+        if token.token_type in _CALLED and following.token_type is TokenType.L_PAREN:
+            token.token_type = TokenType.VAR
+    return tokens
+
+
+def parse_tokens(tokens: Sequence[Token], text: str) -> exp.Expr:
+    """The tree of one query or expression, whose names carry their offsets in ``meta``.
+
+    :param tokens: a piece of what :func:`tokenise` gave for ``text``, without semicolons
+    :param text: the whole text that was tokenised
+    :raises SyntaxFailure: when the tokens do not make one statement
+    """
+    trees = _Parser(dialect=DIALECT).parse(list(tokens), text)
+    tree = trees[0] if trees else None
+    if not isinstance(tree, exp.Expr):
+        raise SyntaxFailure(0, 0, "Nothing to parse")
+    return balanced(tree)
+
+
+def operand_size(tokens: Sequence[Token], text: str) -> int:
+    """How many tokens the operand of a comparison has that begins with the first of them: ``a + 1 AND b`` begins with three.
+
+    :param tokens: a piece of what :func:`tokenise` gave for ``text``
+    :raises SyntaxFailure: when no operand begins there
+    """
+    return _Parser(dialect=DIALECT).operand_size(list(tokens), text)
+
+
+def parse_query(sql: str) -> exp.Query:
+    """The tree of one query given as text, e.g. of :attr:`View.query`.
+
+    :raises SyntaxFailure: when the text is not one query
+    """
+    tree = parse_tokens(tokenise(sql), sql)
+    if not isinstance(tree, exp.Query):
+        raise SyntaxFailure(0, len(sql), "Expected a query")
+    return tree

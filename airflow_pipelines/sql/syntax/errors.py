@@ -1,0 +1,60 @@
+"""Errors of a program's text, each with its place and a snippet of the text around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_pipelines.sql.program.parsed import Span
+
+SYNTAX_ERROR = "Error parsing SQL"
+"""Error type of a text that is not SQL, or not a statement known here."""
+COMPILATION_ERROR = "Compilation error"
+"""Error type of a program that parses and does not hold together."""
+NOT_SUPPORTED = "Not supported yet"
+"""Error type of a statement or clause that is known and not built yet."""
+NO_EFFECT = "No effect"
+"""Type of the warnings about clauses that are read and mean nothing here."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramMessage:
+    """One error or warning about a program's text. ``snippet`` is empty when the message has no place."""
+
+    span: Span | None
+    error_type: str
+    message: str
+    snippet: str = ""
+    warning: bool = False
+
+    def to_wire(self) -> dict[str, Any]:
+        """The message as ``program_error.sql_compilation.messages`` lists it; without a place all positions are 0."""
+        span = self.span or Span(0, 0, 0, 0)
+        return {
+            "start_line_number": span.start_line,
+            "start_column": span.start_column,
+            "end_line_number": span.end_line,
+            "end_column": span.end_column,
+            "warning": self.warning,
+            "error_type": self.error_type,
+            "message": self.message,
+            "snippet": self.snippet,
+        }
+
+    def __str__(self) -> str:
+        where = f"line {self.span.start_line}, column {self.span.start_column}: " if self.span else ""
+        return f"{where}{self.error_type}: {self.message}" + (f"\n{self.snippet}" if self.snippet else "")
+
+
+def place_order(message: ProgramMessage) -> tuple[int, int]:
+    """Sorts messages by their places, those without one last."""
+    return (message.span.start_line, message.span.start_column) if message.span else (1 << 60, 0)
+
+
+class ProgramErrors(Exception):
+    """A program cannot be compiled. ``messages`` are all errors found, in the order of their places."""
+
+    def __init__(self, messages: Sequence[ProgramMessage]) -> None:
+        self.messages: tuple[ProgramMessage, ...] = tuple(sorted(messages, key=place_order))
+        super().__init__("\n".join(str(message) for message in self.messages))

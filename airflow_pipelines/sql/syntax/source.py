@@ -1,0 +1,62 @@
+"""A program's text with its line starts: offsets become lines and columns, spans become snippets."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+from airflow_pipelines.sql.program.parsed import Span
+from airflow_pipelines.sql.syntax.errors import ProgramMessage
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+class Source:
+    """A text that can say where an offset is. Lines end with LF, CR LF or CR; columns count characters from 1."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """The line and column of the character at ``offset``."""
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1] + 1
+
+    def offset(self, line: int, column: int) -> int:
+        """The offset of a line and column, both from 1."""
+        return self._starts[line - 1] + column - 1
+
+    def span(self, start: int, end: int) -> Span:
+        """The span of ``text[start:end]``; an empty piece spans the character at ``start``."""
+        return Span(*self.position(start), *self.position(max(start, end - 1)))
+
+    def slice(self, span: Span) -> str:
+        """The text of a span."""
+        return self.text[self.offset(span.start_line, span.start_column) : self.offset(span.end_line, span.end_column) + 1]
+
+    def snippet(self, span: Span) -> str:
+        """The line before the span and the span's first line with their numbers, and carets under the span."""
+        first = max(1, span.start_line - 1)
+        lines = [f"{number:5}|{self._line(number)}" for number in range(first, span.start_line + 1)]
+        last_column = span.end_column if span.end_line == span.start_line else len(self._line(span.start_line))
+        carets = "^" * max(1, last_column - span.start_column + 1)
+        return "\n".join([*lines, " " * (5 + span.start_column) + carets]) + "\n"
+
+    def message(self, span: Span, error_type: str, message: str) -> ProgramMessage:
+        """An error about a piece of this text, with its snippet."""
+        return ProgramMessage(span, error_type, message, self.snippet(span))
+
+    def warning(self, span: Span, error_type: str, message: str) -> ProgramMessage:
+        """A warning about a piece of this text, with its snippet."""
+        return ProgramMessage(span, error_type, message, self.snippet(span), warning=True)
+
+    def _line(self, number: int) -> str:
+        end = self._starts[number] if number < len(self._starts) else len(self.text)
+        return self.text[self._starts[number - 1] : end].rstrip("\r\n")
+
+
+def twice(first: Span, again: Span) -> str:
+    """The end of a message about something that is there two times: both places."""
+    places = [f"line {span.start_line}, column {span.start_column}" for span in (first, again)]
+    return f"first at {places[0]}, again at {places[1]}"

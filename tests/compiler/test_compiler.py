@@ -1,0 +1,340 @@
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
+from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
+from airflow_pipelines.connectors.base import UnknownOptionError
+from airflow_pipelines.sql.program.column_types import ColumnType, decimal
+from airflow_pipelines.sql.program.compare import compare
+from airflow_pipelines.sql.syntax.errors import ProgramErrors, ProgramMessage
+from airflow_pipelines.sql.syntax.source import Source
+
+if TYPE_CHECKING:
+    from airflow_pipelines.engine.schema import RelationSchema
+    from airflow_pipelines.engine.spark.sessions import SparkSessions
+    from airflow_pipelines.sql.program.parsed import Connector
+
+TABLE = 'create table t (a int not null, b string, d decimal(5,2), i uuid, "Q x" date, arr int array, ts timestamp);\n'
+
+
+def program(start: str, end: str) -> str:
+    return f"""create table students (
+  id bigint,
+  name varchar
+) with (
+  'materialized' = 'true'
+);
+
+create table grades (
+  student_id bigint,
+  class string,
+  grade decimal(5,2),
+  class_date date
+) with (
+  'materialized' = 'true'
+);
+
+-- Average grade per student and class over a range of dates.
+create view avg_grade as
+select
+  student_id,
+  class,
+  AVG(grade) as class_avg
+from grades
+where class_date >= date '{start}' and class_date <= date '{end}'
+group by student_id, class;
+
+create materialized view avg_grade_enriched as
+select name as student_name, class, class_avg
+from avg_grade join students on avg_grade.student_id = students.id;
+"""
+
+
+def errors(sessions: SparkSessions, text: str) -> tuple[ProgramMessage, ...]:
+    with pytest.raises(ProgramErrors) as caught:
+        compile_program(text, sessions)
+    return caught.value.messages
+
+
+def the_error(sessions: SparkSessions, view: str) -> tuple[str, str]:
+    """The only error of a view over TABLE: the piece of text it points at, and its message."""
+    text = TABLE + view
+    (message,) = errors(sessions, text)
+    assert message.span is not None
+    return Source(text).slice(message.span), message.message
+
+
+def types(compiled: CompiledProgram, view: str) -> dict[str, ColumnType]:
+    return {column.name: column.type for column in compiled.view_columns[view]}
+
+
+def test_the_student_grades_program(sessions: SparkSessions) -> None:
+    compiled = compile_program(program("2025-09-01", "2025-12-15"), sessions)
+    assert types(compiled, "avg_grade_enriched") == {
+        "student_name": ColumnType("VARCHAR"),
+        "class": ColumnType("VARCHAR"),
+        "class_avg": decimal(9, 6),
+    }
+    assert set(compiled.schemas) == {"students", "grades", "avg_grade", "avg_grade_enriched", "error_view"}
+    assert list(compiled.plans) == ["avg_grade", "avg_grade_enriched"]
+    outputs = {relation["name"]: relation for relation in compiled.info["schema"]["outputs"]}
+    assert set(outputs) == {"avg_grade", "avg_grade_enriched", "error_view"}
+    assert outputs["avg_grade_enriched"]["materialized"] is True
+    assert outputs["avg_grade"]["fields"][2]["columntype"]["scale"] == 6
+
+
+def test_the_example_of_modifying_a_pipeline(sessions: SparkSessions) -> None:
+    more = """
+    create materialized view avg_grade_all_courses as
+    select student_id, avg(class_avg) as avg from avg_grade group by student_id;"""
+    old = compile_program(program("2025-09-01", "2025-12-15"), sessions)
+    new = compile_program(program("2025-09-01", "2026-06-10") + more, sessions)
+    assert types(new, "avg_grade_all_courses")["avg"] == decimal(13, 10)
+    assert compare(old.fingerprints, new.fingerprints).to_wire() == {
+        "added_input_connectors": [],
+        "added_output_connectors": [],
+        "modified_input_connectors": [],
+        "modified_output_connectors": [],
+        "program_diff": {
+            "added_tables": [],
+            "added_views": ["avg_grade_all_courses"],
+            "modified_tables": [],
+            "modified_views": ["avg_grade", "avg_grade_enriched"],
+            "removed_tables": [],
+            "removed_views": [],
+        },
+        "program_diff_error": None,
+        "removed_input_connectors": [],
+        "removed_output_connectors": [],
+    }
+
+
+def test_column_types_nullability_and_names(sessions: SparkSessions) -> None:
+    text = """create view v as
+      select A, count(*) as n, i, max(b) as m, "Q x", count(b), cast(ts as string) as s from t group by all;
+    create view w(x, "Y") as select arr[0], i from t;
+    create view u as select "EXPR$5" + 1 as n from v"""
+    compiled = compile_program(TABLE + text, sessions)
+    assert types(compiled, "v") == {
+        "a": ColumnType("INTEGER", nullable=False),
+        "n": ColumnType("BIGINT", nullable=False),
+        "i": ColumnType("UUID"),
+        "m": ColumnType("VARCHAR"),
+        "Q x": ColumnType("DATE"),
+        "EXPR$5": ColumnType("BIGINT", nullable=False),
+        "s": ColumnType("VARCHAR"),
+    }
+    assert types(compiled, "w") == {"x": ColumnType("INTEGER"), "Y": ColumnType("UUID")}
+    assert [column.case_sensitive for column in compiled.view_columns["w"]] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("view", "at", "says"),
+    [
+        ("create view v as\n select a,\n Nope from t", "Nope", "`nope` cannot be resolved. Did you mean one of the following?"),
+        ("create view v as select '😀ü' x, /* ' */ T.Nope from T", "T.Nope", "`t`.`nope` cannot be resolved"),
+        ('create view v as\r\n select "q X" from t', '"q X"', "`q X` cannot be resolved"),
+        ("create view v as select foo(a) from t", "foo(a)", "Function `foo` does not exist"),
+        ("create view v as select upper(b, a) from t", "upper(b, a)", "requires 1 parameters but the actual number is 2."),
+        ("create view v as select a + true from t", "a + true", "data type mismatch"),
+        (
+            "create view v as select count(*) from t where max(a) > 1",
+            "select count(*) from t where max(a) > 1",
+            "aggregate functions",
+        ),
+        ("create view v as select b from t order by Zork limit 1", "Zork", "`zork` cannot be resolved"),
+        ("create view v as with c as (select zork from t) select * from c", "zork", "cannot be resolved"),
+        ("create view v as select (select a, b from t) as s from t", "(select a, b from t)", "only one column"),
+        ("create view v as select a from t union all select a, b from t", None, "same number of columns"),
+        ("create view v(x) as select a, b from t", "v", "lists 1 columns and its query gives 2: a, b"),
+        ('create view v as select a from t where b = "abc"', '"abc"', "strings take single quotes: 'abc'"),
+        ("create view v as select a from t where b in ('x', \"it's\")", '"it\'s"', "strings take single quotes: 'it''s'"),
+        (
+            "create view v as select make_interval(a) as gap from t",
+            "v",
+            "write make_ym_interval(years, months) or make_dt_interval",
+        ),
+        ("create view v as select null as n from t", "v", "CAST(NULL AS"),
+        ("create view v as select a as __weight from t", "v", "reserved"),
+        ("create view v as select a, Rand() r from t", "Rand", "Rand() gives another value each time".lower()),
+        ("create view v as select uuid() u from t", "uuid", "another value each time"),
+        ("create view v as select current_user() as d from t", "current_user", "who runs"),
+        ("create view v as select a, listagg(b) as f from t group by a", "listagg", "WITHIN GROUP (ORDER BY ...)"),
+        ("create view v as select * from t tablesample (10 percent)", "tablesample", "random"),
+        ("create view v as select transform(a) using 'cat' from t", "transform", "not allowed"),
+        ("create view v as select * from Identifier('text.`/etc/passwd`')", "Identifier", "not allowed"),
+        ("create view v as select java_method('java.lang.System', 'exit', 1) as x from t", "java_method", "not allowed"),
+    ],
+)
+def test_errors_in_queries(sessions: SparkSessions, view: str, at: str | None, says: str) -> None:
+    text = TABLE + view
+    messages = errors(sessions, text)
+    span = messages[0].span
+    assert span is not None
+    assert says in messages[0].message.replace("Rand()", "rand()")
+    if at is not None:
+        assert Source(text).slice(span) == at
+        assert len(messages) == 1
+    for noise in ("SQLSTATE", "Project", "https://", "\n"):
+        assert noise not in messages[0].message
+
+
+def test_what_spark_is_asked_grows_with_the_program_and_not_with_its_square(
+    sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    known = SparkAnalyzer.columns
+
+    def columns(self: SparkAnalyzer, query: str) -> object:
+        asked.append(query)
+        return known(self, query)
+
+    monkeypatch.setattr(SparkAnalyzer, "columns", columns)
+    sizes = []
+    for count in (4, 16):
+        union = " union all ".join(f"select a + {number} as x, b from t" for number in range(count))
+        asked.clear()
+        assert compile_program(f"{TABLE}create view v as {union}", sessions).plans["v"].reason is None
+        sizes.append(sum(map(len, asked)))
+    assert sizes[1] < 6 * sizes[0]
+
+
+def test_a_union_takes_the_wider_type_from_either_side(sessions: SparkSessions) -> None:
+    query = "select a, d, null as n from t union all select a + 1l, 1, 'x' from t union all select 1, 2.555, b from t"
+    compiled = compile_program(f"{TABLE}create view v as {query}", sessions)
+    assert compiled.plans["v"].reason is None
+    assert [column.type.spark_ddl() for column in compiled.view_columns["v"]] == ["BIGINT", "DECIMAL(13,3)", "STRING"]
+
+
+def test_a_program_that_takes_too_long_is_given_up_at_a_view(sessions: SparkSessions) -> None:
+    text = TABLE + "create view v as select a from t; create view w as select b from t"
+    with pytest.raises(ProgramErrors) as raised:
+        compile_program(text, sessions, limit_s=0.0)
+    (message,) = raised.value.messages
+    assert message.span is not None
+    assert Source(text).slice(message.span) == "v"
+    assert "more than 0 s: it has come to view v, number 1 of 2. Divide it" in message.message
+
+
+def test_columns_of_one_name_are_told_apart(sessions: SparkSessions) -> None:
+    text = """create view v as select a, b as A, a, d as a0, count(*) over (), b || 'x' as "EXPR$4" from t;
+    create view w as select x.*, y.* from t x join t y on x.a = y.a;
+    create view u as select a2 + a0 as n from v"""
+    compiled = compile_program(TABLE + text, sessions)
+    assert list(types(compiled, "v")) == ["a", "a1", "a2", "a0", "EXPR$4", "EXPR$40"]
+    assert [str(kind) for kind in types(compiled, "v").values()][:4] == ["INTEGER", "VARCHAR", "INTEGER", "DECIMAL(5,2)"]
+    names = ["a", "b", "d", "i", "Q x", "arr", "ts"]
+    assert list(types(compiled, "w")) == [*names, *(f"{name}0" for name in names)]
+
+
+def test_ordered_choices_are_allowed(sessions: SparkSessions) -> None:
+    text = """create view v as select a, sort_array(collect_list(b)) as l, size(collect_set(b)) as n, min_by(b, a) as m,
+        listagg(b, ',') within group (order by b) as s from t group by a;
+    create view w as select a, first_value(b) over (partition by i order by a) as f from t;
+    create view x as select to_date(b) as d, unix_timestamp(b) as u from t"""
+    compiled = compile_program(TABLE + text, sessions)
+    assert types(compiled, "v")["l"].component is not None
+
+
+def test_variables_are_not_replaced(sessions: SparkSessions) -> None:
+    compiled = compile_program(TABLE + "create view v as select '${spark.app.name}' as x from t", sessions)
+    assert "${spark.app.name}" in compiled.plans["v"].query
+
+
+def test_views_may_have_intervals(sessions: SparkSessions) -> None:
+    text = "create view v as select ts - ts as gap, interval '1-2' year to month as m, interval '1' day as d from t"
+    compiled = compile_program(TABLE + text, sessions)
+    [v, _] = compiled.info["schema"]["outputs"]
+    kinds = [field["columntype"]["type"] for field in v["fields"]]
+    assert kinds == ["INTERVAL_DAY_SECOND", "INTERVAL_YEAR_MONTH", "INTERVAL_DAY"]
+
+
+def test_all_errors_are_reported_and_only_causes(sessions: SparkSessions) -> None:
+    text = TABLE + "create view x as select * from v;\ncreate view v as select nope from t;\ncreate view w as select foo(a) from t"
+    messages = errors(sessions, text)
+    assert [message.span.start_line for message in messages if message.span] == [3, 4]
+
+
+def test_defaults_are_checked(sessions: SparkSessions) -> None:
+    (message,) = errors(sessions, "create table t (a int default 1, b int default foo(), c string default 'x' || 'y')")
+    assert message.message == "The DEFAULT of column b is wrong: Function `foo` does not exist"
+    (message,) = errors(sessions, "create table t (a int, b int default a)")
+    assert "`a` cannot be resolved" in message.message
+
+
+@pytest.mark.parametrize(
+    ("word", "place"),
+    [
+        ("fil_input", '"fil_input"'),
+        ("name", '{"name": "two", "transport": {"name": "fil_input"}}'),
+        (None, '{"name": "two", "transport": {"name": "fil_input"}}'),
+    ],
+)
+def test_connectors_are_checked_at_their_place(sessions: SparkSessions, word: str | None, place: str) -> None:
+    text = """create table t (a int) with ('connectors' = '[
+      {"name": "one", "transport": {"name": "file_input"}},
+      {"name": "two", "transport": {"name": "fil_input"}}]');
+    create view v as select * from t"""
+    seen: list[str] = []
+
+    def check(connector: Connector, schema: RelationSchema) -> None:
+        seen.append(f"{connector.endpoint}({', '.join(schema.column_names)})")
+        if connector.transport != "file_input":
+            raise UnknownOptionError(f"connector {connector.endpoint!r}: unknown transport {connector.transport!r}", word)
+
+    for _ in range(2):
+        with pytest.raises(ProgramErrors) as caught:
+            compile_program(text, sessions, check)
+        (message,) = caught.value.messages
+        assert message.message == "Connector 't.two': unknown transport 'fil_input'"
+        assert message.span is not None
+        assert Source(text).slice(message.span) == place
+        assert compile_program(text, sessions).program.text == text
+    assert seen == ["t.one(a)", "t.two(a)"] * 2
+
+
+def test_every_table_type_can_be_read(sessions: SparkSessions) -> None:
+    text = """create table t (a boolean, b tinyint, c smallint, d int, e bigint, f real, g double, h decimal(10,3), i varchar(5),
+      j char(2), k binary(3), l varbinary, m date, n time, o timestamp, p timestamp with time zone, q uuid, r variant,
+      s int array, u map<varchar, int>, v row(x int, "Y" varchar null), w struct<x: int array>);
+    create view all_of_it as select * from t;
+    create view parts as select s[0] as s0, u['k'] as uk, v.x, v."Y", w.x[1] as wx, hour(n) as n from t"""
+    compiled = compile_program(text, sessions)
+    table = {column.name: column.type for column in compiled.program.tables["t"].columns}
+    assert types(compiled, "all_of_it") == table
+    assert types(compiled, "parts")["Y"] == ColumnType("VARCHAR")
+
+
+def test_compiling_is_safe_from_many_threads(sessions: SparkSessions) -> None:
+    def one(number: int) -> list[str]:
+        text = (
+            f"create table t (c{number} int, x{number} string); create view v as select * from t; create view w as select * from v"
+        )
+        return [column.name for column in compile_program(text, sessions).view_columns["w"]]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(one, range(8))) == [[f"c{number}", f"x{number}"] for number in range(8)]
+
+
+def test_a_warm_compile_runs_no_spark_job_and_is_quick(sessions: SparkSessions) -> None:
+    compile_program(program("2024-01-01", "2024-02-01"), sessions)
+    context = sessions.small.sparkContext
+    context.setJobGroup("compile", "compile")
+    durations = []
+    for day in range(2, 6):
+        started = time.perf_counter()
+        compile_program(program("2024-01-01", f"2024-02-0{day}"), sessions)
+        durations.append(time.perf_counter() - started)
+    assert list(context.statusTracker().getJobIdsForGroup("compile")) == []
+    # Loose, because tests share the machine; alone it takes about 0.2 s.
+    assert min(durations) < 2.0
+
+
+def test_the_same_text_is_compiled_once(sessions: SparkSessions) -> None:
+    text = program("2023-01-01", "2023-02-01")
+    assert compile_program(text, sessions) is compile_program(text, sessions)

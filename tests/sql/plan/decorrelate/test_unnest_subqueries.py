@@ -1,0 +1,140 @@
+"""Which stages subqueries become, and which of them cannot be kept up by the change alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.sql.plan.ir.nodes import Keyed, Select, ViewPlan
+from airflow_pipelines.sql.plan.planner import plan_view
+
+RELATIONS = {
+    "a": (("k", "int"), ("x", "int"), ("s", "string")),
+    "b": (("k", "int"), ("y", "int"), ("w", "string")),
+    "c": (("k", "bigint"), ("z", "decimal(6,2)"), ("m", "map<int,int>")),
+}
+KEYED, RECOMPUTED, SUMS, GROUPS = "subquery by touched keys", "subquery by recomputing", "accumulators", "touched groups"
+OUTER = "join by touched keys"
+
+
+@pytest.fixture(scope="module")
+def analyzer(sessions: SparkSessions) -> SparkAnalyzer:
+    analyzer = SparkAnalyzer(sessions.small)
+    analyzer.declare(RELATIONS)
+    return analyzer
+
+
+def _plan(analyzer: SparkAnalyzer, query: str) -> ViewPlan:
+    return plan_view("v", query, RELATIONS, analyzer.columns(query), tuple(RELATIONS), analyzer)
+
+
+@pytest.mark.parametrize(
+    ("query", "strategies"),
+    [
+        # What only keeps or drops rows is one stage.
+        ("select k from a where exists (select 1 from b where b.k = a.k and b.y > a.x)", [KEYED]),
+        ("select k from a where not exists (select * from b where b.k = a.k)", [KEYED]),
+        ("select k from a where x in (select y from b where w = 'p')", [KEYED]),
+        ("select k from a where (k, x) in (select k, y from b)", [KEYED]),
+        ("select k from a where x not in (select y from b where b.k = a.k)", [KEYED]),
+        ("select k from a where x in (select k from c)", [KEYED]),
+        # Nothing is kept of a join but what the subquery is asked for.
+        ("select a.k from a join b on a.k = b.k where exists (select 1 from c where c.k = a.x)", ["join", KEYED]),
+        # Rows that are there once each are joined.
+        ("select a.k from a where a.k in (select k from b group by k having sum(y) > 2)", [SUMS, "join"]),
+        ("select a.k from a where a.k in (select k from b union select x from a)", [SUMS, "join"]),
+        # NOT IN also depends on whether there is a NULL, or nothing at all.
+        ("select k from a where x not in (select y from b)", [KEYED, SUMS, "join"]),
+        # Scalars that are always there are joined; those that may be missing keep the row.
+        ("select k from a where x > (select avg(y) from b)", [SUMS, "join"]),
+        ("select k from a where x > (select 2 * sum(y) from b where b.k = a.k)", [SUMS, "join"]),
+        ("select k from a where x > (select min(y) from b where b.k = a.k)", [GROUPS, "join"]),
+        ("select k from a where 0 = (select count(*) from b where b.k = a.k)", [SUMS, OUTER]),
+        ("select k, (select sum(y) from b where b.k = a.k) as t from a", [SUMS, OUTER]),
+        ("select k, (select count(*) from b where b.k = a.k and b.y < a.x) as n from a", [KEYED]),
+        ("select k, (select y from b where b.k = a.k order by y desc limit 1) as n from a", [KEYED]),
+        ("select k, (select y from b where y > 3) as n from a", [RECOMPUTED, "join"]),
+        ("select k from a where exists (select 1 from b where y > 2)", [SUMS, "join"]),
+        # Inside expressions.
+        ("select k from a where exists (select 1 from b where b.k = a.k) or x = 1", [KEYED]),
+        ("select k, case when x in (select y from b) then 1 else 0 end as n from a", [KEYED]),
+        # Over and under groups.
+        ("select k, sum(x) as t from a group by k having sum(x) > (select avg(y) from b)", [SUMS, SUMS, "join"]),
+        ("select k, sum(x) as t from a group by k having exists (select 1 from b where b.k = a.k)", [SUMS, KEYED]),
+        ("select sum((select max(y) from b where b.k = a.k)) as m from a", [GROUPS, OUTER, SUMS]),
+        ("select (select max(y) from b where b.k = a.k) as m, count(*) as n from a group by (select max(y) from b where b.k = a.k)",
+         [GROUPS, OUTER, SUMS]),
+        # In ON.
+        ("select a.k, b.y from a left join b on a.k = b.k and exists (select 1 from c where c.k = b.y)", [KEYED, OUTER]),
+        # Lateral subqueries.
+        ("select a.k, t.n from a, lateral (select count(*) as n from b where b.k = a.k) t", [KEYED]),
+        ("select t.y from a left join lateral (select y from b where b.k = a.k order by y desc limit 2) t on t.y > 0", [KEYED]),
+        ("select a.k, t.m from a, lateral (select max(v) as m from (select y + 1 as v from b where b.k = a.k)) t", [KEYED]),
+        # Common table expressions.
+        ("with r as (select k, sum(y) as t from b group by k) select k from r where t = (select max(t) from r)",
+         [SUMS, GROUPS, "join"]),
+        ("with r(p, q) as (select k, y from b) select a.k from a where a.x in (select q from r where r.p = a.k)", [KEYED]),
+        ("select k from a where x in (with d as (select y from b where y > 0) select y from d)", [KEYED]),
+    ],
+)  # fmt: skip
+def test_what_subqueries_become(analyzer: SparkAnalyzer, query: str, strategies: list[str]) -> None:
+    plan = _plan(analyzer, query)
+    assert plan.reason is None
+    assert [stage.strategy for stage in plan.stages] == strategies
+
+
+@pytest.mark.parametrize(
+    ("query", "keys"),
+    [
+        ("select k from a where exists (select 1 from b where b.k = a.k and b.y = a.x + 1 and b.w > a.s)", 2),
+        ("select k from a where x in (select y from b where b.k <=> a.k)", 2),
+        # Whether there is another value of the key matters here.
+        ("select k from a where x not in (select y from b where b.k = a.k)", 1),
+    ],
+)
+def test_equalities_are_keys(analyzer: SparkAnalyzer, query: str, keys: int) -> None:
+    node = _plan(analyzer, query).stages[-1].node
+    assert isinstance(node, Keyed)
+    assert len(node.key_types) == keys
+    assert [len(source.keys) for source in node.sources] == [keys, keys]
+
+
+def test_keys_of_two_types_are_compared_in_the_wider_one(analyzer: SparkAnalyzer) -> None:
+    node = _plan(analyzer, "select k from a where x in (select k from c)").stages[-1].node
+    assert isinstance(node, Keyed)
+    assert node.key_types == ("bigint",)
+    other = _plan(analyzer, "select a.k from a where x > (select max(z) from c where c.k = a.k)").stages[-1].node
+    assert isinstance(other, Select)
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("select k from a where exists (select 1 from b where b.y > a.x)", "tied to its query by no equality"),
+        ("select k from a where (k, x) not in (select k, y from b)", "tied to its query by no equality"),
+        ("select k, coalesce(x in (select y from b), true) as n from a", "tied to its query by no equality"),
+        # Text and number have no key in common.
+        ("select k from a where exists (select 1 from b where b.w = a.k)", "tied to its query by no equality"),
+    ],
+)
+def test_what_every_row_asks_again(analyzer: SparkAnalyzer, query: str, reason: str) -> None:
+    plan = _plan(analyzer, query)
+    assert plan.reason is not None
+    assert reason in plan.reason
+    node = plan.stages[-1].node
+    assert isinstance(node, Keyed)
+    assert [bool(source.keys) for source in node.sources] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("select k from a where 1 in (select y from b)", "nothing ties to its query"),
+        ("select a.k, t.y from a, lateral (select y from b where b.y > a.x) t", "by equality"),
+    ],
+)
+def test_what_is_recomputed_in_full(analyzer: SparkAnalyzer, query: str, reason: str) -> None:
+    plan = _plan(analyzer, query)
+    assert reason in (plan.reason or "")
+    assert [stage.strategy for stage in plan.stages] == ["full"]

@@ -1,0 +1,160 @@
+"""Which columns keep a waterline, and what may be forgotten for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_pipelines.sql.plan.ir.markers import CLOCK, Marker
+from airflow_pipelines.sql.plan.ir.nodes import (
+    Aggregate,
+    Call,
+    Crossing,
+    Full,
+    Item,
+    Scan,
+    Select,
+    Source,
+    Stage,
+    UnionAll,
+    ViewPlan,
+)
+from airflow_pipelines.sql.plan.passes.temporal_filters import with_crossings
+from airflow_pipelines.sql.plan.properties.append_only import gaining
+from airflow_pipelines.sql.plan.properties.retention import Discard, discards
+from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
+
+T = Scan("t", ("id", "ts"))
+U = Scan("u", ("id", "ts"))
+CLOCK_SCAN = Scan(CLOCK.relation, (CLOCK.column,))
+
+
+@pytest.fixture
+def analysis() -> WaterlineAnalysis:
+    found = WaterlineAnalysis(frozenset({CLOCK.relation}))
+    found.declare("t", ["ts"])
+    found.declare("u", ["ts"])
+    return found
+
+
+def block(*items: str, sources: tuple[tuple[str, Scan], ...] = (("t", T),), where: str | None = None) -> Select:
+    return Select(
+        tuple(Source(alias, node) for alias, node in sources),
+        tuple(Item(f"c{at}", text) for at, text in enumerate(items)),
+        where,
+    )
+
+
+def grouped(key: str, *, linear: bool = False) -> Aggregate:
+    call = Call("__r0", "MAX(c0)", "bigint", "__a0" if linear else None)
+    items = (Item("k", "__k0"), Item("m", "__r0"))
+    return Aggregate(block("`t`.`id`", "`t`.`ts`"), (Item("__k0", key),), ("date",), (call,), (), items)
+
+
+@pytest.mark.parametrize(
+    ("text", "waterline"),
+    [
+        ("`t`.`ts`", "`__w:t.ts`"),
+        ("DATE_TRUNC('hour', `t`.`ts`)", "DATE_TRUNC('hour', `__w:t.ts`)"),
+        ("CAST(`t`.`ts` AS DATE)", "CAST(`__w:t.ts` AS DATE)"),
+        ("`t`.`ts` - INTERVAL '1' DAY", "`__w:t.ts` - INTERVAL '1' DAY"),
+        ("DATE_SUB(`t`.`ts`, 1)", None),
+        ("WINDOW(`t`.`ts`, '2 minutes', '1 minute').`start`", None),
+        ("INTERVAL '1' DAY - `t`.`ts`", None),
+        ("HOUR(`t`.`ts`)", None),
+        ("-`t`.`ts`", None),
+        ("`t`.`id`", None),
+        ("`t`.`ts` - `t`.`ts`", None),
+        ("CAST(`t`.`ts` AS STRING)", None),
+    ],
+)
+def test_expressions_keep_a_waterline_when_they_keep_the_order(
+    analysis: WaterlineAnalysis, text: str, waterline: str | None
+) -> None:
+    assert analysis.of(block(text)).get("c0") == waterline
+
+
+def test_a_tumbling_window_has_the_waterline_of_its_start(analysis: WaterlineAnalysis) -> None:
+    found = analysis.of(block("WINDOW(`t`.`ts`, '2 minutes').`start`", "WINDOW(`t`.`ts`, '2 minutes').`end`"))
+    assert "PMOD(UNIX_MICROS(CAST(`__w:t.ts` AS TIMESTAMP)), 120000000)" in found["c0"]
+    assert "+ 120000000" in found["c1"]
+    assert analysis.keys(grouped("WINDOW(c1, '1 hour')")).keys() == {"__k0.`start`"}
+
+
+def test_a_join_keeps_waterlines_of_columns_that_all_sides_agree_in(analysis: WaterlineAnalysis) -> None:
+    sources = (("a", T), ("b", U))
+    apart = block("`a`.`ts`", sources=sources, where="`a`.`id` = `b`.`id`")
+    assert analysis.of(apart) == {}
+    together = block("`a`.`ts`", "`b`.`ts`", "`a`.`id`", sources=sources, where="`a`.`ts` = `b`.`ts` AND `a`.`id` = `b`.`id`")
+    found = analysis.of(together)
+    assert found.keys() == {"c0", "c1"}
+    assert found["c0"] == found["c1"]
+    assert "LEAST(`__w:t.ts`, `__w:u.ts`)" in found["c0"]
+
+
+def test_what_follows_the_clock_has_no_waterline(analysis: WaterlineAnalysis) -> None:
+    filtered = block("`t`.`ts`", sources=(("n", CLOCK_SCAN), ("t", T)), where="`t`.`ts` > `n`.`__now`")
+    assert analysis.of(filtered) == {}
+
+
+def test_unions_have_the_lower_waterline_and_recomputed_views_none(analysis: WaterlineAnalysis) -> None:
+    union = UnionAll((block("`t`.`ts`"), block("`u`.`ts`", sources=(("u", U),))), (("c0", "timestamp"),))
+    assert "LEAST" in analysis.of(union)["c0"]
+    other = UnionAll((block("`t`.`ts`"), block("`t`.`id`")), (("c0", "timestamp"),))
+    assert analysis.of(other) == {}
+    assert analysis.of(Full("select * from t", ("t",), "chosen")) == {}
+
+
+def test_closed_groups_and_rows_below_them_may_go(analysis: WaterlineAnalysis) -> None:
+    stage = Stage("v", (("k", "date"), ("m", "bigint")), grouped("CAST(c1 AS DATE)"))
+    late = {"t": ["ts"], "u": ["ts"]}
+    found = discards([stage], analysis, late, set(), {})
+    assert found == (
+        Discard("v", "__k0 < CAST(`__w:t.ts` AS DATE)", of_state=True),
+        Discard("t", "(`ts` < `__w:t.ts`) AND ((CAST(`ts` AS DATE)) < CAST(`__w:t.ts` AS DATE))", of_state=False),
+        Discard("u", "`ts` < `__w:u.ts`", of_state=False),
+    )
+    # What can be asked for, and what is recomputed, stays.
+    assert [one.relation for one in discards([stage], analysis, late, {"t", "u"}, {})] == ["v"]
+    full = Stage("w", (("ts", "timestamp"),), Full("select ts from t", ("t",), "chosen"))
+    assert [one.relation for one in discards([stage, full], analysis, late, {"u"}, {})] == ["v"]
+
+
+def test_the_other_side_of_a_join_bounds_what_may_go(analysis: WaterlineAnalysis) -> None:
+    joined = block("`a`.`id`", sources=(("a", T), ("b", U)), where="`a`.`ts` = `b`.`ts`")
+    found = discards([Stage("v", (("c0", "bigint"),), joined)], analysis, {"t": ["ts"], "u": ["ts"]}, set(), {})
+    assert [one.relation for one in found] == ["t", "u"]
+    assert all("LEAST(" in one.condition for one in found)
+    free = block("`a`.`id`", sources=(("a", T), ("b", U)), where="`a`.`id` = `b`.`id`")
+    assert discards([Stage("v", (("c0", "bigint"),), free)], analysis, {"t": ["ts"], "u": ["ts"]}, set(), {}) == ()
+
+
+def _plan(node: Select) -> ViewPlan:
+    stage = Stage("v", (("c0", "bigint"),), node)
+    return ViewPlan("v", "", stage.columns, (stage,), stage)
+
+
+@pytest.mark.parametrize(
+    ("where", "item", "crossings"),
+    [
+        ("`t`.`ts` >= `n`.`__now`", "`t`.`id`", [Crossing(0, "`t`.`ts`", ("t", "ts"))]),
+        ("`t`.`id` > 1 AND `n`.`__now` > `t`.`ts` + 1", "`t`.`id`", [Crossing(0, "`t`.`ts` + 1")]),
+        ("`t`.`ts` BETWEEN `t`.`id` AND `n`.`__now`", "`t`.`id`", [Crossing(0, "`t`.`ts`", ("t", "ts"))]),
+        ("`t`.`ts` >= `n`.`__now` OR `t`.`id` = 1", "`t`.`id`", []),
+        ("`t`.`ts` >= `n`.`__now`", "`n`.`__now`", []),
+        ("`t`.`ts` >= `n`.`__now` AND `n`.`__now` + `t`.`id` > 3", "`t`.`id`", []),
+    ],
+)
+def test_temporal_filters_touch_the_rows_that_the_clock_passes_by(where: str, item: str, crossings: list[Crossing]) -> None:
+    plan = _plan(block(item, sources=(("n", CLOCK_SCAN), ("t", T)), where=where))
+    markers: dict[str, Marker] = {CLOCK.relation: CLOCK}
+    node = with_crossings(plan, markers).stages[0].node
+    assert isinstance(node, Select)
+    assert list(node.crossings) == crossings
+
+
+def test_linear_views_of_append_only_tables_only_gain() -> None:
+    assert gaining(_plan(block("`t`.`id`")), {"t"}) == {"v"}
+    assert gaining(_plan(block("`t`.`id`")), set()) == frozenset()
+    assert gaining(_plan(block("`t`.`id`", sources=(("n", CLOCK_SCAN), ("t", T)))), {"t"}) == frozenset()
+    aggregate = Stage("v", (("k", "date"), ("m", "bigint")), grouped("c1"))
+    assert gaining(ViewPlan("v", "", aggregate.columns, (aggregate,), aggregate), {"t"}) == frozenset()
