@@ -93,7 +93,7 @@ def can_group(schema: Any) -> bool:
     return not any(pa.types.is_nested(column.type) or pa.types.is_null(column.type) for column in schema)
 
 
-def consolidate(table: Any, sums: Sequence[str] = (WEIGHT,)) -> Any:
+def consolidate_groupable(table: Any, sums: Sequence[str] = (WEIGHT,)) -> Any:
     """Add up the ``sums`` columns of equal rows and drop rows all sums of which are 0.
 
     A row of weight 0 with another sum stays: it changes an accumulator of a row that is in another batch. The columns outside
@@ -109,11 +109,11 @@ def consolidate(table: Any, sums: Sequence[str] = (WEIGHT,)) -> Any:
     return result.filter(functools.reduce(pc.or_, changes))
 
 
-def netted(table: Any) -> Any:
+def consolidate(table: Any) -> Any:
     """The table with the weights of equal rows added up and no row of weight 0; any types will do."""
     names = [name for name in table.column_names if name != WEIGHT]
     if can_group(table.select(names).schema):
-        return consolidate(table)
+        return consolidate_groupable(table)
     weights: dict[Any, int] = {}
     first: dict[Any, int] = {}
     for at, (key, weight) in enumerate(zip(row_keys(table.select(names)), table[WEIGHT].to_pylist(), strict=True)):

@@ -30,7 +30,7 @@ _PREFIX = f"global_temp.{_VIEW}"
 _NUMBERS = re.compile(rf"\b{re.escape(_PREFIX)}(\d+)\b")
 
 
-class Frames:
+class BatchViews:
     """Names for batches in SQL, and ways to run queries that have such names.
 
     Making a DataFrame and a view costs 10-25 ms: it is done when a query needs it, and a batch keeps its view for as long as
@@ -161,17 +161,17 @@ class Frames:
         columns = ", ".join(names)
         rows = self.rows(trace.batches, single_partition)
         if rows is None:
-            return f"SELECT {columns} FROM ({empty_rows(trace.schema)})"
-        return expanded(trace, rows, insert_only=trace.insert_only)
+            return f"SELECT {columns} FROM ({empty_sql(trace.schema)})"
+        return expanded_sql(trace, rows, insert_only=trace.insert_only)
 
 
-def empty_rows(schema: StructType) -> str:
+def empty_sql(schema: StructType) -> str:
     """A query without rows that has the columns of a schema."""
     columns = ", ".join(f"CAST(NULL AS {type_text(field.dataType)}) AS {quote(field.name)}" for field in schema.fields)
     return f"SELECT {columns} WHERE FALSE"
 
 
-def expanded(trace: Trace, rows: str, *, insert_only: bool) -> str:
+def expanded_sql(trace: Trace, rows: str, *, insert_only: bool) -> str:
     """A query for plain rows, each as often as its weight says.
 
     :param rows: table expression of the columns of ``trace``, whose own batches do not matter here
@@ -180,10 +180,11 @@ def expanded(trace: Trace, rows: str, *, insert_only: bool) -> str:
     columns = ", ".join(quote(name) for name in trace.keys) or "1 AS `__one`"
     if insert_only:
         return f"SELECT {columns} FROM {rows}"
-    return f"SELECT {columns} FROM ({summed(trace, rows, '> 0')}) LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT({WEIGHT}))) AS `__n`"
+    consolidated = consolidated_sql(trace, rows, "> 0")
+    return f"SELECT {columns} FROM ({consolidated}) LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT({WEIGHT}))) AS `__n`"
 
 
-def summed(trace: Trace, rows: str, keep: str | None = None) -> str:
+def consolidated_sql(trace: Trace, rows: str, keep: str | None = None) -> str:
     """A query that adds up equal rows of a trace; ``rows`` is a table expression of its columns.
 
     ``keep``: the condition on the weight of the rows that stay; by default those stay that have a sum other than 0, because a batch

@@ -11,9 +11,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from airflow_pipelines.engine.batch import Batch, weighted
-from airflow_pipelines.engine.batch_views import Frames
+from airflow_pipelines.engine.batch_views import BatchViews
 from airflow_pipelines.engine.changes import TableChanges
-from airflow_pipelines.engine.compaction import consolidated, in_canonical_form
+from airflow_pipelines.engine.compaction import compacted, in_canonical_form
 from airflow_pipelines.engine.functions.python_functions import register_functions
 from airflow_pipelines.engine.layout import CANONICAL_FORM, layouts
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
@@ -95,7 +95,7 @@ class Circuit:
         self.sessions = sessions
         self.store = store
         self.limits = limits
-        self.frames = Frames(sessions, limits)
+        self.batch_views = BatchViews(sessions, limits)
         for session in (sessions.small, sessions.narrow, sessions.large):
             register_functions(session, compiled.program.definitions.python_functions)
         self.stages = stages_of(compiled, strategy)
@@ -104,7 +104,7 @@ class Circuit:
         self.timing = Timing(
             compiled, sessions, {name: self._owners[s.relation] for s in reversed(self.stages) for name in s.reads}
         )
-        self.takes: Callable[[str], bool] = lambda _: True
+        self.has_consumers: Callable[[str], bool] = lambda _: True
         """Whether somebody outside the circuit takes the deltas of a view that has no contents; asked in every step."""
         self.kept = (kept_relations(compiled.program, self.stages) | {SYSTEM_VIEW}) - self.timing.markers.markers.keys()
         tables = {name: weighted(compiled.schemas[name].spark) for name in compiled.program.tables}
@@ -275,7 +275,7 @@ class Circuit:
         """
         if name not in self.kept:
             raise KeyError(name)
-        return self.frames.known(self.frames.contents(self._trace(snapshot, name), single_partition=single_partition))
+        return self.batch_views.known(self.batch_views.contents(self._trace(snapshot, name), single_partition=single_partition))
 
     def maintain(self) -> bool:
         """Merge traces that have many batches, and forget what late rows can no longer touch; for when there is nothing else to do.
@@ -285,7 +285,7 @@ class Circuit:
         merged = self._merge(lambda trace: trace.needs_merge(self.limits))
         with self._lock:
             self._snapshot = self.timing.discarding.apply(self._snapshot, self._context({}))
-        self.frames.sweep()
+        self.batch_views.sweep()
         if merged:
             file_index(self.store).forget()
         return merged
@@ -293,11 +293,11 @@ class Circuit:
     def close(self) -> None:
         """Forget all batches in Spark and end the threads."""
         self._workers.close()
-        self.frames.close()
+        self.batch_views.close()
 
     def _apply(self, deltas: Mapping[str, Batch], timed: TimedStep, started: float, rejected: tuple[Rejected, ...] = ()) -> Step:
         self._merge(lambda trace: len(trace.batches) > self.limits.hard_limit)
-        self.frames.sweep(keep=self.limits.dead_views)
+        self.batch_views.sweep(keep=self.limits.dead_views)
         base = self._snapshot
         round_ = self._round(base, timed)
         table_deltas = {name: self._settled(name, batch) for name, batch in deltas.items() if batch.rows}
@@ -348,7 +348,7 @@ class Circuit:
     def _emitted(self, batches: tuple[Batch, ...]) -> Batch:
         if len(batches) == 1:
             return batches[0]
-        return self._consolidated(Trace(batches[0].schema, batches))
+        return self._compacted(Trace(batches[0].schema, batches))
 
     def _normalised(self, name: str, parts: list[TableChanges], context: Context) -> tuple[Batch, Normaliser]:
         schema = self.compiled.schemas[name]
@@ -364,12 +364,12 @@ class Circuit:
         expected = self._schemas[name]
         if batch.table is not None and [field.name for field in batch.schema.fields] != [field.name for field in expected.fields]:
             raise ValueError(f"the delta of table {name!r} has other columns than the table")
-        return self._context({}).settle(batch)
+        return self._context({}).spill_if_large(batch)
 
     def _context(self, relations: Mapping[str, RelationVersions]) -> Context:
         incomplete = self.timing.discarding.relations
         return Context(
-            self.sessions, self.frames, self.store, relations, by_cost=self._by_cost, incomplete=incomplete, limits=self.limits
+            self.sessions, self.batch_views, self.store, relations, by_cost=self._by_cost, incomplete=incomplete, limits=self.limits
         )
 
     def _round(self, base: Snapshot, timed: TimedStep) -> Round:
@@ -378,8 +378,8 @@ class Circuit:
         def accept(relation: str, versions: RelationVersions, context: Context) -> Mapping[str, RelationVersions]:
             return self.timing.accept(relation, versions, timed, context)
 
-        unheard = frozenset(view for view in self._ends if not self.takes(view))
-        context = replace(self._context(relations), unheard=unheard)
+        unobserved = frozenset(view for view in self._ends if not self.has_consumers(view))
+        context = replace(self._context(relations), unobserved=unobserved)
         return Round(context, relations, dict(base.states), accept)
 
     def _trace(self, snapshot: Snapshot, name: str) -> Trace:
@@ -403,14 +403,14 @@ class Circuit:
         """Merge the traces for which ``due`` holds."""
         with self._lock:
             base = self._snapshot
-            traces = {name: trace.merge(self._consolidated, self.limits) for name, trace in base.traces.items() if due(trace)}
-            states = {name: trace.merge(self._consolidated, self.limits) for name, trace in base.states.items() if due(trace)}
+            traces = {name: trace.merge(self._compacted, self.limits) for name, trace in base.traces.items() if due(trace)}
+            states = {name: trace.merge(self._compacted, self.limits) for name, trace in base.states.items() if due(trace)}
             if traces or states:
                 self._snapshot = replace(base, traces={**base.traces, **traces}, states={**base.states, **states})
         return bool(traces or states)
 
-    def _consolidated(self, trace: Trace) -> Batch:
-        return consolidated(trace, self._context({}))
+    def _compacted(self, trace: Trace) -> Batch:
+        return compacted(trace, self._context({}))
 
 
 def _milliseconds(started: float) -> float:

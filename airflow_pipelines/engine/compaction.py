@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from airflow_pipelines.engine.arrow import can_group, consolidate, netted
+from airflow_pipelines.engine.arrow import can_group, consolidate, consolidate_groupable
 from airflow_pipelines.engine.batch import WEIGHT, Batch
-from airflow_pipelines.engine.batch_views import summed
+from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.trace import Trace
@@ -21,23 +21,23 @@ def without_cancelled(delta: Batch, context: Context) -> Batch:
     if delta.insert_only or delta.rows == 0:
         return delta
     if delta.table is not None:
-        return Batch.in_memory(delta.schema, netted(delta.table))
-    query = summed(Trace(delta.schema), context.frames.table(delta))
+        return Batch.in_memory(delta.schema, consolidate(delta.table))
+    query = consolidated_sql(Trace(delta.schema), context.batch_views.table(delta))
     return context.run(query, delta.schema, Mode.LARGE)
 
 
-def consolidated(trace: Trace, context: Context) -> Batch:
+def compacted(trace: Trace, context: Context) -> Batch:
     """All rows of a trace added up in one batch."""
     keys = [column for column in Batch.empty(trace.schema).table.schema if column.name not in trace.sums]
     if trace.in_memory and trace.rows <= context.limits.small_input and can_group(keys):
         table = pa.concat_tables([batch.table for batch in trace.batches])
-        return context.settle(Batch.in_memory(trace.schema, consolidate(table, trace.sums)))
+        return context.spill_if_large(Batch.in_memory(trace.schema, consolidate_groupable(table, trace.sums)))
     small = trace.is_small(context.limits)
     if trace.insert_only and trace.sums == (WEIGHT,) and not small:
         # As they are the rows need no sorting, now or by those who read them.
-        return context.run(f"SELECT * FROM {context.frames.rows(trace.batches)}", trace.schema, Mode.LARGE)
-    rows = context.frames.rows(trace.batches, single_partition=small)
-    return context.run(summed(trace, str(rows)), trace.schema, Mode.SMALL if small else Mode.LARGE)
+        return context.run(f"SELECT * FROM {context.batch_views.rows(trace.batches)}", trace.schema, Mode.LARGE)
+    rows = context.batch_views.rows(trace.batches, single_partition=small)
+    return context.run(consolidated_sql(trace, str(rows)), trace.schema, Mode.SMALL if small else Mode.LARGE)
 
 
 def in_canonical_form(trace: Trace, context: Context) -> Trace:
@@ -46,6 +46,6 @@ def in_canonical_form(trace: Trace, context: Context) -> Trace:
     if not trace.batches or not any(map(canonical_form.has_several_forms, kinds.values())):
         return trace
     items = (f"{canonical_form.in_canonical_form(quote(name), kind)} AS {quote(name)}" for name, kind in kinds.items())
-    rows = f"(SELECT {', '.join(items)} FROM {context.frames.rows(trace.batches)})"
-    batch = context.run(summed(trace, rows), trace.schema, Mode.LARGE)
+    rows = f"(SELECT {', '.join(items)} FROM {context.batch_views.rows(trace.batches)})"
+    batch = context.run(consolidated_sql(trace, rows), trace.schema, Mode.LARGE)
     return replace(trace, batches=(batch,) if batch.rows else ())

@@ -107,7 +107,7 @@ def _rows(versions: RelationVersions) -> Any:
 
 def _with_delta(context: Context, name: str, rows: Any) -> Context:
     versions = context.relations[name]
-    batch = context.settle(Batch.in_memory(versions.before.schema, rows))
+    batch = context.spill_if_large(Batch.in_memory(versions.before.schema, rows))
     delta = (batch,) if batch.rows else ()
     return replace(context, relations={**context.relations, name: replace(versions, delta=delta)})
 

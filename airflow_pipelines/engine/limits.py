@@ -25,8 +25,8 @@ class Limits:
     :param bundles: so many of these are remembered
     :param dead_views: Spark may remember this many batches that are gone while there is no idle moment to forget them
     :param prepared_queries: at most so many plans are kept, those that were used last (0: every query is planned for each run) ...
-    :param prepared_bytes: ... and only while their slots together have at most so many bytes
-    :param slot_bytes: batches that together have more bytes are not worth being copied for each query
+    :param prepared_bytes: ... and only while their leaves together have at most so many bytes
+    :param leaf_bytes: batches that together have more bytes are not worth being copied for each query
     :param few_losses: a recursion that loses at most this many rows is maintained, however few rows it has
     :param parts: so many small batches of a recursion's sum are left as they are
     :param discard_rows: a trace is looked through for rows that may go when it has this many more than twice what was left the
@@ -49,7 +49,7 @@ class Limits:
     dead_views: int = 200
     prepared_queries: int = 300
     prepared_bytes: int = 128 << 20
-    slot_bytes: int = 16 << 20
+    leaf_bytes: int = 16 << 20
     few_losses: int = 1_000
     parts: int = 4
     discard_rows: int = 10_000

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.engine.arrow import can_group, netted, row_keys
+from airflow_pipelines.engine.arrow import can_group, consolidate, row_keys
 from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.engine.schema import RelationSchema
@@ -195,7 +195,7 @@ class Normaliser:
         gone = old.set_column(old.num_columns - 1, WEIGHT, pc.negate(old[WEIGHT]))
         if gone.num_rows == 0:
             return self._weighted(new, 1)
-        return netted(pa.concat_tables([gone.cast(self._arrow), self._weighted(new, 1)]))
+        return consolidate(pa.concat_tables([gone.cast(self._arrow), self._weighted(new, 1)]))
 
     @property
     def _arrow(self) -> Any:
@@ -251,7 +251,7 @@ class Normaliser:
             accepted.append(True)
         rows = self._reject(rows, pc.invert(pa.array(accepted, pa.bool_())), "the deleted row is not in the table")
         signed = pa.table([*(rows[name] for name in self._names), rows[OP].cast(pa.int64())], schema=self._arrow)
-        return netted(signed)
+        return consolidate(signed)
 
 
 def _last_per_key(rows: Any, keys: list[str]) -> Any:

@@ -60,7 +60,7 @@ class Round:
         state = None if fresh_state else self.states.get(stage.relation)
         try:
             outcome = _evaluated(stage, self.context, state, stored)
-            delta = outcome.delta if outcome.netted else without_cancelled(outcome.delta, self.context)
+            delta = outcome.delta if outcome.consolidated else without_cancelled(outcome.delta, self.context)
         except (StepError, StorageError):
             raise
         except Exception as error:
@@ -77,7 +77,7 @@ class Round:
         rows_in = sum(batch.rows for name in stage.reads for batch in self.relations[name].delta)
         duration = round((time.monotonic() - started) * 1000, 3)
         self.figures[stage.relation] = OperatorFigures(
-            view, outcome.strategy or stage.strategy, rows_in, delta.rows + outcome.unheard, duration
+            view, outcome.strategy or stage.strategy, rows_in, delta.rows + outcome.unobserved, duration
         )
 
     def _culprit(self, stage: Stage, state: Trace | None, stored: Trace | None, failed: StepError) -> Culprit | None:

@@ -143,7 +143,7 @@ class Endpoints:
             states[name]["waiting"] = reader.waiting_for_labels
         return {**states, **{name: output.to_state() for name, output in self.outputs.items()}}
 
-    def takes(self, relation: str) -> bool:
+    def has_consumers(self, relation: str) -> bool:
         """Whether an output or a listener takes the deltas of a relation."""
         return any(output.view == relation for output in self.outputs.values()) or bool(self.listeners.of(relation))
 

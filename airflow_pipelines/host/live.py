@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from airflow_pipelines.compiler.compiler import CompiledProgram
 from airflow_pipelines.connectors.base import ConnectorError, InputChunk
-from airflow_pipelines.engine.arrow import can_group, consolidate
+from airflow_pipelines.engine.arrow import can_group, consolidate_groupable
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.circuit import Circuit, Step
@@ -339,4 +339,4 @@ def _sum(parts: list[Batch]) -> Batch:
     if len(parts) == 1:
         return parts[0]
     table = pa.concat_tables([part.to_arrow() for part in parts])
-    return Batch.in_memory(parts[0].schema, consolidate(table) if can_group(table.schema) else table)
+    return Batch.in_memory(parts[0].schema, consolidate_groupable(table) if can_group(table.schema) else table)

@@ -429,7 +429,7 @@ class PipelineRunner:
         storage = Path(self.deployment.storage) if self._options.storage else None
         self._endpoints = Endpoints(compiled, self._arrived, self.log, self._options.references, storage, durability.fence)
         circuit = Circuit(compiled, self._sessions, durability.batches, limits=self._options.limits)
-        circuit.takes = self._endpoints.takes
+        circuit.has_consumers = self._endpoints.has_consumers
         fingerprints = compiled.fingerprints
         self._live = LivePipeline(
             compiled=compiled,

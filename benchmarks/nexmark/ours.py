@@ -52,7 +52,7 @@ def run_query(query: Query, sessions: SparkSessions, stream: Stream, size: int, 
     rows, seconds = 0, 0.0
     with tempfile.TemporaryDirectory(prefix="pipelines-nexmark-") as folder:
         circuit = Circuit(compiled, sessions, BatchStore(Path(folder)))
-        circuit.takes = lambda _: False
+        circuit.has_consumers = lambda _: False
         try:
             if "side_input" in query.reads:
                 circuit.publish(circuit.step([_inserts("side_input", stream.side_input())]))

@@ -223,11 +223,11 @@ def test_what_nobody_can_need_again_is_not_kept(sessions: SparkSessions) -> None
 def test_many_rows_that_nobody_takes_are_computed_and_counted_only(sessions: SparkSessions) -> None:
     running, asked = Running(EVENTS, sessions, limits=SIZES["large"]), []
 
-    def takes(view: str) -> bool:
+    def has_consumers(view: str) -> bool:
         asked.append(view)
         return view == "totals"
 
-    running.circuit.takes = takes
+    running.circuit.has_consumers = has_consumers
     step = running.insert("events", (1, 4), (1, 5), (2, 10))
     assert {figures.view: figures.rows_out for figures in step.figures.operators} == {"ratios": 3, "totals": 2}
     assert emitted(step, "totals") == [(1, 9, 1), (2, 10, 1)]
@@ -235,6 +235,6 @@ def test_many_rows_that_nobody_takes_are_computed_and_counted_only(sessions: Spa
     assert "events" not in asked, "only views can have takers"
     with pytest.raises(StepError, match="ratios"):
         running.insert("events", (1, 0))
-    running.circuit.takes = lambda _: True
+    running.circuit.has_consumers = lambda _: True
     assert emitted(running.insert("events", (1, 2)), "ratios") == [(1, 50.0, 1)]
     running.circuit.close()

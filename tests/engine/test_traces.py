@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.types import DecimalType, LongType, StringType, StructField, StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.batch_views import Frames
+from airflow_pipelines.engine.batch_views import BatchViews
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.sessions import SparkSessions
@@ -111,12 +111,12 @@ def test_a_query_over_a_batch_reads_its_files_only_when_they_are_whole(tmp_path:
     (name,) = _batch((1, "a", None, 1)).flush(BatchStore(tmp_path)).files
     store = BatchStore(tmp_path, Verification.ALWAYS)
     batch = Batch.in_files(SCHEMA, 1, (name,), store, insert_only=True)
-    frames = Frames(sessions)
-    query = f"SELECT id FROM {frames.table(batch)}"
-    assert [row.id for row in frames.query(sessions.large, query).collect()] == [1]
+    views = BatchViews(sessions)
+    query = f"SELECT id FROM {views.table(batch)}"
+    assert [row.id for row in views.query(sessions.large, query).collect()] == [1]
     _flipped(store.path(name), 100)
     with pytest.raises(DamagedError):
-        frames.query(sessions.large, query)
+        views.query(sessions.large, query)
 
 
 def test_files_are_on_disk_once_a_manifest_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

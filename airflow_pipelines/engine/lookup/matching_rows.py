@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.engine.arrow import can_group, consolidate
+from airflow_pipelines.engine.arrow import can_group, consolidate_groupable
 from airflow_pipelines.engine.batch import WEIGHT, Batch
-from airflow_pipelines.engine.batch_views import summed
+from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.lookup.index import can_look_up
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_table
@@ -45,13 +45,13 @@ def _by_index(trace: Trace, wanted: Any, names: list[str], context: Context) -> 
     found = matching_table(trace.batches, distinct_rows({name: wanted[name] for name in indexed}), columns, context.limits)
     if found is None:
         return None
-    return consolidate(found, trace.sums) if indexed == names else _in_memory(found, wanted, names)
+    return consolidate_groupable(found, trace.sums) if indexed == names else _in_memory(found, wanted, names)
 
 
 def _in_memory(stored: Any, wanted: Any, names: list[str]) -> Any:
     if len(names) == 1 and wanted[names[0]].null_count == 0:
         found = stored.filter(pc.is_in(stored[names[0]], value_set=wanted[names[0]].combine_chunks()))
-        return consolidate(found)
+        return consolidate_groupable(found)
     # Grouping, unlike pyarrow's joins, takes NULL for equal to NULL.
     both = pa.concat_tables(
         [
@@ -62,7 +62,7 @@ def _in_memory(stored: Any, wanted: Any, names: list[str]) -> Any:
     groups = both.group_by(names, use_threads=False).aggregate([(_WANTED, "min"), (_WANTED, "list")])
     hits = groups.filter(pc.equal(groups[f"{_WANTED}_min"], -1))
     positions = pc.list_flatten(hits[f"{_WANTED}_list"])
-    return consolidate(stored.take(positions.filter(pc.greater_equal(positions, 0))))
+    return consolidate_groupable(stored.take(positions.filter(pc.greater_equal(positions, 0))))
 
 
 def _with(rows: Any, values: Sequence[int]) -> Any:
@@ -74,20 +74,22 @@ def _by_spark(trace: Trace, wanted: Any, names: Sequence[str], context: Context)
     fields = [field for field in trace.schema.fields if field.name in names] + [trace.schema.fields[-1]]
     keys = wanted.select([field.name for field in fields if field.name != WEIGHT])
     batch = Batch.in_memory(type(trace.schema)(fields), keys.append_column(WEIGHT, pa.array([1] * keys.num_rows, pa.int64())))
-    batch = context.settle(batch)
-    stored = context.frames.rows(trace.batches, single_partition=small)
+    batch = context.spill_if_large(batch)
+    stored = context.batch_views.rows(trace.batches, single_partition=small)
     if any(_is_incomparable(type_text(field.dataType)) for field in fields):
         given = ", ".join(quote(name) if name in names else "NULL" for name in trace.keys)
         zeros = ", ".join(["0"] * len(trace.sums))
-        both = f"SELECT *, 0 AS {_WANTED} FROM {stored} UNION ALL SELECT {given}, {zeros}, 1 FROM {context.frames.table(batch)}"
+        both = (
+            f"SELECT *, 0 AS {_WANTED} FROM {stored} UNION ALL SELECT {given}, {zeros}, 1 FROM {context.batch_views.table(batch)}"
+        )
         # What cannot be compared can be grouped; the names are whole rows then, since no key has such a type.
-        query = summed(trace, f"({both})", f"<> 0 AND MAX({_WANTED}) = 1")
+        query = consolidated_sql(trace, f"({both})", f"<> 0 AND MAX({_WANTED}) = 1")
         return context.run(query, trace.schema, Mode.SMALL if small else Mode.LARGE, may_grow=True).to_arrow()
     match = " AND ".join(f"s.{quote(name)} <=> t.{quote(name)}" for name in names)
     hint = "" if small or batch.table is None else "/*+ BROADCAST(t) */ "
-    rows = f"(SELECT {hint}s.* FROM {stored} AS s LEFT SEMI JOIN {context.frames.table(batch)} AS t ON {match})"
+    rows = f"(SELECT {hint}s.* FROM {stored} AS s LEFT SEMI JOIN {context.batch_views.table(batch)} AS t ON {match})"
     narrow = Mode.NARROW if batch.table is not None else Mode.LARGE
-    found = context.run(summed(trace, rows), trace.schema, Mode.SMALL if small else narrow, may_grow=True)
+    found = context.run(consolidated_sql(trace, rows), trace.schema, Mode.SMALL if small else narrow, may_grow=True)
     return found.to_arrow()
 
 

@@ -40,7 +40,7 @@ def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state
     """
     known = state if state is not None else accumulator_state(node)
     rows, mode = delta_of(node.input, context)
-    change = _grouped(node, rows, once=context.gains(reads(node.input)))
+    change = _grouped(node, rows, unit_weights=context.gains(reads(node.input)))
     # Without keys there is a change even without rows, but only before the first evaluation.
     if change is None or (rows is None and state is not None):
         return Outcome(Batch.empty(weighted(stage_schema(stage))), Batch.empty(known.schema))
@@ -60,7 +60,7 @@ def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state
         batch = found
     # The batch that the query reads lives until the query has run.
     if batch is not None:
-        change = f"SELECT * FROM {context.frames.table(batch)}"
+        change = f"SELECT * FROM {context.batch_views.table(batch)}"
         mode = Mode.SMALL if known.is_small(context.limits) else Mode.NARROW
         near = _near(node, batch, known, context)
         if near is not None:
@@ -79,8 +79,8 @@ def _first(stage: Stage, node: Aggregate, change: str, state_schema: StructType,
     # The state leaves the other columns of the files unread.
     state = Batch.in_files(state_schema, wide.rows, wide.files, wide.store, wide.insert_only)
     columns = ", ".join(f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns))
-    output = f"SELECT {columns}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {context.frames.table(wide)} WHERE {_SHOWN}"
-    return replace(context.emit(stage, output, Mode.LARGE, netted=True), state=state)
+    output = f"SELECT {columns}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {context.batch_views.table(wide)} WHERE {_SHOWN}"
+    return replace(context.emit(stage, output, Mode.LARGE, consolidated=True), state=state)
 
 
 def _near(node: Aggregate, change: Batch, known: Trace, context: Context) -> Trace | None:
@@ -95,23 +95,23 @@ def _near(node: Aggregate, change: Batch, known: Trace, context: Context) -> Tra
 
 def _large(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: Context, *, had_output: bool) -> Outcome:
     """The outcome for a change of very many groups, which is what the state gains."""
-    merged = _merged(node, f"SELECT * FROM {context.frames.table(change)}", known, context, Mode.LARGE)
+    merged = _merged(node, f"SELECT * FROM {context.batch_views.table(change)}", known, context, Mode.LARGE)
     columns = [f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns)]
     query = _outputs(node, merged, had_output=had_output)
     shown = f"SELECT {', '.join([*columns, f'CAST({_SIGN} AS BIGINT) AS {WEIGHT}'])} FROM ({query}) WHERE {_SHOWN}"
     return replace(context.emit(stage, shown, Mode.LARGE), state=change)
 
 
-def _grouped(node: Aggregate, rows: str | None, *, once: bool) -> str | None:
-    """Accumulators of the input's delta, by group. ``once``: every weight is 1."""
+def _grouped(node: Aggregate, rows: str | None, *, unit_weights: bool) -> str | None:
+    """Accumulators of the input's delta, by group. ``unit_weights``: every weight is 1."""
     if rows is None:
         if node.keys:
             return None
         zeros = [f"{_nothing(a.name, a.type)} AS {a.name}" for a in node.accumulators]
         return f"SELECT {', '.join([*zeros, f'CAST(0 AS BIGINT) AS {WEIGHT}'])}"
     keys = [f"{key.text} AS {key.name}" for key in node.keys]
-    sums = [f"{(once and a.once) or a.text} AS {a.name}" for a in node.accumulators]
-    weight = "COUNT(*)" if once else f"COALESCE(SUM({WEIGHT}), 0)"
+    sums = [f"{(unit_weights and a.once) or a.text} AS {a.name}" for a in node.accumulators]
+    weight = "COUNT(*)" if unit_weights else f"COALESCE(SUM({WEIGHT}), 0)"
     group = f" GROUP BY {', '.join(str(at + 1) for at in range(len(keys)))}" if keys else ""
     return f"SELECT {', '.join([*keys, *sums, f'{weight} AS {WEIGHT}'])} FROM ({rows}){group}"
 
@@ -124,7 +124,7 @@ def _merged(node: Aggregate, change: str, state: Trace, context: Context, mode: 
     """Per touched group: keys, and of every sum its change (``d``), old value (``o``) and new value (``n``) as structs."""
     keys = [key.name for key in node.keys]
     names = [name for name, _ in _sums(node)]
-    stored = context.frames.rows(state.batches, single_partition=mode is Mode.SMALL)
+    stored = context.batch_views.rows(state.batches, single_partition=mode is Mode.SMALL)
     if stored is None:
         structs = [
             _struct(letter, [(name, name if letter != "o" else _nothing(name, kind)) for name, kind in _sums(node)])

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.batch_views import empty_rows, expanded, summed
+from airflow_pipelines.engine.batch_views import consolidated_sql, empty_sql, expanded_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.full import subtracted
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
@@ -55,7 +55,7 @@ def _first(stage: Stage, node: Keyed, context: Context, mode: Mode) -> Outcome:
     """Nothing was there before, so that the delta is the answer."""
     mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
     query = _weighted(_answer(node, _contents(node, context, mode, Version.AFTER)))
-    return context.emit(stage, query, mode, may_grow=True, netted=True)
+    return context.emit(stage, query, mode, may_grow=True, consolidated=True)
 
 
 def _every_key(stage: Stage, node: Keyed, context: Context, mode: Mode, stored: Trace | None) -> Outcome:
@@ -73,13 +73,13 @@ def _touched_keys(stage: Stage, node: Keyed, context: Context, mode: Mode) -> Ou
     deltas = {source.alias: printer.delta(source.node, changed) for source in node.sources if source.keys}
     touched = _touched(node, {alias: delta for alias, delta in deltas.items() if delta is not None}, context, mode)
     if touched is None:
-        return Outcome(Batch.empty(weighted(stage_schema(stage))), netted=True)
+        return Outcome(Batch.empty(weighted(stage_schema(stage))), consolidated=True)
     keys = None
     if mode is Mode.LARGE:
         # Written once, because every source is compared with them twice. The batch lives until the query has run.
         distinct = f"SELECT DISTINCT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})"
         keys = context.run(distinct, _key_schema(node), Mode.LARGE)
-        touched = f"SELECT * FROM {context.frames.table(keys)}"
+        touched = f"SELECT * FROM {context.batch_views.table(keys)}"
     now = _answer(node, _contents(node, context, mode, Version.AFTER, touched=touched))
     if node.remembered:
         own = _remembered(stage, node)
@@ -106,12 +106,12 @@ def _fetching(stage: Stage, node: Keyed, context: Context) -> Outcome | None:
         return None
     touched = _touched(node, deltas, context, Mode.SMALL)
     if touched is None:
-        return Outcome(Batch.empty(weighted(stage_schema(stage))), netted=True)
+        return Outcome(Batch.empty(weighted(stage_schema(stage))), consolidated=True)
     found = context.collect_bounded(f"SELECT DISTINCT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({touched})", Mode.SMALL)
     if found is None:
         return None
     keys = Batch.in_memory(_key_schema(node), found)
-    touched = f"SELECT * FROM {context.frames.table(keys)}"
+    touched = f"SELECT * FROM {context.batch_views.table(keys)}"
     fetched = _fetched(node, sources, large, found, touched, context)
     if fetched is None:
         return None
@@ -158,9 +158,9 @@ def _near_contents(
         schema = weighted(context.schema(source.node))
         parts = [stored.text] if stored.text is not None else []
         parts += [deltas[source.alias]] if source.alias in deltas else []
-        weights = context.printer(Mode.SMALL).union(parts) or empty_rows(schema)
+        weights = context.printer(Mode.SMALL).union(parts) or empty_sql(schema)
         insert_only = len(parts) == 0 or (len(parts) == 1 and stored.text is not None and stored.insert_only)
-        rows[source.alias] = expanded(Trace(schema), f"({weights})", insert_only=insert_only)
+        rows[source.alias] = expanded_sql(Trace(schema), f"({weights})", insert_only=insert_only)
     return {source.alias: rows[source.alias] for source in node.sources}
 
 
@@ -173,8 +173,8 @@ def _small_deltas(node: Keyed, schemas: Mapping[str, StructType], context: Conte
             table = None if mode is Mode.LARGE else context.collect_bounded(delta, mode)
             if table is None:
                 return None
-            batch = context.held[delta] = Batch.in_memory(schemas[source.alias], table)
-            delta = f"SELECT * FROM {context.frames.table(batch)}"
+            batch = context.pinned[delta] = Batch.in_memory(schemas[source.alias], table)
+            delta = f"SELECT * FROM {context.batch_views.table(batch)}"
         if delta is not None:
             deltas[source.alias] = delta
     return deltas
@@ -201,7 +201,7 @@ def _looked_up(node: Keyed, source: KeyedSource, keys: Any, context: Context) ->
         return None
     if not batch.rows:
         return _Fetched(None, True, batch)
-    context.held[f"looked up {batch.number}"] = batch
+    context.pinned[f"looked up {batch.number}"] = batch
     return _Fetched(context.over(wanted.relation, batch).contents(source.node, Version.BEFORE), batch.insert_only, batch)
 
 
@@ -212,12 +212,12 @@ def _scanned(node: Keyed, source: KeyedSource, touched: str, schema: StructType,
         return _Fetched(None, True, Batch.empty(schema))
     rows = _restricted(node, source, contents, touched, broadcast=True)
     if not all(context.relations[name].before.insert_only for name in reads(source.node)):
-        rows = summed(Trace(schema), f"({rows})")
+        rows = consolidated_sql(Trace(schema), f"({rows})")
     table = context.collect_bounded(rows, Mode.NARROW)
     if table is None:
         return None
     batch = Batch.in_memory(schema, table)
-    return _Fetched(f"SELECT * FROM {context.frames.table(batch)}" if batch.rows else None, batch.insert_only, batch)
+    return _Fetched(f"SELECT * FROM {context.batch_views.table(batch)}" if batch.rows else None, batch.insert_only, batch)
 
 
 def _key_schema(node: Keyed) -> StructType:
@@ -263,7 +263,7 @@ def _contents(
             rows = _restricted(node, source, rows, touched, broadcast=False)
         batches = [batch for name in reads(source.node) for batch in context.relations[name].batches(version)]
         insert_only = all(batch.insert_only for batch in batches)
-        found[source.alias] = expanded(Trace(weighted(context.schema(source.node))), f"({rows})", insert_only=insert_only)
+        found[source.alias] = expanded_sql(Trace(weighted(context.schema(source.node))), f"({rows})", insert_only=insert_only)
     return found
 
 
@@ -293,5 +293,5 @@ def _less(stage: Stage, now: str, was: str | None, context: Context, mode: Mode)
         parts.append(f"SELECT {columns}, -{WEIGHT} AS {WEIGHT} FROM ({was}) AS q({names})")
     query = str(context.printer(mode).union(parts))
     if mode is Mode.LARGE:
-        return context.emit(stage, summed(Trace(schema), f"({query})"), mode, netted=True)
+        return context.emit(stage, consolidated_sql(Trace(schema), f"({query})"), mode, consolidated=True)
     return context.emit(stage, query, mode, may_grow=True)

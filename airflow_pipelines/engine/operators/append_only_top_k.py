@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.batch_views import expanded
+from airflow_pipelines.engine.batch_views import expanded_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
 from airflow_pipelines.engine.operators.lookup_join.matching import (
@@ -37,7 +37,7 @@ def evaluate_top_k(stage: Stage, node: TopK, context: Context, stored: Trace) ->
     schema = weighted(stage_schema(stage))
     delta, mode = delta_of(node.source, context)
     if delta is None:
-        return Outcome(Batch.empty(schema), netted=True)
+        return Outcome(Batch.empty(schema), consolidated=True)
     if not stored.batches:
         return _first(node, delta, Trace(schema), context, mode)
     if mode is Mode.LARGE:
@@ -47,17 +47,17 @@ def evaluate_top_k(stage: Stage, node: TopK, context: Context, stored: Trace) ->
         if rows is None:
             return _large(stage, node, delta, stored, context)
         # The batch that the query reads lives until the query has run.
-        delta = f"SELECT * FROM {context.frames.table(rows)}"
+        delta = f"SELECT * FROM {context.batch_views.table(rows)}"
         near = _near(node, rows, stored, context)
         stored, mode = (stored, Mode.NARROW) if near is None else (near, Mode.SMALL)
-    return Outcome(context.run(_change(node, delta, stored, context, mode), schema, mode, may_grow=True), netted=True)
+    return Outcome(context.run(_change(node, delta, stored, context, mode), schema, mode, may_grow=True), consolidated=True)
 
 
 def _first(node: TopK, delta: str, empty: Trace, context: Context, mode: Mode) -> Outcome:
     """Nothing was there before: the delta's first rows."""
     mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
     query = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({_ranked(node, delta, context)})"
-    return Outcome(context.run(query, empty.schema, mode, may_grow=True), netted=True)
+    return Outcome(context.run(query, empty.schema, mode, may_grow=True), consolidated=True)
 
 
 def _large(stage: Stage, node: TopK, delta: str, stored: Trace, context: Context) -> Outcome:
@@ -65,13 +65,13 @@ def _large(stage: Stage, node: TopK, delta: str, stored: Trace, context: Context
     own = ", ".join(quote(name) for name in node.source.columns)
     first = f"SELECT {own}, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({_ranked(node, delta, context)})"
     query = _change(node, first, stored, context, Mode.LARGE)
-    return Outcome(context.run(query, weighted(stage_schema(stage)), Mode.LARGE), netted=True)
+    return Outcome(context.run(query, weighted(stage_schema(stage)), Mode.LARGE), consolidated=True)
 
 
 def _ranked(node: TopK, delta: str, context: Context) -> str:
     """The first rows of a delta of the source, and their places in it."""
-    once = context.gains(reads(node.source))
-    return ranked(node, expanded(Trace(weighted(context.schema(node.source))), f"({delta})", insert_only=once))
+    unit_weights = context.gains(reads(node.source))
+    return ranked(node, expanded_sql(Trace(weighted(context.schema(node.source))), f"({delta})", insert_only=unit_weights))
 
 
 def _near(node: TopK, rows: Batch, stored: Trace, context: Context) -> Trace | None:
@@ -125,7 +125,7 @@ def _change(node: TopK, delta: str, stored: Trace, context: Context, mode: Mode)
 
 def _known(node: TopK, delta: str, stored: Trace, context: Context, mode: Mode) -> str | None:
     """A table expression for the stored rows that the delta's keys may concern."""
-    rows = context.frames.rows(stored.batches, single_partition=mode is Mode.SMALL)
+    rows = context.batch_views.rows(stored.batches, single_partition=mode is Mode.SMALL)
     if rows is None or mode is Mode.SMALL or (mode is Mode.LARGE and _concerns_most(node, stored, context)):
         return rows
     touched = ", ".join(f"{key} AS k{at}" for at, key in enumerate(node.keys))

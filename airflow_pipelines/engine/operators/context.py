@@ -13,7 +13,7 @@ from pyspark.sql.functions import count, lit
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.batch_views import Frames, empty_rows, summed
+from airflow_pipelines.engine.batch_views import BatchViews, consolidated_sql, empty_sql
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.operators.moved_range import passed
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
@@ -78,18 +78,18 @@ class Context:
     """One step's view of the relations, and the means to run queries.
 
     ``by_cost``: whether operators may leave out what tells touched from other rows when nearly all are touched. ``incomplete``:
-    relations whose contents may lack rows that no change can touch any more. ``unheard``: those whose deltas nobody takes.
+    relations whose contents may lack rows that no change can touch any more. ``unobserved``: those whose deltas nobody takes.
     """
 
     sessions: SparkSessions
-    frames: Frames
+    batch_views: BatchViews
     store: BatchStore
     relations: Mapping[str, RelationVersions] = field(default_factory=dict)
     by_cost: bool = False
     incomplete: frozenset[str] = frozenset()
-    unheard: frozenset[str] = frozenset()
+    unobserved: frozenset[str] = frozenset()
     limits: Limits = DEFAULT_LIMITS
-    held: dict[str, Batch] = field(default_factory=dict)
+    pinned: dict[str, Batch] = field(default_factory=dict)
     """What was fetched for the step, by the query for it: several operators may need the same."""
 
     def changed(self) -> frozenset[str]:
@@ -105,8 +105,8 @@ class Context:
         small = mode is Mode.SMALL
 
         def read(relation: str, version: Version) -> str | None:
-            rows = self.frames.rows(self.relations[relation].batches(version), single_partition=small)
-            return f"({empty_rows(self.relations[relation].before.schema)})" if rows is None and empties else rows
+            rows = self.batch_views.rows(self.relations[relation].batches(version), single_partition=small)
+            return f"({empty_sql(self.relations[relation].before.schema)})" if rows is None and empties else rows
 
         def crosses(crossing: Crossing, marker: str) -> str | None:
             return passed(crossing, marker, self.relations)
@@ -118,7 +118,7 @@ class Context:
 
         def read(name: str, version: Version) -> str | None:
             batches = (batch,) if name == relation else self.relations[name].batches(version)
-            return self.frames.rows(batches, single_partition=True)
+            return self.batch_views.rows(batches, single_partition=True)
 
         return Printer(read, single_partition=True)
 
@@ -134,7 +134,7 @@ class Context:
                 relations = tuple((name, self.relations[name].before.schema.json()) for name in sorted(reads(node)))
                 known = _select_schemas.get((node, relations))
                 if known is None:
-                    empty = Printer(lambda name, _: f"({empty_rows(self.relations[name].before.schema)})")
+                    empty = Printer(lambda name, _: f"({empty_sql(self.relations[name].before.schema)})")
                     with_weight = self.sessions.small.sql(str(empty.contents(node, Version.BEFORE))).schema
                     known = _select_schemas[node, relations] = StructType(with_weight.fields[:-1])
                     while len(_select_schemas) > _REMEMBERED:
@@ -184,24 +184,31 @@ class Context:
 
     def _result(self, query: str, mode: Mode) -> Result:
         if mode is Mode.SMALL:
-            return self.frames.result(query)
-        frame = self.frames.query(self.sessions.narrow, query)
+            return self.batch_views.result(query)
+        frame = self.batch_views.query(self.sessions.narrow, query)
         return Result(collected(frame), frame.schema)
 
     def emit(
-        self, stage: Stage, query: str, mode: Mode, *, may_grow: bool = False, netted: bool = False, once: bool = False
+        self,
+        stage: Stage,
+        query: str,
+        mode: Mode,
+        *,
+        may_grow: bool = False,
+        consolidated: bool = False,
+        unit_weights: bool = False,
     ) -> Outcome:
         """What a stage gives by a query for its delta. Many rows that nobody takes are computed, but not kept.
 
-        ``may_grow``: see :meth:`run`. ``netted``: see :class:`Outcome`. ``once``: every weight is 1.
+        ``may_grow``: see :meth:`run`. ``consolidated``: see :class:`Outcome`. ``unit_weights``: every weight is 1.
         """
         schema = weighted(stage_schema(stage))
-        if mode is Mode.LARGE and stage.relation in self.unheard:
-            return Outcome(Batch.empty(schema), netted=True, unheard=self._evaluated(query))
-        if mode is Mode.LARGE and not netted and not once:
+        if mode is Mode.LARGE and stage.relation in self.unobserved:
+            return Outcome(Batch.empty(schema), consolidated=True, unobserved=self._evaluated(query))
+        if mode is Mode.LARGE and not consolidated and not unit_weights:
             # Otherwise the rows would be written, read and written again.
-            return Outcome(self.run(summed(Trace(schema), f"({query})"), schema, mode), netted=True)
-        return Outcome(self.run(query, schema, mode, may_grow), netted=netted)
+            return Outcome(self.run(consolidated_sql(Trace(schema), f"({query})"), schema, mode), consolidated=True)
+        return Outcome(self.run(query, schema, mode, may_grow), consolidated=consolidated)
 
     def gains(self, names: frozenset[str]) -> bool:
         """Whether the contents and the deltas of relations have rows of the weight 1 only."""
@@ -210,7 +217,7 @@ class Context:
     def _evaluated(self, query: str) -> int:
         """Evaluate every row of a query and keep none; gives their number."""
         seen = Observation()
-        rows = self.frames.query(self.sessions.large, query).observe(seen, count(lit(1)).alias("rows"))
+        rows = self.batch_views.query(self.sessions.large, query).observe(seen, count(lit(1)).alias("rows"))
         rows.write.format("noop").mode("overwrite").save()
         return int(seen.get["rows"])
 
@@ -222,8 +229,8 @@ class Context:
         if mode is not Mode.LARGE:
             table = self.collect_bounded(query, mode) if may_grow else self.collect(query, mode)
             if table is not None:
-                return self.settle(Batch.in_memory(schema, table))
-        return self.spill(self.frames.query(self.sessions.large, query), schema)
+                return self.spill_if_large(Batch.in_memory(schema, table))
+        return self.spill(self.batch_views.query(self.sessions.large, query), schema)
 
     def spill(self, frame: DataFrame, schema: StructType) -> Batch:
         """A large result: Spark writes it to files. It comes back into memory when it turns out to be small."""
@@ -244,7 +251,7 @@ class Context:
             return replace(batch, table=batch.to_arrow())
         return batch
 
-    def settle(self, batch: Batch) -> Batch:
+    def spill_if_large(self, batch: Batch) -> Batch:
         """The batch in the form it should be kept in: one that is too large for the driver's memory goes to files."""
         if batch.table is None or batch.is_small(self.limits):
             return batch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.batch_views import summed
+from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.trace import Trace
@@ -14,7 +14,7 @@ from airflow_pipelines.sql.syntax.identifiers import quote
 def evaluate_full(stage: Stage, node: Full, context: Context, before: Trace) -> Outcome:
     """The delta between the view's stored contents and what its query gives now."""
     if node.needs and not before.batches and not any(context.relations[name].after.batches for name in node.needs):
-        return Outcome(Batch.empty(weighted(stage_schema(stage))), netted=True)
+        return Outcome(Batch.empty(weighted(stage_schema(stage))), consolidated=True)
     mode = context.mode(frozenset(), stage.reads, before)
     return subtracted(stage, with_contents(node, context, mode is Mode.SMALL), context, mode, before)
 
@@ -25,18 +25,18 @@ def subtracted(stage: Stage, answer: str, context: Context, mode: Mode, stored: 
     names = ", ".join(quote(name) for name, _ in stage.columns)
     now = f"SELECT * FROM (SELECT *, CAST(1 AS BIGINT) FROM ({answer})) AS q({names}, {WEIGHT})"
     if not stored.batches:
-        return Outcome(context.run(now, schema, mode, may_grow=True), netted=True)
+        return Outcome(context.run(now, schema, mode, may_grow=True), consolidated=True)
     small = mode is Mode.SMALL
-    rows = context.frames.rows(stored.batches, single_partition=small)
+    rows = context.batch_views.rows(stored.batches, single_partition=small)
     hint = "/*+ COALESCE(1) */ " if small else ""
     both = f"(SELECT {hint}* FROM ({now} UNION ALL SELECT {names}, -{WEIGHT} FROM {rows}))"
-    return Outcome(context.run(summed(Trace(schema), both), schema, mode, may_grow=True), netted=True)
+    return Outcome(context.run(consolidated_sql(Trace(schema), both), schema, mode, may_grow=True), consolidated=True)
 
 
 def with_contents(node: Full, context: Context, small: bool) -> str:
     """The query over its relations' contents after the step; they are named by a WITH clause around the untouched query."""
     contents = [
-        f"{quote(name)} AS ({context.frames.contents(context.relations[name].after, single_partition=small)})"
+        f"{quote(name)} AS ({context.batch_views.contents(context.relations[name].after, single_partition=small)})"
         for name in node.reads
     ]
     clause = f"WITH {', '.join(contents)} " if contents else ""

@@ -14,4 +14,4 @@ def evaluate_linear(stage: Stage, node: Select | UnionAll, context: Context) -> 
     query, mode = delta_of(node, context)
     if query is None:
         return Outcome(Batch.empty(weighted(stage_schema(stage))))
-    return context.emit(stage, query, mode, may_grow=bool(stage.rereads), once=context.gains(stage.reads))
+    return context.emit(stage, query, mode, may_grow=bool(stage.rereads), unit_weights=context.gains(stage.reads))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.batch_views import expanded, summed
+from airflow_pipelines.engine.batch_views import consolidated_sql, expanded_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch, read_columns, wanted_of
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
@@ -42,7 +42,7 @@ def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Tra
     some = mode is Mode.NARROW or (small and not (context.is_tiny(stage.reads) and known.rows <= context.limits.tiny))
     collected = _collected(node, touched, context, mode) if some and touched is not None else None
     if collected is not None:
-        touched = f"SELECT {', '.join(key.name for key in node.keys)} FROM {context.frames.table(collected)}"
+        touched = f"SELECT {', '.join(key.name for key in node.keys)} FROM {context.batch_views.table(collected)}"
     near = _near(node, collected, known, context) if collected is not None else None
     if near is not None:
         contents, known, small = near.contents, near.state, True
@@ -50,7 +50,7 @@ def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Tra
         contents = printer.contents(node.input, Version.AFTER)
     hint = "/*+ BROADCAST(t) */ " if collected is not None and not small else ""
     fresh = _fresh(node, contents, touched, insert_only, hint)
-    stored = context.frames.rows(known.batches, single_partition=small)
+    stored = context.batch_views.rows(known.batches, single_partition=small)
     query = fresh
     if stored is not None:
         if touched is not None:
@@ -58,7 +58,7 @@ def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Tra
         columns = ", ".join(f"`{name}`" for name in known.keys)
         coalesce = "/*+ COALESCE(1) */ " if small else ""
         both = f"(SELECT {coalesce}* FROM (({fresh}) UNION ALL SELECT {columns}, -{WEIGHT} AS {WEIGHT} FROM {stored}))"
-        query = summed(known, both)
+        query = consolidated_sql(known, both)
     # Without touched keys the result is as large as the state.
     batch = context.run(query, known.schema, Mode.SMALL if small else Mode.NARROW if collected is not None else Mode.LARGE)
     return replace(_output(stage, batch, context), state=batch, strategy="all groups" if most else None)
@@ -120,7 +120,7 @@ def _fresh(node: Aggregate, contents: str | None, touched: str | None, insert_on
         rows = f"SELECT {hint}s.* FROM ({rows}) AS s LEFT SEMI JOIN ({touched}) AS t ON {_match(node)}"
     if not insert_only:
         kinds = zip([*keys, *inputs], [*node.key_types, *node.input_types], strict=True)
-        rows = expanded(Trace(weighted(struct_of(tuple(kinds)))), f"({rows})", insert_only=False)
+        rows = expanded_sql(Trace(weighted(struct_of(tuple(kinds)))), f"({rows})", insert_only=False)
     by_name = tuple(Item(key.name, key.name) for key in node.keys)
     groups = grouped(_with_keys(node, by_name), rows)
     return f"SELECT {', '.join([*keys, *items])}, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({groups}){condition}"
@@ -138,4 +138,6 @@ def _output(stage: Stage, batch: Batch, context: Context) -> Outcome:
         table: Any = batch.table.select([f"__o{at}" for at in range(len(names))] + [WEIGHT]).rename_columns([*names, WEIGHT])
         return Outcome(Batch.in_memory(schema, table))
     columns = ", ".join(f"__o{at} AS {quote(name)}" for at, name in enumerate(names))
-    return context.emit(stage, f"SELECT {columns}, {WEIGHT} FROM {context.frames.table(batch)}", Mode.LARGE, once=batch.insert_only)
+    return context.emit(
+        stage, f"SELECT {columns}, {WEIGHT} FROM {context.batch_views.table(batch)}", Mode.LARGE, unit_weights=batch.insert_only
+    )

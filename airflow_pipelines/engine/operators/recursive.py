@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import can_group, netted, row_keys
+from airflow_pipelines.engine.arrow import can_group, consolidate, row_keys
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.batch_views import summed
+from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.lookup.matching_rows import matching_rows
 from airflow_pipelines.engine.operators.context import Context, Mode, RelationVersions
@@ -47,7 +47,7 @@ def evaluate_recursive(stage: Stage, node: Recursive, context: Context, state: T
         return _recomputed(stage, node, context, stored, rounds)
     fixpoint = _Fixpoint(node, node.body, context, rounds, weighted(stage_schema(stage)))
     if not node.distinct:
-        return Outcome(fixpoint.follow(stored), netted=True)
+        return Outcome(fixpoint.follow(stored), consolidated=True)
     if state is not None:
         found = fixpoint.maintain(stored, state)
         if found is not None:
@@ -163,7 +163,7 @@ class _Fixpoint:
         gained = Batch.empty(self.schema) if gaining.empty else self._derived(gaining.changing, contents, None)
         derivations.add(gained)
         self._grow(gaining.settled, contents, derivations, self._back(taken, derivations, gained, contents))
-        return Outcome(contents.total, derivations.total, netted=True)
+        return Outcome(contents.total, derivations.total, consolidated=True)
 
     def anew(self, stored: Trace, state: Trace | None) -> Outcome:
         """The same as :meth:`maintain`, by computing the fixed point from nothing and subtracting what was."""
@@ -177,7 +177,7 @@ class _Fixpoint:
         self._grow(settled, contents, derivations, self._newcomers(gained, contents))
         old = state.batches if state is not None else ()
         delta = _total(self.schema, self.context, contents.parts, stored.batches)
-        return Outcome(delta, _total(self.schema, self.context, derivations.parts, old), netted=True)
+        return Outcome(delta, _total(self.schema, self.context, derivations.parts, old), consolidated=True)
 
     def _grow(self, inputs: Mapping[str, RelationVersions], contents: _Sum, derivations: _Sum, front: Batch) -> None:
         """Add ``front`` and all that follows from it."""
@@ -196,7 +196,7 @@ class _Fixpoint:
         query = context.printer(mode).delta(self.body, context.changed())
         if query is None:
             return Batch.empty(self.schema)
-        return context.run(summed(Trace(self.schema), f"({query})"), self.schema, mode, may_grow=True)
+        return context.run(consolidated_sql(Trace(self.schema), f"({query})"), self.schema, mode, may_grow=True)
 
     def _newcomers(self, derived: Batch, contents: _Sum) -> Batch:
         """The rows with new derivations that the contents do not have yet, each with weight 1."""
@@ -208,11 +208,11 @@ class _Fixpoint:
 
     def _newcomers_in_files(self, derived: Batch, contents: _Sum) -> Batch:
         names = ", ".join(map(quote, self._names))
-        query = f"SELECT {names}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {self.context.frames.table(derived)} AS s"
-        rows = self.context.frames.rows(contents.now.batches)
+        query = f"SELECT {names}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {self.context.batch_views.table(derived)} AS s"
+        rows = self.context.batch_views.rows(contents.now.batches)
         if rows is not None:
             match = " AND ".join(f"s.{quote(name)} <=> t.{quote(name)}" for name in self._names)
-            query += f" LEFT ANTI JOIN ({summed(contents.now, rows)}) AS t ON {match}"
+            query += f" LEFT ANTI JOIN ({consolidated_sql(contents.now, rows)}) AS t ON {match}"
         return self.context.run(f"{query} WHERE s.{WEIGHT} > 0", self.schema, Mode.LARGE)
 
     def _losers(self, derived: Batch, contents: _Sum) -> Batch | None:
@@ -234,9 +234,9 @@ class _Fixpoint:
             return new if new.rows else still
         if new.table is not None and still.table is not None:
             both = _without(self._plain(new.table), self._plain(still.table))
-            return self.context.settle(self._batch(pa.concat_tables([both, self._plain(still.table)]), 1))
+            return self.context.spill_if_large(self._batch(pa.concat_tables([both, self._plain(still.table)]), 1))
         names = ", ".join(map(quote, self._names))
-        query = f"SELECT DISTINCT {names}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {self.context.frames.rows((new, still))}"
+        query = f"SELECT DISTINCT {names}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {self.context.batch_views.rows((new, still))}"
         return self.context.run(query, self.schema, Mode.LARGE)
 
     def _phases(self) -> tuple[_Phase, _Phase]:
@@ -298,11 +298,13 @@ def _by_sign(schema: StructType, delta: tuple[Batch, ...], context: Context) -> 
     if all(batch.insert_only for batch in delta):
         return (), delta
     if all(batch.table is not None for batch in delta):
-        total = netted(pa.concat_tables([batch.table for batch in delta]))
-        parts = [context.settle(Batch.in_memory(schema, total.filter(keep(total[WEIGHT], 0)))) for keep in (pc.less, pc.greater)]
+        total = consolidate(pa.concat_tables([batch.table for batch in delta]))
+        parts = [
+            context.spill_if_large(Batch.in_memory(schema, total.filter(keep(total[WEIGHT], 0)))) for keep in (pc.less, pc.greater)
+        ]
     else:
-        rows = str(context.frames.rows(delta))
-        parts = [context.run(summed(Trace(schema), rows, keep), schema, Mode.LARGE) for keep in ("< 0", "> 0")]
+        rows = str(context.batch_views.rows(delta))
+        parts = [context.run(consolidated_sql(Trace(schema), rows, keep), schema, Mode.LARGE) for keep in ("< 0", "> 0")]
     lost, gained = (((part,) if part.rows else ()) for part in parts)
     return lost, gained
 
@@ -317,11 +319,11 @@ def _total(schema: StructType, context: Context, plus: list[Batch], minus: tuple
         tables = [batch.table for batch in plus] + [_negated(batch.table) for batch in minus]
         table = pa.concat_tables(tables)
         alone = not minus and all(batch.insert_only for batch in plus) and not can_group(table.drop_columns([WEIGHT]).schema)
-        return context.settle(Batch.in_memory(schema, table if alone else netted(table)))
+        return context.spill_if_large(Batch.in_memory(schema, table if alone else consolidate(table)))
     names = ", ".join(quote(field.name) for field in schema.fields[:-1])
-    parts = [f"SELECT {names}, {WEIGHT} FROM {context.frames.rows(tuple(plus))}"] if plus else []
-    parts += [f"SELECT {names}, -{WEIGHT} AS {WEIGHT} FROM {context.frames.rows(tuple(minus))}"] if minus else []
-    return context.run(summed(Trace(schema), f"({' UNION ALL '.join(parts)})"), schema, Mode.LARGE)
+    parts = [f"SELECT {names}, {WEIGHT} FROM {context.batch_views.rows(tuple(plus))}"] if plus else []
+    parts += [f"SELECT {names}, -{WEIGHT} AS {WEIGHT} FROM {context.batch_views.rows(tuple(minus))}"] if minus else []
+    return context.run(consolidated_sql(Trace(schema), f"({' UNION ALL '.join(parts)})"), schema, Mode.LARGE)
 
 
 def _negated(table: Any) -> Any:

@@ -15,18 +15,21 @@ from airflow_pipelines.sql.syntax.identifiers import quote
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A stage's ``delta``, and what its state (if it keeps one) gains.
+    """What a stage adds to its relation and to its state.
 
-    ``netted``: it is known that no two rows of the delta are equal but for their weights. ``strategy``: how it was computed, where
-    that is not what the stage says of itself. ``unheard``: the number of rows that were computed and not kept, because nobody takes
-    them; then the delta has none.
+    :param delta: the rows that the stage adds to and takes from its relation
+    :param state: the rows that are added to the stage's state, if it keeps one
+    :param consolidated: it is known that no two rows of the delta are equal but for their weights
+    :param strategy: how the delta was computed, where that is not what the stage says of itself
+    :param unobserved: the number of rows that were computed and not kept, because the relation has no consumers; the delta is then
+        empty
     """
 
     delta: Batch
     state: Batch | None = None
-    netted: bool = False
+    consolidated: bool = False
     strategy: str | None = None
-    unheard: int = 0
+    unobserved: int = 0
 
 
 @lru_cache(maxsize=1024)

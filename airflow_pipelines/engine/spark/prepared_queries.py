@@ -17,7 +17,7 @@ from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.spark.failures import is_of_query
 from airflow_pipelines.engine.spark.planned_query import PlannedQuery, Result, plan_query
-from airflow_pipelines.engine.spark.refillable_leaf import SlotMaker
+from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory
 from airflow_pipelines.engine.spark.rerun_probe import can_rerun
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ class PreparedQueries:
     def __init__(self, session: SparkSession, limits: Limits = DEFAULT_LIMITS) -> None:
         """No query yet. The first time for a session, this tries whether its plans can be run again."""
         self._limits = limits
-        self._maker = SlotMaker(session) if limits.prepared_queries and can_rerun(session) else None
+        self._maker = LeafFactory(session) if limits.prepared_queries and can_rerun(session) else None
         # None: a query that is planned for each run.
         self._known: OrderedDict[_Key, PlannedQuery | None] = OrderedDict()
         self._lock = threading.Lock()
@@ -43,7 +43,7 @@ class PreparedQueries:
         :param planned_anew: gives the result in the ordinary way
         """
         distinct = list({batch.number: batch for batch in batches}.values())
-        if self._maker is None or sum(batch.table.nbytes for batch in distinct) > self._limits.slot_bytes:
+        if self._maker is None or sum(batch.table.nbytes for batch in distinct) > self._limits.leaf_bytes:
             return planned_anew()
         places = {batch.number: place for place, batch in enumerate(distinct)}
         order = tuple(places[batch.number] for batch in batches)
@@ -69,8 +69,8 @@ class PreparedQueries:
         with self._lock:
             self._known.clear()
 
-    def _result(self, query: PlannedQuery, key: _Key, maker: SlotMaker, batches: Sequence[Batch]) -> Result:
-        """The result of a planned query, planned again with more room while the batches have become too large for its slots."""
+    def _result(self, query: PlannedQuery, key: _Key, maker: LeafFactory, batches: Sequence[Batch]) -> Result:
+        """The result of a planned query, planned again with more room while the batches have become too large for its leaves."""
         while True:
             try:
                 found = query.result(batches)
@@ -82,7 +82,7 @@ class PreparedQueries:
                 return found
             query = self._planned(key, maker, batches)
 
-    def _planned(self, key: _Key, maker: SlotMaker, batches: Sequence[Batch]) -> PlannedQuery:
+    def _planned(self, key: _Key, maker: LeafFactory, batches: Sequence[Batch]) -> PlannedQuery:
         parts, order, _ = key
         try:
             query = plan_query(maker, parts, order, batches)

@@ -1,9 +1,8 @@
 """Leaves of Spark plans whose rows can be replaced, so that a query that was planned once can be run over other rows.
 
 Spark makes the rows of ``createDataFrame(pyarrow.Table)`` out of byte arrays with Arrow record batches, one per partition, and
-reads the arrays again whenever a task is sent to an executor. A slot keeps hold of its array and writes another record batch into
-it between two runs. What Spark does not promise is that it never copies the array; :mod:`.rerun_probe`
-looks whether it does.
+reads the arrays again whenever it sends a task to an executor. A refillable leaf keeps a reference to its array and writes another
+record batch into it between two runs. Spark does not promise that it never copies the array; :mod:`.rerun_probe` tests that.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from airflow_pipelines.engine.spark.sessions import SESSION_CONF, sibling
 
 _LEAST_BYTES = 16 << 10
 _ROOM = 2
-"""A slot has so many times the bytes of its first rows."""
+"""A leaf has so many times the bytes of its first rows."""
 _READING_CONF: Mapping[str, str] = {
     **SESSION_CONF,
     # Spark copies the rows of fewer bytes than this into the plan.
@@ -32,13 +31,13 @@ _READING_CONF: Mapping[str, str] = {
 }
 
 
-class Slot:
+class RefillableLeaf:
     """A leaf of plans of one session, with a copy of the rows that were last put into it."""
 
     def __init__(self, session: SparkSession, reading: SparkSession, batch: Batch) -> None:
-        """A slot with the rows of a batch in memory, and with room for some more.
+        """A leaf with the rows of a batch in memory, and with room for some more.
 
-        :param session: the session the plans of which read the slot
+        :param session: the session the plans of which read the leaf
         :param reading: a session of :data:`_READING_CONF`
         """
         self.capacity = max(_LEAST_BYTES, 1 << (_ROOM * len(_record(batch.table))).bit_length())
@@ -53,7 +52,7 @@ class Slot:
         self.frame = one_partition(session, columns, rows)
 
     def fill(self, batch: Batch) -> bool:
-        """Replace the rows by those of a batch in memory. False, and nothing done, when these are too many for the slot."""
+        """Replace the rows by those of a batch in memory. False, and nothing done, when these are too many for the leaf."""
         if self._holds == batch.number:
             return True
         record = _record(batch.table)
@@ -65,18 +64,18 @@ class Slot:
         return True
 
 
-class SlotMaker:
-    """Makes slots for the plans of one session. Safe to use from any thread: it changes nothing that others use."""
+class LeafFactory:
+    """Makes leaves for the plans of one session. Safe to use from any thread: it changes nothing that others use."""
 
     def __init__(self, session: SparkSession) -> None:
-        """:param session: the session the plans of which read the slots."""
+        """:param session: the session the plans of which read the leaves."""
         self.session = session
-        # The setting is needed for slots only; to set and restore it in ``session`` would change what other threads do there.
+        # The setting is needed for leaves only; to set and restore it in ``session`` would change what other threads do there.
         self._reading = sibling(session, _READING_CONF)
 
-    def slot(self, batch: Batch) -> Slot:
-        """A slot with the rows of a batch in memory."""
-        return Slot(self.session, self._reading, batch)
+    def leaf(self, batch: Batch) -> RefillableLeaf:
+        """A leaf with the rows of a batch in memory."""
+        return RefillableLeaf(self.session, self._reading, batch)
 
 
 def _record(table: Any) -> bytes:

@@ -15,14 +15,14 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.spark.planned_query import PlannedQuery, plan_query
-from airflow_pipelines.engine.spark.refillable_leaf import SlotMaker
+from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory
 
 log = logging.getLogger(__name__)
 
 _Rows = Sequence[tuple[int, int]]
 _SCHEMA = StructType([StructField("k", LongType()), StructField("v", LongType())])
 _CONTENTS: Sequence[_Rows] = (((1, 2), (2, 1), (3, 1)), (), ((2, 2),))
-"""What the slots hold in one run after the other; they are made without rows."""
+"""What the leaves hold in one run after the other; they are made without rows."""
 _JOIN = ("SELECT l.v, COUNT(r.k) AS n FROM ", " l FULL JOIN ", " r ON l.k = r.v GROUP BY l.v")
 """A leaf that is read twice, and a join above which Spark exchanges rows."""
 _SUBQUERY = ("SELECT k, (SELECT MAX(v) FROM ", ") AS most FROM ", "")
@@ -53,7 +53,7 @@ def _tried(session: SparkSession) -> bool:
 
 
 def _sees_each_run(session: SparkSession) -> bool:
-    maker = SlotMaker(session)
+    maker = LeafFactory(session)
     join, subquery = (plan_query(maker, parts, (0, 0), [_batch(())]) for parts in (_JOIN, _SUBQUERY))
     return (
         join.again is not None

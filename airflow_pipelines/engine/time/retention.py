@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from airflow_pipelines.engine.batch_views import summed
+from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.time.lateness import Waterlines
@@ -58,7 +58,7 @@ class Discarding:
             value = "NULL" if text is None else f"'{text}'"
             condition = condition.replace(quote(waterline_input(relation, column)), f"CAST({value} AS {ddl})")
         small = trace.is_small(context.limits)
-        rows = context.frames.rows(trace.batches, single_partition=small)
-        query = summed(trace, f"(SELECT * FROM {rows} WHERE NOT COALESCE({condition}, FALSE))")
+        rows = context.batch_views.rows(trace.batches, single_partition=small)
+        query = consolidated_sql(trace, f"(SELECT * FROM {rows} WHERE NOT COALESCE({condition}, FALSE))")
         batch = context.run(query, trace.schema, Mode.SMALL if small else Mode.LARGE)
         return replace(trace, batches=(batch,) if batch.rows else ())

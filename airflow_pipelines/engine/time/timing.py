@@ -127,7 +127,7 @@ class Timing:
         else:
             kinds = {column.name: type_text(column.dataType) for column in batch.schema.fields}
             below = " OR ".join(f"{quote(name)} < CAST('{text}' AS {kinds[name]})" for name, text in waterlines.items())
-            source = context.frames.table(batch)
+            source = context.batch_views.table(batch)
             rows = context.collect(f"SELECT * FROM {source} WHERE {below}", Mode.LARGE)
             if not rows.num_rows:
                 return batch

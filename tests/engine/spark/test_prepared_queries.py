@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import DecimalType, LongType, StringType, StructField, StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.batch_views import Frames
+from airflow_pipelines.engine.batch_views import BatchViews
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.spark import prepared_queries as prepared
 from airflow_pipelines.engine.spark import rerun_probe
 from airflow_pipelines.engine.spark.physical_plans import rerunnable
 from airflow_pipelines.engine.spark.planned_query import PlannedQuery, plan_query
-from airflow_pipelines.engine.spark.refillable_leaf import Slot, SlotMaker
+from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory, RefillableLeaf
 from airflow_pipelines.engine.spark.rerun_probe import can_rerun
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 
@@ -35,21 +35,21 @@ def batch(*rows: tuple[int, str, str | None]) -> Batch:
 
 
 @pytest.fixture
-def frames(spark: SparkSession) -> Any:
-    made = Frames(SparkSessions.of(spark))
+def views(spark: SparkSession) -> Any:
+    made = BatchViews(SparkSessions.of(spark))
     yield made
     made.close()
 
 
-def values(frames: Frames, text: str) -> list[Any]:
+def values(views: BatchViews, text: str) -> list[Any]:
     """The only column of a query's result."""
-    return sorted(next(iter(row.values())) for row in frames.result(text).rows.to_pylist())
+    return sorted(next(iter(row.values())) for row in views.result(text).rows.to_pylist())
 
 
 def test_this_spark_lets_the_rows_of_a_plan_be_replaced(spark: SparkSession) -> None:
     session = SparkSessions.of(spark).small
     assert can_rerun(session)
-    join = plan_query(SlotMaker(session), rerun_probe._JOIN, (0, 0), [rerun_probe._batch(())])
+    join = plan_query(LeafFactory(session), rerun_probe._JOIN, (0, 0), [rerun_probe._batch(())])
     assert "Exchange" in join.frame._jdf.queryExecution().executedPlan().toString()
 
 
@@ -57,8 +57,8 @@ def test_this_spark_lets_the_rows_of_a_plan_be_replaced(spark: SparkSession) -> 
     "broken",
     [
         # A leaf that keeps its first rows.
-        (Slot, "fill", lambda slot, batch, fill=Slot.fill: slot._holds is not None or fill(slot, batch)),
-        (Slot, "fill", lambda *_: (_ for _ in ()).throw(TypeError("no such method"))),
+        (RefillableLeaf, "fill", lambda leaf, batch, fill=RefillableLeaf.fill: leaf._holds is not None or fill(leaf, batch)),
+        (RefillableLeaf, "fill", lambda *_: (_ for _ in ()).throw(TypeError("no such method"))),
         (PlannedQuery, "result", lambda *_: None),
     ],
 )
@@ -66,12 +66,12 @@ def test_a_spark_that_keeps_rows_or_has_other_inner_parts_is_noticed(
     spark: SparkSession, broken: tuple[type, str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(*broken)
-    frames = Frames(SparkSessions.of(spark))
+    views = BatchViews(SparkSessions.of(spark))
     assert "planned for each run" in caplog.text
     for k in (1, 2):
         rows = batch((k, "1.00", None))
-        assert values(frames, f"SELECT k FROM {frames.table(rows)}") == [k]
-    frames.close()
+        assert values(views, f"SELECT k FROM {views.table(rows)}") == [k]
+    views.close()
 
 
 def test_threads_that_begin_together_leave_the_session_as_it_was_and_get_their_answers(spark: SparkSession) -> None:
@@ -82,13 +82,13 @@ def test_threads_that_begin_together_leave_the_session_as_it_was_and_get_their_a
 
         def work(number: int, sessions: SparkSessions = sessions, begin: Any = begin, found: dict[int, Any] = found) -> None:
             begin.wait()
-            frames = Frames(sessions)
+            views = BatchViews(sessions)
             answers = []
             for many in (1, 0, 2):
                 rows = batch(*((number * 10 + k, "1.00", None) for k in range(many)))
-                answers.append(values(frames, f"SELECT k FROM {frames.table(rows)} WHERE k >= {number}"))
+                answers.append(values(views, f"SELECT k FROM {views.table(rows)} WHERE k >= {number}"))
             found[number] = answers
-            frames.close()
+            views.close()
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
         for thread in threads:
@@ -100,68 +100,68 @@ def test_threads_that_begin_together_leave_the_session_as_it_was_and_get_their_a
         assert not [table.name for table in sessions.small.catalog.listTables()]
 
 
-def test_the_same_query_is_planned_once_and_sees_the_rows_of_each_run(frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_query_is_planned_once_and_sees_the_rows_of_each_run(views: BatchViews, monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[str] = []
     monkeypatch.setattr(prepared, "plan_query", lambda *given: planned.append("") or plan_query(*given))  # type: ignore[func-returns-value]
     for many in (1, 3, 0, 2):
         left = batch(*((k, "1.50", None) for k in range(many)))
         right = batch((0, "2.00", "a"), (1, "3.00", "b"))
-        joined = f"{frames.table(left)} l JOIN {frames.table(right)} r ON l.k = r.k"
+        joined = f"{views.table(left)} l JOIN {views.table(right)} r ON l.k = r.k"
         text = f"SELECT l.k, SUM(l.v * r.v) AS x, MAX(r.s) AS s FROM {joined} GROUP BY l.k"
-        found = {row["k"]: (str(row["x"]), row["s"]) for row in frames.result(text).rows.to_pylist()}
+        found = {row["k"]: (str(row["x"]), row["s"]) for row in views.result(text).rows.to_pylist()}
         assert found == dict([(0, ("3.0000", "a")), (1, ("4.5000", "b"))][:many])
     assert len(planned) == 1
 
 
-def test_sub_queries_and_outer_joins_see_the_rows_of_each_run(frames: Frames) -> None:
+def test_sub_queries_and_outer_joins_see_the_rows_of_each_run(views: BatchViews) -> None:
     for many in (1, 4, 2):
         left, right = batch(*((k, "1.00", None) for k in range(many))), batch((1, "5.00", "x"))
         text = (
-            f"SELECT l.k, (SELECT MAX(k) FROM {frames.table(left)}) AS most, r.s FROM {frames.table(left)} l"
-            f" LEFT JOIN {frames.table(right)} r ON l.k < r.k WHERE l.k < (SELECT COUNT(*) FROM {frames.table(left)})"
+            f"SELECT l.k, (SELECT MAX(k) FROM {views.table(left)}) AS most, r.s FROM {views.table(left)} l"
+            f" LEFT JOIN {views.table(right)} r ON l.k < r.k WHERE l.k < (SELECT COUNT(*) FROM {views.table(left)})"
         )
-        found = sorted((row["k"], row["most"], row["s"]) for row in frames.result(text).rows.to_pylist())
+        found = sorted((row["k"], row["most"], row["s"]) for row in views.result(text).rows.to_pylist())
         assert found == [(k, many - 1, "x" if k < 1 else None) for k in range(many)]
 
 
-def test_more_rows_than_the_first_time_are_all_seen(frames: Frames) -> None:
+def test_more_rows_than_the_first_time_are_all_seen(views: BatchViews) -> None:
     for many in (1, 20_000, 3):
         rows = batch(*((k, "1.00", "some text") for k in range(many)))
-        assert frames.result(f"SELECT COUNT(*) AS n, MAX(s) AS s FROM {frames.table(rows)}").rows.to_pylist() == [
+        assert views.result(f"SELECT COUNT(*) AS n, MAX(s) AS s FROM {views.table(rows)}").rows.to_pylist() == [
             {"n": many, "s": "some text"}
         ]
 
 
-def test_the_same_text_over_other_columns_is_another_query(frames: Frames) -> None:
+def test_the_same_text_over_other_columns_is_another_query(views: BatchViews) -> None:
     rows = batch((1, "2.00", "a"))
     text = Batch.in_memory(weighted(StructType([StructField("k", StringType())])), pa.table({"k": ["x"], WEIGHT: [1]}))
-    assert frames.result(f"SELECT k FROM {frames.table(rows)}").rows.to_pylist() == [{"k": 1}]
-    assert frames.result(f"SELECT k FROM {frames.table(text)}").rows.to_pylist() == [{"k": "x"}]
+    assert views.result(f"SELECT k FROM {views.table(rows)}").rows.to_pylist() == [{"k": 1}]
+    assert views.result(f"SELECT k FROM {views.table(text)}").rows.to_pylist() == [{"k": "x"}]
 
 
 def test_what_is_too_large_to_be_copied_is_read_all_the_same(spark: SparkSession) -> None:
-    frames = Frames(SparkSessions.of(spark), Limits(slot_bytes=10))
+    views = BatchViews(SparkSessions.of(spark), Limits(leaf_bytes=10))
     rows = batch((1, "2.00", "a"), (2, "2.00", "b"))
-    assert frames.result(f"SELECT SUM(k) AS k FROM {frames.table(rows)}").rows.to_pylist() == [{"k": 3}]
+    assert views.result(f"SELECT SUM(k) AS k FROM {views.table(rows)}").rows.to_pylist() == [{"k": 3}]
 
 
 def test_plans_that_were_not_used_for_long_make_room(spark: SparkSession) -> None:
-    frames = Frames(SparkSessions.of(spark), Limits(prepared_queries=2))
+    views = BatchViews(SparkSessions.of(spark), Limits(prepared_queries=2))
     rows = batch((3, "2.00", "a"))
     for factor in (1, 2, 3, 4, 1):
-        assert frames.result(f"SELECT k * {factor} AS k FROM {frames.table(rows)}").rows.to_pylist() == [{"k": 3 * factor}]
-    assert len(frames._prepared._known) == 2
+        assert views.result(f"SELECT k * {factor} AS k FROM {views.table(rows)}").rows.to_pylist() == [{"k": 3 * factor}]
+    assert len(views._prepared._known) == 2
 
 
-def test_an_error_leaves_the_query_as_it_was(frames: Frames) -> None:
+def test_an_error_leaves_the_query_as_it_was(views: BatchViews) -> None:
     for many, fails in ((2, False), (0, True), (4, False)):
         rows = batch((many, "1.00", None))
-        text = f"SELECT 8 DIV k AS q FROM {frames.table(rows)}"
+        text = f"SELECT 8 DIV k AS q FROM {views.table(rows)}"
         if fails:
             with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
-                frames.result(text)
+                views.result(text)
         else:
-            assert frames.result(text).rows.to_pylist() == [{"q": 8 // many}]
+            assert views.result(text).rows.to_pylist() == [{"q": 8 // many}]
 
 
 @pytest.mark.parametrize(
@@ -173,16 +173,16 @@ def test_an_error_leaves_the_query_as_it_was(frames: Frames) -> None:
         "SELECT k FROM {} UNION ALL SELECT 100L",
     ],
 )
-def test_rows_that_are_exchanged_within_a_node_are_not_found_again(frames: Frames, query: str) -> None:
+def test_rows_that_are_exchanged_within_a_node_are_not_found_again(views: BatchViews, query: str) -> None:
     answers = []
     for k in (1, 2, 3):
         rows = batch((k, "1.00", None))
-        answers.append([value for value in values(frames, query.format(frames.table(rows))) if value < 100])
+        answers.append([value for value in values(views, query.format(views.table(rows))) if value < 100])
     assert answers == [[1], [2], [3]]
 
 
 def test_only_plans_that_surely_read_their_leaves_again_are_run_again(spark: SparkSession) -> None:
-    maker = SlotMaker(SparkSessions.of(spark).small)
+    maker = LeafFactory(SparkSessions.of(spark).small)
 
     def runs_again(before: str, after: str = "") -> bool:
         return plan_query(maker, (before, after), (0,), [batch((1, "1.00", "a"))]).again is not None
@@ -199,7 +199,7 @@ def test_only_plans_that_surely_read_their_leaves_again_are_run_again(spark: Spa
 
 
 def test_what_cannot_be_prepared_is_planned_for_each_run_and_logged_once(
-    frames: Frames, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    views: BatchViews, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     tried: list[str] = []
 
@@ -210,9 +210,9 @@ def test_what_cannot_be_prepared_is_planned_for_each_run_and_logged_once(
     monkeypatch.setattr(prepared, "plan_query", fails)
     for factor in (1, 2, 2):
         rows = batch((3, "2.00", "a"))
-        assert values(frames, f"SELECT k * {factor} AS k FROM {frames.table(rows)}") == [3 * factor]
+        assert values(views, f"SELECT k * {factor} AS k FROM {views.table(rows)}") == [3 * factor]
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
-        frames.result(f"SELECT k DIV 0 AS k FROM {frames.table(rows)}")
+        views.result(f"SELECT k DIV 0 AS k FROM {views.table(rows)}")
     assert len(tried) == 3
     (message,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert "SELECT k * 1 AS k FROM" in message.getMessage()
@@ -220,45 +220,45 @@ def test_what_cannot_be_prepared_is_planned_for_each_run_and_logged_once(
 
 
 def test_what_fails_inside_of_spark_is_run_in_the_ordinary_way(
-    frames: Frames, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    views: BatchViews, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    text = f"SELECT k FROM {frames.table(kept := batch((3, '2.00', 'a')))}"
-    assert values(frames, text) == [3]
+    text = f"SELECT k FROM {views.table(kept := batch((3, '2.00', 'a')))}"
+    assert values(views, text) == [3]
 
     def fails(*_: Any) -> None:
         raise RuntimeError("java.lang.NullPointerException")
 
     monkeypatch.setattr(PlannedQuery, "result", fails)
-    assert values(frames, text) == [3]
+    assert values(views, text) == [3]
     assert "NullPointerException" in caplog.text
     monkeypatch.undo()
-    assert values(frames, text) == [3]
-    assert list(frames._prepared._known.values()) == [None]
+    assert values(views, text) == [3]
+    assert list(views._prepared._known.values()) == [None]
     del kept
 
 
 def test_no_query_is_prepared_when_none_may_be_kept(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepared, "plan_query", lambda *_: pytest.fail("it was prepared"))
     monkeypatch.setattr(prepared, "can_rerun", lambda *_: pytest.fail("it was tried"))
-    frames = Frames(SparkSessions.of(spark), Limits(prepared_queries=0))
+    views = BatchViews(SparkSessions.of(spark), Limits(prepared_queries=0))
     for k in (1, 2):
         rows = batch((k, "1.00", None))
-        assert values(frames, f"SELECT k FROM {frames.table(rows)}") == [k]
-    frames.close()
+        assert values(views, f"SELECT k FROM {views.table(rows)}") == [k]
+    views.close()
 
 
-def test_an_error_of_the_query_is_raised_without_another_run(frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_query_is_raised_without_another_run(views: BatchViews, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, zero = batch((2, "1.00", None)), batch((0, "1.00", None))
-    assert values(frames, f"SELECT 8 DIV k AS q FROM {frames.table(rows)}") == [4]
-    monkeypatch.setattr(Frames, "query", lambda *_: pytest.fail("it was run again"))
+    assert values(views, f"SELECT 8 DIV k AS q FROM {views.table(rows)}") == [4]
+    monkeypatch.setattr(BatchViews, "query", lambda *_: pytest.fail("it was run again"))
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
-        frames.result(f"SELECT 8 DIV k AS q FROM {frames.table(zero)}")
+        views.result(f"SELECT 8 DIV k AS q FROM {views.table(zero)}")
     monkeypatch.undo()
-    assert values(frames, f"SELECT 8 DIV k AS q FROM {frames.table(rows)}") == [4]
+    assert values(views, f"SELECT 8 DIV k AS q FROM {views.table(rows)}") == [4]
 
 
-def test_a_batch_that_is_gone_is_named(frames: Frames) -> None:
-    text = f"SELECT * FROM {frames.table(batch((1, '1.00', None)))}"
+def test_a_batch_that_is_gone_is_named(views: BatchViews) -> None:
+    text = f"SELECT * FROM {views.table(batch((1, '1.00', None)))}"
     gc.collect()
     with pytest.raises(LookupError, match=r"batch \d+ is gone"):
-        frames.result(text)
+        views.result(text)

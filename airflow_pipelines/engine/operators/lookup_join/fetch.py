@@ -110,7 +110,7 @@ class Fetching(Printer):
                 tables.pop(hop.place, None)
                 return True
             # The query names the batch, which has to live until it has run.
-            context.held[f"looked up {hop.batch.number}"] = hop.batch
+            context.pinned[f"looked up {hop.batch.number}"] = hop.batch
             contents = context.over(hop.relation, hop.batch).contents(node.sources[hop.place].node, versions[hop.place])
             found[hop.place] = str(contents)
         tables |= found
@@ -187,12 +187,12 @@ class Fetching(Printer):
             f"SELECT /*+ BROADCAST(`{_KEYS}`) */ {columns}{alias}.{WEIGHT} FROM ({contents}) AS {alias}"
             f" LEFT SEMI JOIN ({keys}) AS `{_KEYS}` ON {match}{where}"
         )
-        batch = context.held.get(query)
+        batch = context.pinned.get(query)
         if batch is None:
             table = context.collect_bounded(query, Mode.NARROW)
             if table is None:
                 raise NotFetched
-            batch = context.held[query] = Batch.in_memory(weighted(schema), table)
+            batch = context.pinned[query] = Batch.in_memory(weighted(schema), table)
         return batch if batch.rows else None
 
     def _keys(self, node: Select, graph: JoinGraph, known: dict[int, str], texts: list[str]) -> str | None:
@@ -205,17 +205,17 @@ class Fetching(Printer):
         if len(known) == 1 or self.context is None:
             return f"SELECT {items} FROM {sources}{where}"
         query = f"SELECT DISTINCT {items} FROM {sources}{where}"
-        batch = self.context.held.get(query)
+        batch = self.context.pinned.get(query)
         if batch is None:
             weights = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({query})"
             found = self.context.batch_bounded(weights, Mode.SMALL)
             if found is None:
                 raise NotFetched
-            batch = self.context.held[query] = found
+            batch = self.context.pinned[query] = found
         return f"SELECT * FROM {self._table(batch)}" if batch.rows else None
 
     def _table(self, batch: Batch) -> str:
-        return "" if self.context is None else self.context.frames.table(batch)
+        return "" if self.context is None else self.context.batch_views.table(batch)
 
 
 def _both(aliases: tuple[str, str]) -> tuple[tuple[str, str], tuple[str, str]]:
