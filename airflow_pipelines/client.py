@@ -84,6 +84,7 @@ class _Endpoint:
 
         def make() -> ASGIApp:
             # Imported here, so that a client of a remote service never loads the service's code.
+            from airflow_pipelines.contract.http_status import http_status
             from airflow_pipelines.contract.problems import Problem
             from airflow_pipelines.service.app import create_embedded_app
 
@@ -91,7 +92,7 @@ class _Endpoint:
                 return create_embedded_app(settings, deployers)
             except Problem as problem:
                 # A store that cannot be used: over the network it would have come as an answer.
-                raise PipelineAPIError(problem.status, problem.error_code, problem.message, problem.details) from problem
+                raise PipelineAPIError(http_status(problem.code), problem.code, problem.message, problem.details) from problem
 
         return local_app((settings, deployers), make)
 

@@ -1,26 +1,35 @@
-"""The error every HTTP surface speaks: a status, a code of the contract, a message that says what to do, details."""
+"""The domain error of the service and its hosts: a code of the contract, a message that says what to do, details."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from airflow_pipelines.contract.error_codes import ErrorCode
 
 READ_ONLY_HEADER = "airflow-pipelines-read-only"
 """Set by the service on calls for a client that may only read."""
 
 
 class Problem(Exception):
-    """An error with its place in the contract's catalogue.
+    """An error with its code in the contract's catalogue.
 
-    Rendered as ``{"message": ..., "error_code": ..., "details": ...}`` with ``status`` as the HTTP status.
+    Over HTTP its body is ``{"message": ..., "error_code": ..., "details": ...}``, with the status that
+    :mod:`airflow_pipelines.contract.http_status` has for the code.
+
+    :param code: what kind of error it is
+    :param message: what was wrong, where, and what to do
+    :param details: a JSON value whose shape depends on the code
     """
 
-    def __init__(self, status: int, error_code: str, message: str, details: Any = None) -> None:
+    def __init__(self, code: ErrorCode, message: str, details: Any = None) -> None:
         super().__init__(message)
-        self.status = status
-        self.error_code = error_code
+        self.code = code
         self.message = message
         self.details = details if details is not None else {}
 
     def body(self) -> dict[str, Any]:
-        """The response body."""
-        return {"message": self.message, "error_code": self.error_code, "details": self.details}
+        """The error in wire form.
+
+        :returns: the body of an answer, which is also the form of a ``deployment_error``
+        """
+        return {"message": self.message, "error_code": self.code.value, "details": self.details}

@@ -13,6 +13,8 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.spark.failures import failure_text
 from airflow_pipelines.host.bounds import BoundedRequests
@@ -31,8 +33,8 @@ class _TokenCheck:
         given = Headers(scope=scope).get("authorization", "") if scope["type"] == "http" else ""
         # Compared as bytes: headers may hold what is not ASCII.
         if scope["type"] == "http" and not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._expected):
-            problem = Problem(401, "InvalidHostToken", "The request does not carry this host's token.")
-            await JSONResponse(problem.body(), problem.status)(scope, receive, send)
+            problem = Problem(ErrorCode.INVALID_HOST_TOKEN, "The request does not carry this host's token.")
+            await JSONResponse(problem.body(), http_status(problem.code))(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
@@ -60,23 +62,23 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut
 
     @app.exception_handler(Problem)
     async def problem(_: Request, failure: Problem) -> JSONResponse:
-        return JSONResponse(failure.body(), failure.status)
+        return JSONResponse(failure.body(), http_status(failure.code))
 
     @app.exception_handler(ClientDisconnect)
     async def left(_: Request, _failure: ClientDisconnect) -> JSONResponse:
-        return JSONResponse(Problem(400, "ClientDisconnected", "The request broke off.").body(), 400)
+        return JSONResponse(Problem(ErrorCode.CLIENT_DISCONNECTED, "The request broke off.").body(), 400)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, failure: RequestValidationError) -> JSONResponse:
         first = failure.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
-        return JSONResponse(Problem(400, "InvalidParam", f"{place}: {first['msg']}").body(), 400)
+        return JSONResponse(Problem(ErrorCode.INVALID_PARAM, f"{place}: {first['msg']}").body(), 400)
 
     @app.exception_handler(Exception)
     async def unexpected(_: Request, failure: Exception) -> JSONResponse:
         # The whole of it goes to the host's log; a stack of Java frames is no answer.
         text = (failure_text(failure).splitlines() or [""])[0]
         # The server closes the connection after this; a caller that were not told would send its next call into nothing.
-        return JSONResponse(Problem(500, "InternalError", f"The host failed ({text}).").body(), 500, {"Connection": "close"})
+        return JSONResponse(Problem(ErrorCode.INTERNAL_ERROR, f"The host failed ({text}).").body(), 500, {"Connection": "close"})
 
     return app

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_pipelines.compiler.compiler import CompiledProgram
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.outdated import outdated
@@ -93,8 +94,7 @@ def _outdated_views(saved: SavedState, circuit: Circuit, kept: frozenset[str]) -
     reasons += [f"view {view} depends on what came late, and cannot be evaluated again" for view in found.timed]
     if reasons:
         raise Problem(
-            500,
-            "BootstrapNotAllowed",
+            ErrorCode.BOOTSTRAP_NOT_ALLOWED,
             f"The state was saved by a release that keeps it in another way than this one: {'; '.join(reasons)}. "
             "Go on with the release that saved it, or clear the pipeline's storage to start from scratch.",
         )
@@ -105,8 +105,7 @@ def _refuse_lateness(old: Program, new: Program) -> None:
     late = sorted({name for program in (old, new) for name in program.late_relations})
     if late:
         raise Problem(
-            500,
-            "BootstrapNotAllowed",
+            ErrorCode.BOOTSTRAP_NOT_ALLOWED,
             f"A pipeline that has relations with lateness cannot be modified without losing state: {', '.join(late)}. "
             "Clear its storage to start the changed program from scratch.",
         )
@@ -122,8 +121,7 @@ def _refuse_lost_contents(program: Program, fresh_tables: set[str], fresh_views:
     if reads:
         listed = ", ".join(f"view {view} reads table {table}" for view, table in sorted(reads))
         raise Problem(
-            500,
-            "BootstrapNotAllowed",
+            ErrorCode.BOOTSTRAP_NOT_ALLOWED,
             f"The new or modified views cannot be computed, because tables that they read are not materialized: {listed}. "
             "Declare the tables with 'materialized' = 'true', or clear the pipeline's storage.",
         )

@@ -10,6 +10,8 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 
 MAX_HEAD_BYTES: Final = 64 * 1024
@@ -40,7 +42,7 @@ class BoundedRequests:
         limit = self._limit_of(scope)
         problem = _refusal(scope, limit)
         if problem is not None:
-            await JSONResponse(problem.body(), problem.status)(scope, receive, send)
+            await JSONResponse(problem.body(), http_status(problem.code))(scope, receive, send)
             return
         await self._app(scope, _Body(receive, limit).receive, send)
 
@@ -66,8 +68,7 @@ class _Body:
         except TimeoutError as error:
             self._complete = True
             raise Problem(
-                408,
-                "RequestTimeout",
+                ErrorCode.REQUEST_TIMEOUT,
                 f"The body did not come: {self._received} bytes in {self._waited_s + loop.time() - began:.0f} s",
             ) from error
         self._waited_s += loop.time() - began
@@ -81,7 +82,7 @@ class _Body:
 def head_too_large(limit: int) -> Problem:
     """The Problem of a request with too long an address or too many headers."""
     text = f"The request's address and headers have more than {limit} bytes: send a long query in the body of a POST"
-    return Problem(431, "RequestHeaderTooLarge", text, {"limit": limit})
+    return Problem(ErrorCode.REQUEST_HEADER_TOO_LARGE, text, {"limit": limit})
 
 
 def _refusal(scope: Scope, limit: int | None) -> Problem | None:
@@ -93,4 +94,4 @@ def _refusal(scope: Scope, limit: int | None) -> Problem | None:
 
 
 def _too_large(limit: int) -> Problem:
-    return Problem(413, "PayloadTooLarge", f"The body has more than {limit} bytes: send it in parts", {"limit": limit})
+    return Problem(ErrorCode.PAYLOAD_TOO_LARGE, f"The body has more than {limit} bytes: send it in parts", {"limit": limit})

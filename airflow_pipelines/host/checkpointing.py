@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.storage.remote_calls import SyncError
 from airflow_pipelines.engine.storage.sync import RemoteCheckpoints, SyncConfig
@@ -113,7 +114,7 @@ class CheckpointSync:
         config = self._configured()
         newest = self._durability.checkpoints.latest_listed()
         if newest is None:
-            raise Problem(400, "CheckpointPushError", "There is no checkpoint to sync yet: make one first.")
+            raise Problem(ErrorCode.CHECKPOINT_PUSH_ERROR, "There is no checkpoint to sync yet: make one first.")
         self._start(config, newest.uuid, periodic=False)
         return newest.uuid
 
@@ -153,8 +154,7 @@ class CheckpointSync:
     def _configured(self) -> SyncConfig:
         if self._config is None:
             raise Problem(
-                400,
-                "CheckpointPushError",
+                ErrorCode.CHECKPOINT_PUSH_ERROR,
                 "Checkpoint sync is not configured: set storage.backend.config.sync.bucket in the runtime configuration.",
             )
         return self._config

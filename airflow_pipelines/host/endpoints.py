@@ -10,7 +10,6 @@ from airflow_pipelines.compiler.compiler import CompiledProgram
 from airflow_pipelines.connectors.base import InputChunk
 from airflow_pipelines.connectors.http import encode_egress
 from airflow_pipelines.connectors.registry import open_input, open_output
-from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.engine.values.intervals import shown
@@ -52,11 +51,7 @@ class Endpoints:
         self._readers: dict[str, ConnectorInput] = {}
         declared = compiled.program.connectors()
         sources = [connector for connector in declared if connector.direction is ConnectorDirection.INPUT]
-        try:
-            check_start_after(sources)
-        except ValueError as error:
-            code, _, message = str(error).partition(": ")
-            raise Problem(400, f"ConfigError.{code}", message) from error
+        check_start_after(sources)
         for connector in sources:
             endpoint = InputEndpoint(connector.endpoint, connector.relation, connector)
             endpoint.paused = bool(connector.options.get("paused", False))

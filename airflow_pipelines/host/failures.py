@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.spark.failures import failure_text
@@ -33,12 +34,12 @@ def as_problem(failure: Exception, pipeline: str | None = None) -> Problem:
             details |= {"relation": culprit.relation, "row": dict(culprit.row)}
             row = f", for example for the row {json.dumps(dict(culprit.row), ensure_ascii=False)} of {culprit.relation}"
         text = f"The step failed while evaluating {failure.view}: {cause}{where}{row}. Nothing of the step was kept."
-        return Problem(500, "RuntimeError.WorkerPanic", text, details)
+        return Problem(ErrorCode.WORKER_PANIC, text, details)
     if isinstance(failure, ProgramErrors):
         messages = [message.to_wire() for message in failure.messages]
-        return Problem(400, "StartFailedDueToFailedCompilation", str(failure), {"messages": messages})
+        return Problem(ErrorCode.START_FAILED_DUE_TO_FAILED_COMPILATION, str(failure), {"messages": messages})
     if isinstance(failure, StorageError):
         return storage_problem(failure, pipeline)
     if isinstance(failure, SyncError):
-        return Problem(500, "CheckpointFetchError", str(failure))
-    return Problem(500, "RuntimeError.WorkerPanic", f"The pipeline's worker failed: {failure_text(failure)}")
+        return Problem(ErrorCode.CHECKPOINT_FETCH_ERROR, str(failure))
+    return Problem(ErrorCode.WORKER_PANIC, f"The pipeline's worker failed: {failure_text(failure)}")

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from airflow_pipelines.compiler.compiler import CompiledProgram
 from airflow_pipelines.contract.deployment import Deployment
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import Registry
 from airflow_pipelines.engine.functions.python_functions import import_module
@@ -109,7 +110,7 @@ class Fleet:
         with self._lock:
             runner = self._runners.get(deployment_id)
         if runner is None:
-            raise Problem(404, "UnknownDeployment", f"This host has no deployment {deployment_id}.")
+            raise Problem(ErrorCode.UNKNOWN_DEPLOYMENT, f"This host has no deployment {deployment_id}.")
         return runner
 
     def take_down(self, deployment_id: UUID) -> None:
@@ -129,7 +130,9 @@ class Fleet:
         if runner is None:
             return False
         if not runner.take_down():
-            raise Problem(503, "PipelineUnavailable", f"The deployment {deployment_id} is still ending its last step; ask again.")
+            raise Problem(
+                ErrorCode.PIPELINE_UNAVAILABLE, f"The deployment {deployment_id} is still ending its last step; ask again."
+            )
         with self._lock:
             self._runners.pop(deployment_id, None)
         return True
@@ -151,15 +154,14 @@ class Fleet:
                 return compile_checked(program_code, sessions, udf_python, COMPILE_LIMIT_S)
         except ProgramErrors as errors:
             messages = [message.to_wire() for message in errors.messages]
-            raise Problem(400, "SqlError", str(errors), {"messages": messages}) from errors
+            raise Problem(ErrorCode.SQL_ERROR, str(errors), {"messages": messages}) from errors
         except Problem:
             raise
         except Exception as failure:
             self._check_spark(failure)
             logger.error("Compiling failed:\n%s", full_trace(failure))  # noqa: TRY400  with Java's stacks, without secrets
             raise Problem(
-                422,
-                "CompilerFailed",
+                ErrorCode.COMPILER_FAILED,
                 f"The compiler failed on this program ({failure_text(failure)}). That is a fault of the compiler, which another "
                 "try does not cure; the host's log has the details.",
             ) from failure
@@ -195,8 +197,8 @@ class Fleet:
         """Raise Problem 410 when what failed is Spark as a whole: another host may do what was asked."""
         problem = spark_problem(self._spark)
         if problem is not None:
-            raise Problem(410, "Terminating", f"The host cannot go on: {problem}.") from failure
+            raise Problem(ErrorCode.TERMINATING, f"The host cannot go on: {problem}.") from failure
 
     def _check_open(self) -> None:
         if self._closed:
-            raise Problem(410, "Terminating", "The host is shutting down.")
+            raise Problem(ErrorCode.TERMINATING, "The host is shutting down.")

@@ -15,6 +15,8 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.bounds import MAX_HEAD_BYTES, head_too_large
 
@@ -86,7 +88,11 @@ class BoundedHttp(H11Protocol):
         problem = _problem_of(error, msg)
         body = json.dumps(problem.body()).encode()
         headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
-        for event in (h11.Response(status_code=problem.status, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
+        for event in (
+            h11.Response(status_code=http_status(problem.code), headers=headers),
+            h11.Data(data=body),
+            h11.EndOfMessage(),
+        ):
             self.transport.write(self.conn.send(event) or b"")
         # At once would throw away what the client still sends, and with it the answer.
         self._close_in(LINGER_S)
@@ -104,4 +110,4 @@ class BoundedHttp(H11Protocol):
 def _problem_of(error: BaseException | None, otherwise: str) -> Problem:
     if isinstance(error, h11.RemoteProtocolError) and error.error_status_hint == 431:
         return head_too_large(MAX_HEAD_BYTES)
-    return Problem(400, "InvalidRequest", f"This is no HTTP request: {error or otherwise}")
+    return Problem(ErrorCode.INVALID_REQUEST, f"This is no HTTP request: {error or otherwise}")

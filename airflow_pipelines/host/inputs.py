@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow.compute as pc
 
 from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, InputTransport, Position
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.statistics import InputFigures
@@ -312,7 +314,10 @@ def _refusals(table: Table) -> Iterator[tuple[Op, str]]:
 
 
 def check_start_after(connectors: list[Connector]) -> None:
-    """Refuse ``start_after`` declarations that could never start. Raises ValueError naming the connectors."""
+    """Refuse ``start_after`` declarations that could never start.
+
+    :raises Problem: it names the connectors
+    """
     carriers: dict[str, set[str]] = {}
     for connector in connectors:
         for label in _words(connector.options.get("labels")):
@@ -321,14 +326,14 @@ def check_start_after(connectors: list[Connector]) -> None:
     for connector in connectors:
         after = connector.options.get("start_after")
         if after is not None and not _words(after):
-            raise ValueError(f"EmptyStartAfter: 'start_after' of {connector.endpoint} is empty.")
+            raise Problem(ErrorCode.EMPTY_START_AFTER, f"'start_after' of {connector.endpoint} is empty.")
         waits[connector.endpoint] = {name for label in _words(after) for name in carriers.get(label, ())}
     done: set[str] = set()
     while ready := {name for name, needs in waits.items() if name not in done and needs <= done}:
         done |= ready
     if len(done) < len(waits):
         stuck = ", ".join(sorted(set(waits) - done))
-        raise ValueError(f"CyclicDependency: the connectors {stuck} wait for each other by 'start_after'.")
+        raise Problem(ErrorCode.CYCLIC_DEPENDENCY, f"the connectors {stuck} wait for each other by 'start_after'.")
 
 
 def _words(value: Any) -> list[str]:

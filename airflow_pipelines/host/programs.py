@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 
 
@@ -81,8 +82,7 @@ def expected_change(value: Any) -> ProgramChange:
             f"{'.'.join(map(str, item['loc'])) or 'programs'}: {item['msg']}" for item in error.errors(include_url=False)
         )
         raise Problem(
-            400,
-            "InvalidParam",
+            ErrorCode.INVALID_PARAM,
             "'programs' must be what the waiting pipeline shows in deployment_runtime_status_details.programs: 'saved' and 'new', "
             f"each with 'hash' and 'version'. To approve whatever waits, send no body. Found: {found}",
         ) from error
@@ -96,8 +96,7 @@ def unexpected_program(which: str, found: ProgramVersion, expected: ProgramVersi
     :param expected: what was expected
     """
     return Problem(
-        412,
-        "UnexpectedProgram",
+        ErrorCode.UNEXPECTED_PROGRAM,
         f"{which} is not the expected one, so nothing was approved: it is {_named(found)}, expected was {_named(expected)}. "
         "Look at the change that waits now, and approve that",
         {"found": found.to_wire(), "expected": expected.to_wire()},

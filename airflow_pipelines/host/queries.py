@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from pyspark import SparkContext
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.spark.collecting import AbortedError, Collector, ResultTooLargeError
 from airflow_pipelines.host.query_watch import QueryWatch
@@ -126,8 +127,7 @@ class Queries:
                 raise self._closed
             if len(self._queries) >= self._limits.at_once + self._limits.waiting:
                 raise Problem(
-                    429,
-                    "ApiConnectionLimit",
+                    ErrorCode.API_CONNECTION_LIMIT,
                     f"{len(self._queries)} ad-hoc requests of the pipeline {self._name} run or wait already. Try again later.",
                 )
             query = Query(self._context, f"{self._group}-query-{next(self._numbers)}", self._limits)
@@ -161,19 +161,17 @@ class Queries:
 
     def _late(self) -> Problem:
         return Problem(
-            400,
-            "AdHocQueryError",
+            ErrorCode.AD_HOC_QUERY_ERROR,
             f"The request was cancelled: it was not done within {self._limits.time_s:g} s, the limit for ad-hoc requests "
             "(AIRFLOW_PIPELINES_QUERY_TIMEOUT_S). Ask for less, or make it a view.",
         )
 
     def _too_large(self) -> Problem:
         return Problem(
-            400,
-            "AdHocQueryError",
+            ErrorCode.AD_HOC_QUERY_ERROR,
             f"The request was cancelled: its result has more than {self._limits.result_bytes} bytes, the limit for ad-hoc requests "
             "(AIRFLOW_PIPELINES_QUERY_RESULT_BYTES). Ask for fewer rows or columns, or write the view to a file.",
         )
 
     def _left(self) -> Problem:
-        return Problem(400, "AdHocQueryError", "The request was cancelled: its client has gone.")
+        return Problem(ErrorCode.AD_HOC_QUERY_ERROR, "The request was cancelled: its client has gone.")

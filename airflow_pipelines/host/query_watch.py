@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 from pyspark import SparkContext
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 
 LOOK_S: Final = 0.1
@@ -85,8 +86,7 @@ class QueryWatch:
         for query in queries:
             query.cancel(
                 Problem(
-                    400,
-                    "AdHocQueryError",
+                    ErrorCode.AD_HOC_QUERY_ERROR,
                     f"The request was cancelled: the host's memory is used up ({text}), and ad-hoc requests give way to pipelines. "
                     "Ask for less, or give hosts more memory (AIRFLOW_PIPELINES_DRIVER_MEMORY).",
                 )

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_pipelines.connectors.formats.encode import encode_rows, json_texts
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 
 CELL_WIDTH = 64
@@ -87,7 +88,7 @@ FORMATS: dict[str, tuple[str, Callable[[Any], Iterator[bytes]]]] = {
 def check_format(name: str) -> None:
     """Raise a 400 Problem for a format that does not exist."""
     if name not in FORMATS:
-        raise Problem(400, "InvalidParam", f"Unknown query format {name!r}; known formats: {', '.join(FORMATS)}.")
+        raise Problem(ErrorCode.INVALID_PARAM, f"Unknown query format {name!r}; known formats: {', '.join(FORMATS)}.")
 
 
 def counted(rows: int) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow_pipelines.compiler.compiler import CompiledProgram
 from airflow_pipelines.contract.deployment import Deployment, RuntimeStatus
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import Registry
 from airflow_pipelines.engine.changes import TableChanges
@@ -43,11 +44,11 @@ from airflow_pipelines.references import References
 from airflow_pipelines.sql.program.compare import program_hash
 
 _WAITING = {
-    RuntimeStatus.INITIALIZING: ("Initializing", "is still initializing"),
-    RuntimeStatus.AWAITING_APPROVAL: ("AwaitingApproval", "awaits the approval of its program changes"),
-    RuntimeStatus.REPLAYING: ("RestoreInProgress", "is replaying its journal"),
-    RuntimeStatus.BOOTSTRAPPING: ("BootstrapInProgress", "is bootstrapping its changed views"),
-    RuntimeStatus.SUSPENDED: ("Suspended", "is suspended"),
+    RuntimeStatus.INITIALIZING: (ErrorCode.INITIALIZING, "is still initializing"),
+    RuntimeStatus.AWAITING_APPROVAL: (ErrorCode.AWAITING_APPROVAL, "awaits the approval of its program changes"),
+    RuntimeStatus.REPLAYING: (ErrorCode.RESTORE_IN_PROGRESS, "is replaying its journal"),
+    RuntimeStatus.BOOTSTRAPPING: (ErrorCode.BOOTSTRAP_IN_PROGRESS, "is bootstrapping its changed views"),
+    RuntimeStatus.SUSPENDED: (ErrorCode.SUSPENDED, "is suspended"),
 }
 
 
@@ -191,7 +192,7 @@ class PipelineRunner:
     # --- what requests use ---------------------------------------------------------------------------------------------------
 
     def serving(self) -> LivePipeline:
-        """The running pipeline. Raises Problem 503 or 410 when it is in another phase."""
+        """The running pipeline. Raises Problem when it is in another phase."""
         status = self.status
         ended = self._ended and status is not RuntimeStatus.SUSPENDED
         if ended or self._stopping or status is RuntimeStatus.STOPPED:
@@ -199,7 +200,7 @@ class PipelineRunner:
         if status in (RuntimeStatus.RUNNING, RuntimeStatus.PAUSED) and self._live is not None:
             return self._live
         code, text = _WAITING.get(status or RuntimeStatus.INITIALIZING, _WAITING[RuntimeStatus.INITIALIZING])
-        raise Problem(503, code, f"The pipeline {self.deployment.pipeline_name} {text}; try again when it is running.")
+        raise Problem(code, f"The pipeline {self.deployment.pipeline_name} {text}; try again when it is running.")
 
     def push(
         self, changes: list[TableChanges], records: int, size_bytes: int, *, force: bool, endpoint: InputEndpoint | None = None
@@ -224,11 +225,11 @@ class PipelineRunner:
         """
         token = CompletionToken.decode(text)
         if token.incarnation != self.deployment.deployment_id:
-            raise Problem(410, "PipelineRestarted", "The token was made by an earlier run of the pipeline; make a new one.")
+            raise Problem(ErrorCode.PIPELINE_RESTARTED, "The token was made by an earlier run of the pipeline; make a new one.")
         live = self.serving()
         endpoint = live.endpoints.inputs.get(token.endpoint)
         if endpoint is None:
-            raise Problem(410, "UnknownEndpointInCompletionToken", f"There is no connector {token.endpoint} (any more).")
+            raise Problem(ErrorCode.UNKNOWN_ENDPOINT_IN_COMPLETION_TOKEN, f"There is no connector {token.endpoint} (any more).")
         done = endpoint.figures.completed_records >= token.records
         durable = done and endpoint.figures.durable_records >= token.records
         if done and checkpoint and not durable:
@@ -247,8 +248,7 @@ class PipelineRunner:
             self._durable_request = self.request_checkpoint() if error is None else None
         if error is not None:
             raise Problem(
-                500,
-                "CheckpointFailed",
+                ErrorCode.CHECKPOINT_FAILED,
                 "The rows are processed, but the checkpoint that was to make them durable could not be written: "
                 f"{error} Put that right and wait again; the rows are lost only if the pipeline is killed before.",
             )
@@ -276,7 +276,7 @@ class PipelineRunner:
         """Move a clock that is driven by requests; answers when a step has the new time. Raises Problem 400 or 503."""
         live = self._driven()
         if delta_ms is not None and delta_ms < 0:
-            raise Problem(400, "InvalidParam", f"The clock cannot go back: delta_ms is {delta_ms}.")
+            raise Problem(ErrorCode.INVALID_PARAM, f"The clock cannot go back: delta_ms is {delta_ms}.")
         return self._set_clock(live, lambda: live.clock.advanced(None if delta_ms is None else delta_ms * 1000))
 
     def set_clock(self, at_us: int) -> dict[str, Any]:
@@ -288,8 +288,7 @@ class PipelineRunner:
         live = self.serving()
         if not live.clock.options.http_driven:
             raise Problem(
-                400,
-                "InvalidParam",
+                ErrorCode.INVALID_PARAM,
                 f"The clock of the pipeline {self.deployment.pipeline_name} goes by itself; requests move it only with "
                 "dev_tweaks.now_http_driven in the runtime configuration.",
             )
@@ -372,12 +371,12 @@ class PipelineRunner:
             elif not self._stopping:
                 problem = as_problem(failure, self.deployment.pipeline_name)
                 final = RuntimeStatus.STOPPED
-                unexpected = problem is not failure and problem.error_code == "RuntimeError.WorkerPanic"
+                unexpected = problem is not failure and problem.code is ErrorCode.WORKER_PANIC
                 # What a step fails on is in the message; its stack would only push that out of a log's last lines.
                 known = isinstance(failure, StepError) or not unexpected
                 if isinstance(failure, StepError) and failure.trace is not None:
                     self.log.failure("what %s failed with:\n%s", failure.view, failure.trace)
-                self.log.failure("%s: %s", problem.error_code, problem.message, cause=None if known else failure)
+                self.log.failure("%s: %s", problem.code, problem.message, cause=None if known else failure)
                 if isinstance(failure, StepError):
                     self._keep_last_step()
         try:
@@ -475,8 +474,7 @@ class PipelineRunner:
         policy = self.deployment.bootstrap_policy
         if policy == "reject":
             raise Problem(
-                409,
-                "BootstrapRejected",
+                ErrorCode.BOOTSTRAP_REJECTED,
                 f"The program differs from the one of the checkpoint, and the bootstrap policy is 'reject': {describe(plan.diff)}. "
                 "Undo the changes, or start with another policy.",
                 plan.diff,
@@ -572,16 +570,13 @@ class PipelineRunner:
     def _stay_up(self, live: LivePipeline, failure: Exception) -> None:
         cause = as_problem(failure, self.deployment.pipeline_name)
         problem = Problem(
-            500,
-            "SuspendError",
+            ErrorCode.SUSPEND_ERROR,
             f"The pipeline {self.deployment.pipeline_name} was not stopped, because its last checkpoint could not be written, and "
             f"stays up with all its rows: {cause.message} Put that right and stop it again. Stopping it with force=true loses what "
             "came after the newest checkpoint.",
             {"cause": cause.body()},
         )
-        self.log.failure(
-            "%s: %s", problem.error_code, problem.message, cause=None if cause.error_code in STORAGE_CODES else failure
-        )
+        self.log.failure("%s: %s", problem.code, problem.message, cause=None if cause.code in STORAGE_CODES else failure)
         self._stop_error = problem.body()
         with self._condition:
             self._desired = self._before_stop
@@ -704,8 +699,7 @@ class PipelineRunner:
     def _require_storage(self) -> None:
         if not self._options.storage:
             raise Problem(
-                400,
-                "StorageRequired",
+                ErrorCode.STORAGE_REQUIRED,
                 "Checkpoints and a graceful stop need storage, which is switched off for this pipeline ('storage': false). "
                 "Stop it with force, or switch storage on.",
             )
@@ -715,7 +709,7 @@ class PipelineRunner:
         return str(self.deployment.deployment_id)
 
     def _terminating(self) -> Problem:
-        return Problem(410, "Terminating", f"The pipeline {self.deployment.pipeline_name} is being stopped.")
+        return Problem(ErrorCode.TERMINATING, f"The pipeline {self.deployment.pipeline_name} is being stopped.")
 
 
 def _options_of(deployment: Deployment, references: References) -> RuntimeOptions:
@@ -724,8 +718,7 @@ def _options_of(deployment: Deployment, references: References) -> RuntimeOption
     except ValueError as error:
         # One that an earlier release stored without checking it.
         raise Problem(
-            400,
-            "InvalidRuntimeConfig",
+            ErrorCode.INVALID_RUNTIME_CONFIG,
             f"The runtime configuration of the pipeline {deployment.pipeline_name} makes no sense: {error}. Correct it "
             "(modify) and start again.",
         ) from error

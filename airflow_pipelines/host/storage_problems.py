@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.storage.errors import StorageError, StorageProblem
 
 _CODES: Final = {
-    StorageProblem.FULL: "RuntimeError.StorageFull",
-    StorageProblem.READ_ONLY: "RuntimeError.StorageReadOnly",
-    StorageProblem.DAMAGED: "RuntimeError.StorageDamaged",
-    StorageProblem.MISSING: "RuntimeError.StorageMissing",
-    StorageProblem.LOCKED: "RuntimeError.StorageLocked",
-    StorageProblem.UNUSABLE: "RuntimeError.StorageError",
+    StorageProblem.FULL: ErrorCode.STORAGE_FULL,
+    StorageProblem.READ_ONLY: ErrorCode.STORAGE_READ_ONLY,
+    StorageProblem.DAMAGED: ErrorCode.STORAGE_DAMAGED,
+    StorageProblem.MISSING: ErrorCode.STORAGE_MISSING,
+    StorageProblem.LOCKED: ErrorCode.STORAGE_LOCKED,
+    StorageProblem.UNUSABLE: ErrorCode.STORAGE_ERROR,
 }
 
 STORAGE_CODES: Final = frozenset(_CODES.values())
@@ -34,4 +35,4 @@ def storage_problem(error: StorageError, pipeline: str | None) -> Problem:
         "advice": error.advice,
         "checkpoints": [checkpoint.to_wire() for checkpoint in error.older],
     }
-    return Problem(500, _CODES[error.problem], f"{where}{error}", details)
+    return Problem(_CODES[error.problem], f"{where}{error}", details)

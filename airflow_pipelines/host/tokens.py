@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass
 from uuid import UUID
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 
 
@@ -32,4 +33,4 @@ class CompletionToken:
             payload = json.loads(base64.b64decode(text.replace(" ", "+"), validate=True))
             return cls(UUID(str(payload["u"])), str(payload["e"]), int(payload["c"]))
         except (binascii.Error, ValueError, KeyError, TypeError) as error:
-            raise Problem(400, "InvalidParam", f"{text!r} is not a completion token: {error}") from error
+            raise Problem(ErrorCode.INVALID_PARAM, f"{text!r} is not a completion token: {error}") from error

@@ -20,6 +20,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.orm import Mapped, Session, mapped_column
 from uuid6 import uuid7
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import Base
 from airflow_pipelines.service import errors
@@ -139,4 +140,4 @@ def _shown(row: Row[UUID, str, str]) -> ApiKey:
 
 
 def _unknown(name: str) -> Problem:
-    return Problem(404, "UnknownApiKey", f"There is no API key named '{name}'", {"name": name})
+    return Problem(ErrorCode.UNKNOWN_API_KEY, f"There is no API key named '{name}'", {"name": name})

@@ -13,6 +13,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.bounds import BoundedRequests
 from airflow_pipelines.service import errors
@@ -28,6 +30,8 @@ from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.settings import Settings
 
 _INGRESS = re.compile(r"/v0/pipelines/[^/]*/ingress/.*")
+_ROUTING_ERRORS = {404: ErrorCode.UNKNOWN_ENDPOINT, 405: ErrorCode.METHOD_NOT_ALLOWED}
+"""The codes of what FastAPI itself answers about paths and methods."""
 logger = logging.getLogger(__name__)
 
 
@@ -86,11 +90,11 @@ def _body_limit(settings: Settings, path: str) -> int:
 def _answer_errors(app: FastAPI, control: Control) -> None:
     @app.exception_handler(Problem)
     async def problem(_request: Request, error: Problem) -> JsonAnswer:
-        return JsonAnswer(error.body(), error.status)
+        return JsonAnswer(error.body(), http_status(error.code))
 
     @app.exception_handler(ClientDisconnect)
     async def left(_request: Request, _error: ClientDisconnect) -> JsonAnswer:
-        return JsonAnswer(Problem(400, "ClientDisconnected", "The request broke off").body(), 400)
+        return JsonAnswer(Problem(ErrorCode.CLIENT_DISCONNECTED, "The request broke off").body(), 400)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_request: Request, error: RequestValidationError) -> JsonAnswer:
@@ -99,19 +103,19 @@ def _answer_errors(app: FastAPI, control: Control) -> None:
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JsonAnswer:
-        code = {404: "UnknownEndpoint", 405: "MethodNotAllowed"}.get(error.status_code, "HttpError")
+        code = _ROUTING_ERRORS.get(error.status_code, ErrorCode.HTTP_ERROR)
         text = f"{error.detail}: {request.method} {request.url.path}"
-        return JsonAnswer(Problem(error.status_code, code, text).body(), error.status_code, error.headers)
+        return JsonAnswer(Problem(code, text).body(), error.status_code, error.headers)
 
     @app.exception_handler(SQLAlchemyError)
     async def database(_request: Request, error: SQLAlchemyError) -> JsonAnswer:
         logger.error("The store failed", exc_info=error)
         found = errors.store_unusable(error, control.store.engine.url)
-        return JsonAnswer(found.body(), found.status)
+        return JsonAnswer(found.body(), http_status(found.code))
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> JsonAnswer:
         logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        found = Problem(500, "InternalError", f"The service failed ({type(error).__name__}: {error}); its log has the details")
+        found = Problem(ErrorCode.INTERNAL_ERROR, f"The service failed ({type(error).__name__}: {error}); its log has the details")
         # The server closes the connection after this; a client that were not told would send its next call into nothing.
         return JsonAnswer(found.body(), 500, {"Connection": "close"})

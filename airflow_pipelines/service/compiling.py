@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.service.hosts import Hosts, HostTimeout, HostUnreachable, raise_for_problem
@@ -43,7 +44,7 @@ def compile_text(hosts: Hosts, host: HostRecord, program_code: str, udf_python: 
     try:
         raise_for_problem(response)
     except Problem as problem:
-        if problem.error_code == "SqlError":
+        if problem.code is ErrorCode.SQL_ERROR:
             return Compiled(None, problem.details["messages"])
         raise
     answer = response.json()

@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError, ValidationInfo, field_validator
 from pydantic_core import ErrorDetails
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.clock import MAX_OFFSET_MS, zone_offset
 
@@ -226,7 +227,7 @@ class ProgramConfig(_Config):
 
 def runtime_config(value: Any) -> dict[str, Any]:
     """``value`` checked and filled; None means all defaults. Raises the contract's InvalidRuntimeConfig."""
-    config = _checked(RuntimeConfig, value, "InvalidRuntimeConfig", "runtime_config")
+    config = _checked(RuntimeConfig, value, ErrorCode.INVALID_RUNTIME_CONFIG, "runtime_config")
     filled = config.model_dump(mode="json")
     storage = filled["storage"]
     if storage is not None and storage["backend"]["config"] is None:
@@ -236,11 +237,10 @@ def runtime_config(value: Any) -> dict[str, Any]:
 
 def program_config(value: Any, platform_version: str) -> dict[str, Any]:
     """``value`` checked and filled; None means all defaults. Raises the contract's InvalidProgramConfig."""
-    config = _checked(ProgramConfig, value, "InvalidProgramConfig", "program_config")
+    config = _checked(ProgramConfig, value, ErrorCode.INVALID_PROGRAM_CONFIG, "program_config")
     if config.runtime_version not in {None, platform_version}:
         raise Problem(
-            400,
-            "InvalidProgramConfig",
+            ErrorCode.INVALID_PROGRAM_CONFIG,
             f"program_config.runtime_version '{config.runtime_version}' is not available: leave it out, "
             f"because this service runs {platform_version} only",
         )
@@ -270,9 +270,9 @@ def fields_of(model: type[BaseModel], prefix: str = "") -> list[str]:
     return paths
 
 
-def _checked(model: type[C], value: Any, code: str, what: str) -> C:
+def _checked(model: type[C], value: Any, code: ErrorCode, what: str) -> C:
     if value is not None and not isinstance(value, Mapping):
-        raise Problem(400, code, f"{what} must be a JSON object, not {type(value).__name__}")
+        raise Problem(code, f"{what} must be a JSON object, not {type(value).__name__}")
     given = {} if value is None else dict(value)
     found: list[ErrorDetails] = []
     config: C | None = None
@@ -289,7 +289,7 @@ def _checked(model: type[C], value: Any, code: str, what: str) -> C:
                 found += _errors(error, f"{path}.")
     if found or config is None:
         text = "; ".join(_described(model, item) for item in found)
-        raise Problem(400, code, f"Invalid {what}: {text}", {"errors": [_path(item) for item in found]})
+        raise Problem(code, f"Invalid {what}: {text}", {"errors": [_path(item) for item in found]})
     return config
 
 

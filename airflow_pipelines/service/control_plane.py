@@ -15,6 +15,7 @@ from sqlalchemy import Engine
 from uuid6 import uuid7
 
 from airflow_pipelines.contract.deployment import RuntimeStatus
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import HostRecord, Registry
 from airflow_pipelines.database import DatabaseError, open_database
@@ -73,11 +74,10 @@ class Control:
             make_private_tree(settings.logs)
             make_private_tree(settings.storage)
         except DatabaseError as error:
-            raise Problem(503, "StoreUnavailable", str(error)) from error
+            raise Problem(ErrorCode.STORE_UNAVAILABLE, str(error)) from error
         except OSError as error:
             raise Problem(
-                503,
-                "StoreUnavailable",
+                ErrorCode.STORE_UNAVAILABLE,
                 f"The folder {error.filename} cannot be used ({error.strerror or error}): let this user write there, or choose "
                 "another one with AIRFLOW_PIPELINES_HOME and AIRFLOW_PIPELINES_STORAGE",
             ) from error
@@ -109,7 +109,7 @@ class Control:
             by_name[dedicated.name] = DedicatedDeployer(settings, self.hosts, launcher, dedicated.master)
             default = dedicated.name
         if default not in by_name:
-            raise Problem(400, "InvalidParam", f"There is no deployer '{default}': use one of {', '.join(sorted(by_name))}")
+            raise Problem(ErrorCode.INVALID_PARAM, f"There is no deployer '{default}': use one of {', '.join(sorted(by_name))}")
         return Deployers(by_name, default)
 
     def close(self) -> None:
@@ -166,8 +166,7 @@ class Control:
             return self._edited(record, edit, allow_compile_errors), False
         if edit.name != name:
             raise Problem(
-                400,
-                "CannotRenameNonExistingPipeline",
+                ErrorCode.CANNOT_RENAME_NON_EXISTING_PIPELINE,
                 f"There is no pipeline named '{name}' that could be renamed to '{edit.name}': give the same name in path and body",
             )
         return self._add(edit), True
@@ -263,7 +262,7 @@ class Control:
         try:
             return attempts(lambda: compile_text(self.hosts, self._compiling_host(), program_code, udf_python))
         except (SubmitError, HostUnreachable) as error:
-            raise Problem(503, "CompilerUnavailable", f"The compiler is not available: {error}") from error
+            raise Problem(ErrorCode.COMPILER_UNAVAILABLE, f"The compiler is not available: {error}") from error
 
     def _compiling_host(self) -> HostRecord:
         """The shared host, once it is up, however long it takes to come up; one that hangs is given up by who looks for it."""
@@ -343,7 +342,7 @@ class Control:
         try:
             return self._seen(record)
         except Problem as problem:
-            if problem.error_code == "UnknownPipelineName":
+            if problem.code is ErrorCode.UNKNOWN_PIPELINE_NAME:
                 return None
             raise
         except (ValueError, TypeError, KeyError, AttributeError):

@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.settings import PREFIX, Settings
@@ -42,7 +44,7 @@ class AllowedHosts:
         """Why a request with these headers is not answered, or None."""
         host = headers.get("host", "").lower()
         if not self._is_allowed(host):
-            return Problem(403, "HostNotAllowed", f"This service is not known as '{host}': {ADVICE}", {"host": host})
+            return Problem(ErrorCode.HOST_NOT_ALLOWED, f"This service is not known as '{host}': {ADVICE}", {"host": host})
         origin = headers.get("origin")
         if origin is not None:
             return None if self._is_own(origin.lower(), host) else _foreign_page(origin)
@@ -74,7 +76,7 @@ class CrossSiteGuard:
         if problem is None:
             await self._app(scope, receive, send)
         else:
-            await JsonAnswer(problem.body(), problem.status)(scope, receive, send)
+            await JsonAnswer(problem.body(), http_status(problem.code))(scope, receive, send)
 
 
 def is_loopback(name: str) -> bool:
@@ -97,4 +99,4 @@ def _name_of(host: str) -> str | None:
 
 def _foreign_page(origin: str) -> Problem:
     text = f"A browser sent this request for a page of another site ({origin}), which is not answered: {ADVICE}"
-    return Problem(403, "OriginNotAllowed", text, {"origin": origin})
+    return Problem(ErrorCode.ORIGIN_NOT_ALLOWED, text, {"origin": origin})

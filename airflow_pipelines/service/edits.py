@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service import configs, errors, lifecycle
 from airflow_pipelines.service.records import PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
@@ -153,7 +154,7 @@ def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: d
     if not record.fully_stopped:
         names = ", ".join(f"`{name}`" for name in sorted(core))
         raise errors.restricted(
-            "UpdateRestrictedToStopped",
+            ErrorCode.UPDATE_RESTRICTED_TO_STOPPED,
             record,
             f"{names} cannot be changed",
             "Stop it first; description and tags can be changed any time",
@@ -173,7 +174,7 @@ def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: d
 def update_runtime(record: PipelineRecord, platform_version: str, now: datetime) -> PipelineRecord:
     """Move the pipeline to this release's runtime: compile again if that is another one."""
     if not record.fully_stopped:
-        raise errors.restricted("UpdateRestrictedToStopped", record, "Its runtime cannot be updated", "Stop it first")
+        raise errors.restricted(ErrorCode.UPDATE_RESTRICTED_TO_STOPPED, record, "Its runtime cannot be updated", "Stop it first")
     if record.platform_version == platform_version:
         return record
     return replace(
@@ -190,13 +191,12 @@ def check_name(name: Any) -> str:
     if not isinstance(name, str):
         raise errors.invalid_param("The field 'name' must be a string")
     if not name:
-        raise Problem(400, "EmptyName", "A pipeline's name must not be empty")
+        raise Problem(ErrorCode.EMPTY_NAME, "A pipeline's name must not be empty")
     if len(name) > MAX_NAME:
-        raise Problem(400, "TooLongName", f"A pipeline's name has at most {MAX_NAME} characters, this one has {len(name)}")
+        raise Problem(ErrorCode.TOO_LONG_NAME, f"A pipeline's name has at most {MAX_NAME} characters, this one has {len(name)}")
     if not NAME.fullmatch(name):
         raise Problem(
-            400,
-            "NameDoesNotMatchPattern",
+            ErrorCode.NAME_DOES_NOT_MATCH_PATTERN,
             f"'{name}' is no pipeline name: use letters, digits, '-' and '_', beginning and ending with a letter or digit",
             {"name": name, "pattern": f"^{NAME.pattern}$"},
         )
@@ -228,7 +228,7 @@ def _description(value: Any) -> str:
         raise errors.invalid_param("The field 'description' must be a string")
     if len(value) > MAX_DESCRIPTION:
         raise Problem(
-            400, "TooLongDescription", f"A description has at most {MAX_DESCRIPTION} characters, this one has {len(value)}"
+            ErrorCode.TOO_LONG_DESCRIPTION, f"A description has at most {MAX_DESCRIPTION} characters, this one has {len(value)}"
         )
     return value
 
@@ -237,12 +237,11 @@ def _tags(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise errors.invalid_param("The field 'tags' must be a list of strings")
     if len(value) > MAX_TAGS:
-        raise Problem(400, "TooManyTags", f"A pipeline has at most {MAX_TAGS} tags, these are {len(value)}")
+        raise Problem(ErrorCode.TOO_MANY_TAGS, f"A pipeline has at most {MAX_TAGS} tags, these are {len(value)}")
     for tag in value:
         if not isinstance(tag, str) or len(tag) > MAX_TAG or not TAG.fullmatch(tag):
             raise Problem(
-                400,
-                "InvalidTag",
+                ErrorCode.INVALID_TAG,
                 f"{tag!r} is no tag: use up to {MAX_TAG} letters, digits, spaces and . _ / | \\ : = -",
                 {"tag": tag},
             )
@@ -265,8 +264,7 @@ def _check_storage(record: PipelineRecord, core: Mapping[str, Any]) -> None:
         ]
     if not_allowed:
         raise Problem(
-            400,
-            "EditRestrictedToClearedStorage",
+            ErrorCode.EDIT_RESTRICTED_TO_CLEARED_STORAGE,
             f"{', '.join(not_allowed)} cannot be changed while the storage of pipeline '{record.name}' is {record.storage_status}: "
             "what is stored depends on it. Clear the storage first",
             {"not_allowed": not_allowed},

@@ -1,4 +1,4 @@
-"""The service's errors, each with the contract's status and code and a message that says what would be allowed."""
+"""The service's errors, each with the contract's code and a message that says what would be allowed."""
 
 from __future__ import annotations
 
@@ -8,44 +8,46 @@ from typing import Any
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.records import PipelineRecord
+
+_CODES = frozenset(code.value for code in ErrorCode)
 
 
 def unknown_pipeline(name: str) -> Problem:
     """No pipeline has this name."""
-    return Problem(404, "UnknownPipelineName", f"There is no pipeline named '{name}'", {"pipeline_name": name})
+    return Problem(ErrorCode.UNKNOWN_PIPELINE_NAME, f"There is no pipeline named '{name}'", {"pipeline_name": name})
 
 
 def duplicate_name(name: str, what: str = "A pipeline") -> Problem:
     """The name is taken."""
     return Problem(
-        409, "DuplicateName", f"{what} named '{name}' already exists: choose another name, or modify that one", {"name": name}
+        ErrorCode.DUPLICATE_NAME, f"{what} named '{name}' already exists: choose another name, or modify that one", {"name": name}
     )
 
 
 def invalid_param(message: str, details: Any = None) -> Problem:
     """A path, query or body parameter makes no sense."""
-    return Problem(400, "InvalidParam", message, details)
+    return Problem(ErrorCode.INVALID_PARAM, message, details)
 
 
 def check_size(what: str, text: str, limit: int, advice: str) -> None:
     """Refuse a text that has more than ``limit`` bytes in UTF-8."""
     # No character has more than four bytes, so that most texts need not be encoded.
     if 4 * len(text) > limit and (size := len(text.encode())) > limit:
-        raise Problem(413, "PayloadTooLarge", f"{what} has {size} bytes, more than {limit}: {advice}", {"limit": limit})
+        raise Problem(ErrorCode.PAYLOAD_TOO_LARGE, f"{what} has {size} bytes, more than {limit}: {advice}", {"limit": limit})
 
 
-def restricted(code: str, record: PipelineRecord, what: str, allowed: str) -> Problem:
+def restricted(code: ErrorCode, record: PipelineRecord, what: str, allowed: str) -> Problem:
     """``what`` was asked for in a state that does not allow it; ``allowed`` says what to do instead."""
-    return Problem(400, code, f"{what}: pipeline '{record.name}' is {describe(record)}. {allowed}", state(record))
+    return Problem(code, f"{what}: pipeline '{record.name}' is {describe(record)}. {allowed}", state(record))
 
 
 def not_deployed(record: PipelineRecord) -> Problem:
     """A runtime call while there is no running incarnation."""
     return Problem(
-        503,
-        "PipelineInteractionNotDeployed",
+        ErrorCode.PIPELINE_INTERACTION_NOT_DEPLOYED,
         f"Pipeline '{record.name}' is not deployed: its status is '{record.deployment_status}' and its desired status is "
         f"'{record.deployment_desired_status}'. Start it and wait until it is running or paused, then try again",
         state(record),
@@ -55,15 +57,14 @@ def not_deployed(record: PipelineRecord) -> Problem:
 def unavailable(record: PipelineRecord, why: str) -> Problem:
     """The incarnation exists but its host does not take calls yet."""
     return Problem(
-        503, "PipelineUnavailable", f"Pipeline '{record.name}' does not answer yet: {why}. Try again in a moment", state(record)
+        ErrorCode.PIPELINE_UNAVAILABLE, f"Pipeline '{record.name}' does not answer yet: {why}. Try again in a moment", state(record)
     )
 
 
 def unreachable(record: PipelineRecord, why: str, log_tail: str) -> Problem:
     """The host was lost or broke off the call. ``log_tail``: the last lines of a log, with a heading."""
     return Problem(
-        503,
-        "PipelineInteractionUnreachable",
+        ErrorCode.PIPELINE_INTERACTION_UNREACHABLE,
         f"The host of pipeline '{record.name}' could not be reached: {why}{log_tail}",
         state(record),
     )
@@ -72,8 +73,7 @@ def unreachable(record: PipelineRecord, why: str, log_tail: str) -> Problem:
 def damaged_record(error: Exception) -> Problem:
     """A pipeline's row in the store makes no sense; what it holds stays out of the message."""
     return Problem(
-        500,
-        "PipelineRecordDamaged",
+        ErrorCode.PIPELINE_RECORD_DAMAGED,
         f"The store's record of this pipeline cannot be read ({type(error).__name__}: {error}): it is damaged, or newer. "
         "Restore the store from a backup, or use the release that wrote it",
     )
@@ -81,16 +81,24 @@ def damaged_record(error: Exception) -> Problem:
 
 def not_supported(what: str) -> Problem:
     """An endpoint of the contract that this release does not have."""
-    return Problem(501, "NotSupported", f"{what} is not supported by this release", {"operation": what})
+    return Problem(ErrorCode.NOT_SUPPORTED, f"{what} is not supported by this release", {"operation": what})
 
 
 def of_host(status: int, text: str) -> Problem:
-    """The Problem that a host answered with ``text`` as its body."""
+    """The Problem that a host answered.
+
+    :param status: the HTTP status of the answer
+    :param text: its body
+    """
     try:
         body = json.loads(text)
-        return Problem(status, body["error_code"], body["message"], body.get("details"))
+        code, message = body["error_code"], body["message"]
     except (ValueError, KeyError, TypeError):
-        return Problem(502, "RunnerInteractionUnreachable", f"The host answered {status} without an explanation")
+        return Problem(ErrorCode.RUNNER_INTERACTION_UNREACHABLE, f"The host answered {status} without an explanation")
+    if code not in _CODES:
+        # A host of another release.
+        return Problem(ErrorCode.RUNNER_INTERACTION_UNREACHABLE, f"The host answered {status} {code}: {message}")
+    return Problem(ErrorCode(code), message, body.get("details"))
 
 
 def store_unusable(error: SQLAlchemyError, url: URL) -> Problem:
@@ -98,7 +106,7 @@ def store_unusable(error: SQLAlchemyError, url: URL) -> Problem:
     where = url.render_as_string(hide_password=True)
     cause = str(error.orig) if isinstance(error, DBAPIError) else type(error).__name__
     if "locked" in cause or "deadlock" in cause.lower():
-        return Problem(503, "LockTookTooLong", f"The store {where} stayed locked by another process ({cause}). Try again")
+        return Problem(ErrorCode.LOCK_TOOK_TOO_LONG, f"The store {where} stayed locked by another process ({cause}). Try again")
     hint = {
         "unable to open": "check that its folder exists and that this user may write there",
         "readonly": "check that this user may write to the file and its folder",
@@ -106,7 +114,7 @@ def store_unusable(error: SQLAlchemyError, url: URL) -> Problem:
         "malformed": "the file is damaged: restore it from a backup or move it away",
     }
     advice = next((text for key, text in hint.items() if key in cause), "check that the database runs and accepts this user")
-    return Problem(503, "StoreUnavailable", f"The store {where} cannot be used ({cause}): {advice}")
+    return Problem(ErrorCode.STORE_UNAVAILABLE, f"The store {where} cannot be used ({cause}): {advice}")
 
 
 def describe(record: PipelineRecord) -> str:

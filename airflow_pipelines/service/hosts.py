@@ -15,6 +15,7 @@ from uuid import UUID
 import httpx
 import tenacity
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.service import errors, hang_watch, processes
@@ -224,7 +225,7 @@ def raise_for_problem(response: httpx.Response) -> None:
     if response.is_success:
         return
     problem = problem_of(response)
-    if (problem.status, problem.error_code) == (410, "Terminating"):
+    if problem.code is ErrorCode.TERMINATING:
         raise HostUnreachable(problem.message)
     raise problem
 

@@ -11,6 +11,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as RequestScope
 
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.api_keys import ApiKeys, Scope
@@ -34,8 +36,8 @@ class KeyCheck:
             except SQLAlchemyError as error:
                 problem = self._keys.unreadable(error)
             if problem is not None:
-                headers = {"WWW-Authenticate": "Bearer"} if problem.status == 401 else None
-                await JsonAnswer(problem.body(), problem.status, headers)(scope, receive, send)
+                headers = {"WWW-Authenticate": "Bearer"} if http_status(problem.code) == 401 else None
+                await JsonAnswer(problem.body(), http_status(problem.code), headers)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
@@ -45,9 +47,9 @@ class KeyCheck:
         kind, _, key = Headers(scope=request).get("authorization", "").partition(" ")
         scope = self._keys.scope_of(key.strip()) if kind.lower() == "bearer" else None
         if scope is None:
-            return Problem(401, "Unauthorized", "This service wants an API key: send it as 'Authorization: Bearer <key>'")
+            return Problem(ErrorCode.UNAUTHORIZED, "This service wants an API key: send it as 'Authorization: Bearer <key>'")
         if scope is Scope.READ:
             if request["method"] not in {"GET", "HEAD"} and not _READING_POSTS.fullmatch(request["path"]):
-                return Problem(403, "ScopeExceeded", "This API key may only read: use one with the scope 'write'")
+                return Problem(ErrorCode.SCOPE_EXCEEDED, "This API key may only read: use one with the scope 'write'")
             request.setdefault("state", {})["read_only"] = True
         return None

@@ -12,6 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from airflow_pipelines.contract.deployment import RuntimeStatus, RuntimeTransition
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.programs import ProgramChange, ProgramVersion, unexpected_program
 from airflow_pipelines.service import errors
@@ -74,7 +75,7 @@ def start(record: PipelineRecord, request: StartRequest, now: datetime) -> Pipel
     """Ask for an incarnation. Repeating the same start is a no-op while it starts or runs."""
     if request.silent_bootstrap and request.concurrent_bootstrap:
         raise Problem(
-            400, "InvalidBootstrapConfig", "silent_bootstrap and concurrent_bootstrap exclude each other: give one of them"
+            ErrorCode.INVALID_BOOTSTRAP_CONFIG, "silent_bootstrap and concurrent_bootstrap exclude each other: give one of them"
         )
     if request.initial is Initial.STANDBY:
         _check_standby(record)
@@ -82,14 +83,14 @@ def start(record: PipelineRecord, request: StartRequest, now: datetime) -> Pipel
         return _start_again(record, request)
     if record.deployment_resources_status is not ResourcesStatus.STOPPED:
         raise errors.restricted(
-            "IllegalPipelineAction",
+            ErrorCode.ILLEGAL_PIPELINE_ACTION,
             record,
             "It cannot start while it is stopping",
             "Wait until its status is Stopped, then start it",
         )
     if record.storage_status is StorageStatus.CLEARING:
         raise errors.restricted(
-            "CannotStartWhileClearingStorage",
+            ErrorCode.CANNOT_START_WHILE_CLEARING_STORAGE,
             record,
             "It cannot start while its storage is being cleared",
             "Wait until it is Cleared",
@@ -99,14 +100,14 @@ def start(record: PipelineRecord, request: StartRequest, now: datetime) -> Pipel
         if record.program_status is ProgramStatus.SYSTEM_ERROR:
             cure = "put that right, send the program again (modify) and start"
         raise errors.restricted(
-            "CannotStartWithCompilationError",
+            ErrorCode.CANNOT_START_WITH_COMPILATION_ERROR,
             record,
             f"It cannot start because its program did not compile ({record.program_status})",
             f"{_compile_error(record)}; {cure}",
         )
     if record.deployment_error is not None and not request.dismiss_error:
         raise errors.restricted(
-            "CannotStartWithUndismissedError",
+            ErrorCode.CANNOT_START_WITH_UNDISMISSED_ERROR,
             record,
             f"It cannot start before its last error is dismissed ({record.deployment_error.get('message', '')})",
             "Call dismiss_error first, or start with dismiss_error=true",
@@ -141,14 +142,14 @@ def _compile_error(record: PipelineRecord) -> str:
 def _start_again(record: PipelineRecord, request: StartRequest) -> PipelineRecord:
     if record.deployment_runtime_desired_status is RuntimeStatus.SUSPENDED:
         raise errors.restricted(
-            "IllegalPipelineAction",
+            ErrorCode.ILLEGAL_PIPELINE_ACTION,
             record,
             "It cannot start while it is stopping",
             "Wait until its status is Stopped, then start it",
         )
     if record.deployment_initial != request.initial.value:
         raise errors.restricted(
-            "InitialImmutableUnlessStopped",
+            ErrorCode.INITIAL_IMMUTABLE_UNLESS_STOPPED,
             record,
             f"It was started with initial={record.deployment_initial}, which cannot become {request.initial.value} now",
             "Use pause or resume, or stop it first",
@@ -156,14 +157,14 @@ def _start_again(record: PipelineRecord, request: StartRequest) -> PipelineRecor
     stored = (record.bootstrap_policy, record.silent_bootstrap, record.concurrent_bootstrap)
     if stored != (request.policy.value, request.silent_bootstrap, request.concurrent_bootstrap):
         raise errors.restricted(
-            "BootstrapPolicyImmutableUnlessStopped",
+            ErrorCode.BOOTSTRAP_POLICY_IMMUTABLE_UNLESS_STOPPED,
             record,
             f"It was started with bootstrap_policy={stored[0]}, silent_bootstrap={stored[1]}, concurrent_bootstrap={stored[2]}",
             "Start with the same values, or stop it first",
         )
     if request.from_checkpoint is not None and record.from_checkpoint != request.from_checkpoint:
         raise errors.restricted(
-            "FromCheckpointImmutableUnlessStopped",
+            ErrorCode.FROM_CHECKPOINT_IMMUTABLE_UNLESS_STOPPED,
             record,
             f"It was started {'' if record.from_checkpoint is None else f'from checkpoint {record.from_checkpoint}, '}"
             f"and cannot go back to checkpoint {request.from_checkpoint} now",
@@ -176,7 +177,7 @@ def _check_standby(record: PipelineRecord) -> None:
     backend = (record.runtime_config.get("storage") or {}).get("backend") or {}
     if backend.get("name") != "file" or not (backend.get("config") or {}).get("sync"):
         raise errors.restricted(
-            "InitialStandbyNotAllowed",
+            ErrorCode.INITIAL_STANDBY_NOT_ALLOWED,
             record,
             "It cannot start in standby because its storage has no sync configuration",
             "Set runtime_config.storage.backend to the file backend with a sync section",
@@ -194,7 +195,7 @@ def stop(record: PipelineRecord, now: datetime, *, force: bool) -> PipelineRecor
         return _desire_stopped(record, now)
     if record.deployment_runtime_status is RuntimeStatus.STANDBY:
         raise errors.restricted(
-            "InvalidTransition",
+            ErrorCode.INVALID_TRANSITION,
             record,
             "A pipeline in standby cannot make a checkpoint",
             "Stop it with force=true, or activate it first",
@@ -210,7 +211,10 @@ def clear(record: PipelineRecord) -> PipelineRecord:
         return record
     if not record.fully_stopped:
         raise errors.restricted(
-            "StorageStatusImmutableUnlessStopped", record, "Its storage cannot be cleared", "Stop it and wait until it is Stopped"
+            ErrorCode.STORAGE_STATUS_IMMUTABLE_UNLESS_STOPPED,
+            record,
+            "Its storage cannot be cleared",
+            "Stop it and wait until it is Stopped",
         )
     return replace(
         record, storage_status=StorageStatus.CLEARING, storage_status_details=None, refresh_version=record.refresh_version + 1
@@ -223,7 +227,7 @@ def dismiss_error(record: PipelineRecord) -> PipelineRecord:
         return record
     if not record.fully_stopped:
         raise errors.restricted(
-            "DismissErrorRestrictedToFullyStopped", record, "Its error cannot be dismissed", "Wait until it is Stopped"
+            ErrorCode.DISMISS_ERROR_RESTRICTED_TO_FULLY_STOPPED, record, "Its error cannot be dismissed", "Wait until it is Stopped"
         )
     return replace(record, deployment_error=None, refresh_version=record.refresh_version + 1)
 
@@ -232,11 +236,11 @@ def check_delete(record: PipelineRecord) -> None:
     """Refuse to delete what runs or has storage."""
     if not record.fully_stopped:
         raise errors.restricted(
-            "DeleteRestrictedToFullyStopped", record, "It cannot be deleted", "Stop it and wait until it is Stopped"
+            ErrorCode.DELETE_RESTRICTED_TO_FULLY_STOPPED, record, "It cannot be deleted", "Stop it and wait until it is Stopped"
         )
     if record.storage_status is not StorageStatus.CLEARED:
         raise errors.restricted(
-            "DeleteRestrictedToClearedStorage",
+            ErrorCode.DELETE_RESTRICTED_TO_CLEARED_STORAGE,
             record,
             f"It cannot be deleted because its storage is {record.storage_status}",
             "Clear the storage (clear) and wait until it is Cleared",
@@ -249,16 +253,18 @@ def check_runtime_action(record: PipelineRecord, action: RuntimeAction) -> None:
     standby = record.deployment_runtime_status is RuntimeStatus.STANDBY
     if action is RuntimeAction.ACTIVATE and not standby:
         raise errors.restricted(
-            "InvalidTransition",
+            ErrorCode.INVALID_TRANSITION,
             record,
             "Only a pipeline in standby can be activated",
             "Start it with initial=standby first, or resume it",
         )
     if action is not RuntimeAction.ACTIVATE and standby:
-        raise errors.restricted("InvalidTransition", record, f"A pipeline in standby cannot {action.value}", "Activate it first")
+        raise errors.restricted(
+            ErrorCode.INVALID_TRANSITION, record, f"A pipeline in standby cannot {action.value}", "Activate it first"
+        )
     if record.deployment_runtime_desired_status is RuntimeStatus.SUSPENDED:
         raise errors.restricted(
-            "InvalidTransition",
+            ErrorCode.INVALID_TRANSITION,
             record,
             f"It cannot {action.value} because it is being stopped",
             "Wait until it is Stopped, then start it",
@@ -388,7 +394,7 @@ def give_up_early_start(record: PipelineRecord, now: datetime) -> PipelineRecord
     """A start that waited for a compilation which failed."""
     error = {
         "message": f"The program did not compile ({record.program_status}): see program_error",
-        "error_code": "StartFailedDueToFailedCompilation",
+        "error_code": ErrorCode.START_FAILED_DUE_TO_FAILED_COMPILATION.value,
         "details": {"program_status": record.program_status.value},
     }
     return start_failed(record, error, now)
@@ -490,7 +496,7 @@ def stopped(record: PipelineRecord, now: datetime) -> PipelineRecord:
 def cleared(record: PipelineRecord) -> PipelineRecord:
     """The storage is empty."""
     error = record.deployment_error
-    if error is not None and error.get("error_code") == STORAGE_CLEAR_FAILED:
+    if error is not None and error.get("error_code") == ErrorCode.STORAGE_CLEAR_FAILED:
         error = None
     return replace(
         record,
@@ -501,13 +507,12 @@ def cleared(record: PipelineRecord) -> PipelineRecord:
     )
 
 
-STORAGE_CLEAR_FAILED: Final = "StorageClearFailed"
 """The error code of a storage that cannot be cleared, dropped when clearing succeeds after all."""
 
 
 def clear_failed(record: PipelineRecord, message: str) -> PipelineRecord:
     """Clearing did not work; it stays Clearing and is tried again."""
-    error = {"message": message, "error_code": STORAGE_CLEAR_FAILED, "details": {}}
+    error = {"message": message, "error_code": ErrorCode.STORAGE_CLEAR_FAILED.value, "details": {}}
     if record.deployment_error is not None:
         return record
     return replace(record, deployment_error=error, refresh_version=record.refresh_version + 1)
@@ -557,6 +562,6 @@ def _resources(record: PipelineRecord, status: ResourcesStatus, now: datetime) -
 def _unexplained_end() -> dict[str, Any]:
     return {
         "message": "The host ended the incarnation without giving a reason",
-        "error_code": "RuntimeError.UnknownError",
+        "error_code": ErrorCode.UNKNOWN_ERROR.value,
         "details": {},
     }

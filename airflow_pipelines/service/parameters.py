@@ -8,6 +8,7 @@ from uuid import UUID
 
 from fastapi import Depends, Request
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.strict_json import StrictJsonError, parse_json
 from airflow_pipelines.service import errors
@@ -27,7 +28,7 @@ async def json_body(request: Request) -> Any:
     kind = given.partition(";")[0].strip().lower()
     if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
         raise Problem(
-            415, "UnsupportedMediaType", f"The body is JSON, not '{given}': send it with 'Content-Type: application/json'"
+            ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"The body is JSON, not '{given}': send it with 'Content-Type: application/json'"
         )
     try:
         return parse_json(raw)

@@ -18,6 +18,7 @@ from uuid import UUID
 from uuid6 import uuid7
 
 from airflow_pipelines.contract.deployment import Deployment, RuntimeStatus
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.engine.storage.errors import storage_error
@@ -37,8 +38,7 @@ CLAIM_LIMIT_S = COMPILE_TIMEOUT_S + 10.0
 TAKE_DOWN_LIMIT_S = 30.0
 """A host of its own that does not let go of an incarnation for this long is ended. A shared one never is: others run there."""
 
-HOST_LOST = "RuntimeError.HostLost"
-_LOSSES = frozenset({HOST_LOST, "AutomatonProvisioningTimeout"})
+_LOSSES = frozenset({ErrorCode.HOST_LOST, ErrorCode.AUTOMATON_PROVISIONING_TIMEOUT})
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Reconciler:
                 return self._store.commit(record, action(record))
             except Conflict:
                 record = self._reload(record)
-        raise Problem(503, "LockTookTooLong", f"Pipeline '{record.name}' changes too often to be changed. Try again")
+        raise Problem(ErrorCode.LOCK_TOOK_TOO_LONG, f"Pipeline '{record.name}' changes too often to be changed. Try again")
 
     def observe(self, record: PipelineRecord) -> PipelineRecord:
         """Take in what happened to the pipeline since it was last looked at. Quick; every read calls it."""
@@ -135,7 +135,7 @@ class Reconciler:
             for transition in self._registry.transitions(record.deployment_id, record.consumed_sequence):
                 step(lifecycle.observe(steps[-1], transition, now))
         if loss is not None and steps[-1].deployment_resources_desired_status is ResourcesStatus.PROVISIONED:
-            again = loss["error_code"] == HOST_LOST and self._may_place_again(steps[-1])
+            again = loss["error_code"] == ErrorCode.HOST_LOST and self._may_place_again(steps[-1])
             step(lifecycle.place_again(steps[-1]) if again else lifecycle.fail(steps[-1], loss, now))
         stopping = steps[-1].deployment_resources_desired_status is ResourcesStatus.STOPPED
         if stopping and steps[-1].deployment_resources_status is not ResourcesStatus.STOPPING:
@@ -156,7 +156,7 @@ class Reconciler:
             if (now - record.provisioning_since).total_seconds() > limit:
                 tail = self._log_tail(record)
                 return _error(
-                    "AutomatonProvisioningTimeout",
+                    ErrorCode.AUTOMATON_PROVISIONING_TIMEOUT,
                     f"The host was not ready within {limit:g} s (provisioning_timeout_secs){tail}",
                     {"timeout_secs": limit, "log": tail.lines},
                 )
@@ -170,7 +170,7 @@ class Reconciler:
     def _host_lost(self, record: PipelineRecord, host: HostRecord, reason: str) -> dict[str, Any]:
         tail = self._log_tail(record)
         return _error(
-            HOST_LOST,
+            ErrorCode.HOST_LOST,
             f"The host of the pipeline was lost: {reason}{tail}",
             {"host_id": str(host.host_id), "reason": reason, "log": tail.lines},
         )
@@ -211,7 +211,7 @@ class Reconciler:
             del self._lost_compilers[program]
             return self._compiler_failed(record, f"The compiling host was lost: {error}. Its log is {host.log_path}")
         except Problem as error:
-            return self._compiler_failed(record, f"{error.error_code}: {error.message}")
+            return self._compiler_failed(record, f"{error.code}: {error.message}")
         self._lost_compilers.pop((record.id, record.program_version), None)
         info = result.program_info
         if info is None:
@@ -262,7 +262,7 @@ class Reconciler:
             self._files.create(record)
             deployer.deploy(record.host_id, self._deployment(record, deployment_id))
         except SubmitError as error:
-            return self._failed(record, _error("RunnerInteractionUnreachable", f"The host could not be started: {error}"))
+            return self._failed(record, _error(ErrorCode.RUNNER_INTERACTION_UNREACHABLE, f"The host could not be started: {error}"))
         except OSError as error:
             problem = storage_problem(storage_error(self._files.storage(record), error), record.name)
             return self._failed(record, problem.body())
@@ -396,12 +396,14 @@ class Reconciler:
 def _failed_start(record: PipelineRecord, message: str) -> list[PipelineRecord]:
     now = _now()
     return [
-        lifecycle.start_failed(record, _error("RunnerInteractionUnreachable", f"The host could not be started: {message}"), now)
+        lifecycle.start_failed(
+            record, _error(ErrorCode.RUNNER_INTERACTION_UNREACHABLE, f"The host could not be started: {message}"), now
+        )
     ]
 
 
-def _error(code: str, message: str, details: Any = None) -> dict[str, Any]:
-    return {"message": message, "error_code": code, "details": details or {}}
+def _error(code: ErrorCode, message: str, details: Any = None) -> dict[str, Any]:
+    return {"message": message, "error_code": code.value, "details": details or {}}
 
 
 def _now() -> datetime:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.compiling import Compiled
 from airflow_pipelines.service.lifecycle import RUST_REFUSED
@@ -24,8 +25,7 @@ def check_not_emptied(record: PipelineRecord, program_code: str) -> None:
     if _has_statements(program_code) or not _has_statements(record.program_code):
         return
     raise Problem(
-        400,
-        "EmptyProgram",
+        ErrorCode.EMPTY_PROGRAM,
         f"The new program of pipeline '{record.name}' is empty, so the one it has was kept: its tables and their rows would go "
         "with it. Give the program's text; a pipeline that is no longer needed can be deleted",
     )
@@ -56,8 +56,7 @@ class Replacement:
         if before.program_status is not ProgramStatus.SUCCESS and (_rust(before) or self._compile(before).program_info is None):
             return None
         raise Problem(
-            400,
-            "InvalidNewProgramSql",
+            ErrorCode.INVALID_NEW_PROGRAM_SQL,
             f"The new program of pipeline '{before.name}' does not compile, so the one it has was kept: {_described(messages)}. "
             "Correct it; with allow_compile_errors=true it takes the place of the other nevertheless",
             {"sql_compilation": {"exit_code": 1, "messages": messages}},

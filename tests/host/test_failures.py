@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.engine.spark.failures import refused_write
 from airflow_pipelines.engine.storage.errors import StorageError, StorageProblem, storage_access
 from airflow_pipelines.host.failures import as_problem, deployment_error
@@ -50,7 +51,7 @@ def test_a_problem_of_the_storage_has_its_code_path_and_advice(number: int, code
     with pytest.raises(StorageError) as raised, storage_access(journal):
         raise OSError(number, os.strerror(number))
     problem = as_problem(raised.value, "orders")
-    assert (problem.status, problem.error_code) == (500, code)
+    assert (http_status(problem.code), problem.code) == (500, code)
     assert problem.message.startswith(
         f"The storage of pipeline orders cannot be used. {journal} cannot be used: {os.strerror(number)}. "
     )

@@ -60,7 +60,7 @@ def test_an_overtaken_run_writes_nothing_more(old: Written) -> None:
         assert read_store_of(new)[1] == 14, name
     with pytest.raises(OvertakenError) as raised:
         old.durability.commit(99, {}, {}, *([None] * 4))  # type: ignore[arg-type]
-    assert as_problem(raised.value).error_code == "RuntimeError.StorageLocked"
+    assert as_problem(raised.value).code == "RuntimeError.StorageLocked"
     new.step()
     new.checkpoint()
     new.step()

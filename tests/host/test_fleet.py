@@ -15,6 +15,8 @@ import httpx
 import pytest
 
 from airflow_pipelines.contract.deployment import Deployment
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import Base, HostRecord, Registry
 from airflow_pipelines.database import DatabaseFile, open_database
@@ -77,7 +79,7 @@ def test_a_host_that_nobody_uses_takes_nothing_more_and_ends(
     for call in (lambda: fleet.compile(""), lambda: fleet.deploy(_deployment(tmp_path))):
         with pytest.raises(Problem) as refused:
             call()
-        assert (refused.value.status, refused.value.error_code) == (410, "Terminating")
+        assert (http_status(refused.value.code), refused.value.code) == (410, "Terminating")
 
 
 def test_nobody_waits_for_the_import_of_another_programs_module(registry: Registry, spark: SparkSession, tmp_path: Path) -> None:
@@ -154,7 +156,7 @@ def test_slow_requests_take_no_thread_from_quick_ones(registry: Registry, monkey
     def compile_slowly(*_: object) -> None:
         compiling.release()
         assert done.wait(30)
-        raise Problem(422, "CompilerFailed", "It took long.")
+        raise Problem(ErrorCode.COMPILER_FAILED, "It took long.")
 
     monkeypatch.setattr(fleet, "compile", compile_slowly)
     plane = DataPlane(create_app(fleet, "t", lambda: None, lambda: True))

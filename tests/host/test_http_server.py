@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host import bounds, http_server
 from airflow_pipelines.host.bounds import BoundedRequests
@@ -37,7 +38,7 @@ async def count(request: Request) -> Response:
 
 async def problem(_request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)
-    return JSONResponse(error.body(), error.status)
+    return JSONResponse(error.body(), http_status(error.code))
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.tokens import CompletionToken
 
@@ -24,4 +25,4 @@ def test_a_token_survives_being_passed_back() -> None:
 def test_what_is_no_token_is_refused(text: str) -> None:
     with pytest.raises(Problem) as caught:
         CompletionToken.decode(text)
-    assert (caught.value.status, caught.value.error_code) == (400, "InvalidParam")
+    assert (http_status(caught.value.code), caught.value.code) == (400, "InvalidParam")

@@ -92,7 +92,7 @@ def test_fault_tolerance(given: Any, stored: Any) -> None:
 def test_refusals_name_the_field(given: Any, named: str) -> None:
     with pytest.raises(Problem) as refused:
         configs.runtime_config(given)
-    assert refused.value.error_code == "InvalidRuntimeConfig"
+    assert refused.value.code == "InvalidRuntimeConfig"
     assert named in refused.value.message
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service import edits, lifecycle
 from airflow_pipelines.service.records import PipelineRecord, ProgramStatus
@@ -20,8 +21,8 @@ def edit(record: PipelineRecord, **body: Any) -> PipelineRecord:
 def code(body: Any) -> str:
     with pytest.raises(Problem) as refused:
         edits.parse_full(body, VERSION)
-    assert refused.value.status == 400
-    return refused.value.error_code
+    assert http_status(refused.value.code) == 400
+    return refused.value.code
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_description_and_tags_change_in_any_state_without_a_counter() -> None:
 def test_the_rest_changes_only_while_fully_stopped(state: Any) -> None:
     with pytest.raises(Problem) as refused:
         edit(state(), program_code="select 2")
-    assert refused.value.error_code == "UpdateRestrictedToStopped"
+    assert refused.value.code == "UpdateRestrictedToStopped"
     assert "`program_code`" in refused.value.message
 
 
@@ -92,7 +93,7 @@ def test_what_the_storage_depends_on_changes_only_when_it_is_cleared() -> None:
     config = {"workers": 3, "fault_tolerance": "exactly_once", "resources": {"storage_mb_max": 5, "memory_mb_max": 6}}
     with pytest.raises(Problem) as refused:
         edit(given.stopped_with_storage(), name="q", runtime_config=config)
-    assert refused.value.error_code == "EditRestrictedToClearedStorage"
+    assert refused.value.code == "EditRestrictedToClearedStorage"
     assert refused.value.details["not_allowed"] == [
         "`name`",
         "`runtime_config.workers`",
@@ -114,7 +115,7 @@ def test_an_empty_program_never_takes_the_place_of_another(text: str) -> None:
     for record in (given.stopped(), given.broken(), given.stopped_with_storage()):
         with pytest.raises(Problem, match="is empty, so the one it has was kept") as refused:
             edit(record, program_code=text)
-        assert (refused.value.status, refused.value.error_code) == (400, "EmptyProgram")
+        assert (http_status(refused.value.code), refused.value.code) == (400, "EmptyProgram")
     empty = given.pending(program_code="")
     assert edit(empty, program_code=text).program_code == text
 

@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from airflow_pipelines.contract.deployment import RuntimeStatus
+from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service import lifecycle
 from airflow_pipelines.service.lifecycle import BootstrapPolicy, Initial, RuntimeAction, StartRequest
@@ -102,7 +103,7 @@ def test_refusals_name_the_state_and_what_to_do(state: State, action: Action, st
     record = state()
     with pytest.raises(Problem) as refused:
         action(record)
-    assert (refused.value.status, refused.value.error_code) == (status, code)
+    assert (http_status(refused.value.code), refused.value.code) == (status, code)
     if code not in {"InvalidBootstrapConfig", "NotSupported"}:
         assert record.deployment_status in refused.value.message
         assert refused.value.details["status"] == record.deployment_status

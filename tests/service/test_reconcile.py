@@ -18,6 +18,8 @@ import pytest
 from uuid6 import uuid7
 
 from airflow_pipelines.contract.deployment import RuntimeStatus
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.service import hang_watch, processes
@@ -113,7 +115,7 @@ def test_a_killed_host_is_noticed_at_once_and_its_log_is_quoted(
     assert "s3cret" not in str(record.deployment_error)
 
 
-@pytest.mark.parametrize("answer", [None, Problem(410, "Terminating", "The host is shutting down.")])
+@pytest.mark.parametrize("answer", [None, Problem(ErrorCode.TERMINATING, "The host is shutting down.")])
 def test_a_start_on_a_host_that_ends_goes_on_with_another(
     control: Control, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Problem | None
 ) -> None:
@@ -129,7 +131,7 @@ def test_a_start_on_a_host_that_ends_goes_on_with_another(
         host_row(control, tmp_path, kind="shared", deployment_id=None, host_id=UUID(int=77))
         if answer is None:
             raise HostUnreachable("connection refused")
-        return httpx.Response(answer.status, json=answer.body())
+        return httpx.Response(http_status(answer.code), json=answer.body())
 
     monkeypatch.setattr(control.hosts, "call", call)
     monkeypatch.setattr(control.compiler, "_launcher", None)
@@ -170,7 +172,7 @@ def test_whoever_only_compiles_waits_for_a_host_within_a_limit(control: Control,
     monkeypatch.setattr(control.compiler, "host", lambda: None)
     with pytest.raises(Problem, match=r"did not come up within 0\.3 s") as refused:
         control.compile("create table t (a int);")
-    assert (refused.value.status, refused.value.error_code) == (503, "CompilerUnavailable")
+    assert (http_status(refused.value.code), refused.value.code) == (503, "CompilerUnavailable")
 
 
 def test_calls_survive_a_connection_that_the_host_has_closed(control: Control, tmp_path: Path) -> None:
@@ -304,7 +306,9 @@ def test_a_fault_of_the_compiler_is_told_and_the_program_is_not_compiled_again(
 
     def call(_: HostRecord, method: str, path: str, **__: object) -> httpx.Response:
         asked.append(f"{method} {path}")
-        return httpx.Response(422, json=Problem(422, "CompilerFailed", "The compiler failed on this program (KeyError).").body())
+        return httpx.Response(
+            422, json=Problem(ErrorCode.COMPILER_FAILED, "The compiler failed on this program (KeyError).").body()
+        )
 
     monkeypatch.setattr(control.compiler, "host", lambda: host)
     monkeypatch.setattr(control.hosts, "call", call)
@@ -357,12 +361,12 @@ def test_only_a_host_of_its_own_is_ended_for_a_pipeline_that_does_not_stop(
     control: Control, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     host_row(control, tmp_path, kind=kind, deployment_id=None if kind == "shared" else given.DEPLOYMENT)
-    refused = Problem(503, "PipelineUnavailable", "The deployment is still ending its last step; ask again.")
+    refused = Problem(ErrorCode.PIPELINE_UNAVAILABLE, "The deployment is still ending its last step; ask again.")
     asked: list[str] = []
 
     def call(_: HostRecord, method: str, path: str, **__: object) -> httpx.Response:
         asked.append(f"{method} {path}")
-        return httpx.Response(refused.status, json=refused.body())
+        return httpx.Response(http_status(refused.code), json=refused.body())
 
     monkeypatch.setattr(control.hosts, "call", call)
     record = given.stopping()

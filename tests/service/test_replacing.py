@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.compiling import Compiled
 from airflow_pipelines.service.records import PipelineRecord
@@ -37,7 +38,7 @@ def test_a_program_that_does_not_compile_is_refused_with_its_place(fields: dict[
     record = given.stopped()
     with pytest.raises(Problem, match=r"so the one it has was kept: line 3, column 7: Object 'x' not found\. ") as refused:
         Replacement(Compiler()).check(record, changed(record, **fields))
-    assert (refused.value.status, refused.value.error_code) == (400, "InvalidNewProgramSql")
+    assert (http_status(refused.value.code), refused.value.code) == (400, "InvalidNewProgramSql")
     assert refused.value.details == {"sql_compilation": {"exit_code": 1, "messages": [WARNING, WRONG]}}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.database import open_database
 from airflow_pipelines.service import lifecycle
@@ -42,7 +43,7 @@ def test_a_name_is_taken_once(store: Store) -> None:
     for taken in (lambda: store.create(given.pending("p")), lambda: rename(store, "q", "p")):
         with pytest.raises(Problem) as refused:
             taken()
-        assert (refused.value.status, refused.value.error_code) == (409, "DuplicateName")
+        assert (http_status(refused.value.code), refused.value.code) == (409, "DuplicateName")
 
 
 def rename(store: Store, old: str, new: str) -> None:
@@ -115,7 +116,7 @@ def test_a_damaged_database_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"this is no database at all, not even nearly" * 100)
     with pytest.raises(Problem) as refused:
         Control(Settings(home=tmp_path, database_url=f"sqlite:///{path}", storage=tmp_path / "storage"))
-    assert (refused.value.status, refused.value.error_code) == (503, "StoreUnavailable")
+    assert (http_status(refused.value.code), refused.value.code) == (503, "StoreUnavailable")
     assert str(path) in refused.value.message
     assert "damaged" in refused.value.message
 
@@ -125,7 +126,7 @@ def test_a_store_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     home = tmp_path / "file" / "home"
     with pytest.raises(Problem) as refused:
         Control(Settings.load(home))
-    assert refused.value.error_code == "StoreUnavailable"
+    assert refused.value.code == "StoreUnavailable"
     assert str(home) in refused.value.message
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from fastapi import APIRouter
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.storage.remote_calls import SyncError
 from airflow_pipelines.host.routers.common import Runner
@@ -25,7 +26,9 @@ def checkpoint(runner: Runner) -> dict[str, Any]:
 def checkpoint_status(runner: Runner, incarnation_uuid: UUID | None = None) -> dict[str, Any]:
     """The last checkpoint request that succeeded and the last that failed."""
     if incarnation_uuid is not None and incarnation_uuid != runner.requests.incarnation:
-        raise Problem(400, "IncarnationUuidMismatch", f"This is incarnation {runner.requests.incarnation}, not {incarnation_uuid}.")
+        raise Problem(
+            ErrorCode.INCARNATION_UUID_MISMATCH, f"This is incarnation {runner.requests.incarnation}, not {incarnation_uuid}."
+        )
     return runner.requests.status()
 
 
@@ -41,7 +44,7 @@ def remote_checkpoints(runner: Runner) -> list[dict[str, str]]:
     try:
         return runner.sync().remote()
     except SyncError as error:
-        raise Problem(500, "CheckpointFetchError", str(error)) from error
+        raise Problem(ErrorCode.CHECKPOINT_FETCH_ERROR, str(error)) from error
 
 
 @router.post("/checkpoint/sync", status_code=202)

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.strict_json import StrictJsonError, parse_json
 from airflow_pipelines.host.routers.common import Runner
@@ -25,12 +26,13 @@ def _delta_ms(body: bytes) -> int | None:
     try:
         wanted = parse_json(body) if body.strip() else None
     except StrictJsonError as error:
-        raise Problem(400, "InvalidParam", f"The body is not JSON: {error}") from error
+        raise Problem(ErrorCode.INVALID_PARAM, f"The body is not JSON: {error}") from error
     delta = wanted.get("delta_ms") if isinstance(wanted, dict) else wanted
     if delta is None:
         return None
     if isinstance(delta, bool) or not isinstance(delta, int):
         raise Problem(
-            400, "InvalidParam", f'The body is {{"delta_ms": <milliseconds or null>}}, not {body[:100].decode(errors="replace")}'
+            ErrorCode.INVALID_PARAM,
+            f'The body is {{"delta_ms": <milliseconds or null>}}, not {body[:100].decode(errors="replace")}',
         )
     return delta

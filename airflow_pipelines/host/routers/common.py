@@ -9,6 +9,7 @@ from uuid import UUID
 import anyio.to_thread
 from fastapi import Depends, Request
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import READ_ONLY_HEADER, Problem
 from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.inputs import InputEndpoint
@@ -56,7 +57,7 @@ def table_of(live: LivePipeline, name: str) -> Table:
     table = live.compiled.program.tables.get(canonical(name))
     if table is None:
         known = ", ".join(sorted(live.compiled.program.tables)) or "none"
-        raise Problem(404, "ConfigError.UnknownInputStream", f"There is no table {name}; tables: {known}.")
+        raise Problem(ErrorCode.UNKNOWN_INPUT_STREAM, f"There is no table {name}; tables: {known}.")
     return table
 
 
@@ -73,8 +74,7 @@ def listenable(live: LivePipeline, name: str) -> str:
         return relation
     known = sorted(view.name for view in program.views.values() if view.kind is not ViewKind.LOCAL)
     raise Problem(
-        404,
-        "ConfigError.UnknownOutputStream",
+        ErrorCode.UNKNOWN_OUTPUT_STREAM,
         f"There is no view or materialized table {name}; views: {', '.join(known) or 'none'}.",
     )
 
@@ -85,7 +85,7 @@ def input_endpoint(live: LivePipeline, table: str, connector: str) -> InputEndpo
     endpoint = live.endpoints.inputs.get(f"{relation}.{connector}")
     if endpoint is None or endpoint.table != relation:
         known = ", ".join(sorted(e.name for e in live.endpoints.inputs.values() if e.table == relation)) or "none"
-        raise Problem(404, "UnknownInputEndpoint", f"The table {table} has no connector {connector}; its connectors: {known}.")
+        raise Problem(ErrorCode.UNKNOWN_INPUT_ENDPOINT, f"The table {table} has no connector {connector}; its connectors: {known}.")
     return endpoint
 
 
@@ -95,5 +95,5 @@ def output_endpoint(live: LivePipeline, view: str, connector: str) -> OutputEndp
     endpoint = live.endpoints.outputs.get(f"{relation}.{connector}")
     if endpoint is None or endpoint.view != relation:
         known = ", ".join(sorted(e.name for e in live.endpoints.outputs.values() if e.view == relation)) or "none"
-        raise Problem(404, "UnknownOutputEndpoint", f"The view {view} has no connector {connector}; its connectors: {known}.")
+        raise Problem(ErrorCode.UNKNOWN_OUTPUT_ENDPOINT, f"The view {view} has no connector {connector}; its connectors: {known}.")
     return endpoint

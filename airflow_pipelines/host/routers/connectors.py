@@ -7,6 +7,7 @@ from typing import Any, Literal
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.routers.common import Runner, input_endpoint, output_endpoint
 
@@ -44,7 +45,7 @@ def control(runner: Runner, table: str, connector: str, action: Literal["start",
     live = runner.serving()
     endpoint = input_endpoint(live, table, connector)
     if endpoint.transient:
-        raise Problem(400, "InvalidConnectorAction", f"{endpoint.name} takes rows of requests and cannot be {action}ed.")
+        raise Problem(ErrorCode.INVALID_CONNECTOR_ACTION, f"{endpoint.name} takes rows of requests and cannot be {action}ed.")
     live.endpoints.set_paused(endpoint.name, action == "pause")
     runner.log.info("connector %s: %s", endpoint.name, "paused" if action == "pause" else "started")
     runner.wake()

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from pydantic import BaseModel
 
 from airflow_pipelines.contract.deployment import Deployment
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.metrics import exposition, measure
 from airflow_pipelines.host.programs import expected_change
@@ -41,7 +42,7 @@ async def health(fleet: HostFleet) -> dict[str, Any]:
 def shutdown(request: Request, background: BackgroundTasks) -> str:
     """End the process. A shared host refuses while a pipeline runs on it."""
     if not request.app.state.may_shut_down():
-        raise Problem(409, "HostInUse", "Pipelines run on this shared host; stop them first.")
+        raise Problem(ErrorCode.HOST_IN_USE, "Pipelines run on this shared host; stop them first.")
     background.add_task(request.app.state.shut_down)
     return "The host is shutting down"
 
@@ -109,7 +110,7 @@ def metrics(runner: Runner, format: str = "prometheus") -> Response:
         return JSONResponse([metric.to_wire() for metric in measured])
     if format == "prometheus":
         return PlainTextResponse(exposition(measured))
-    raise Problem(400, "InvalidParam", f"Unknown metrics format {format!r}; known formats: prometheus, json.")
+    raise Problem(ErrorCode.INVALID_PARAM, f"Unknown metrics format {format!r}; known formats: prometheus, json.")
 
 
 @router.get("/deployments/{deployment_id}/steps")

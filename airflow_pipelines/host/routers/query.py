@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from airflow_pipelines.compiler.adhoc import AdhocError, AdhocResult, run_adhoc
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.spark.failures import spark_complaint
 from airflow_pipelines.engine.values.intervals import shown_in_order
@@ -45,7 +46,7 @@ async def _answered(request: Request, runner: PipelineRunner, sql: str, format: 
     result, table = await runner.queries.run(lambda query: _run(live, sql, query), lambda: _left(request))
     if result.changes:
         if read_only:
-            raise Problem(403, "ScopeExceeded", "This API key may only read, and INSERT and DELETE change tables.")
+            raise Problem(ErrorCode.SCOPE_EXCEEDED, "This API key may only read, and INSERT and DELETE change tables.")
         rows = sum(change.rows.num_rows for change in result.changes)
         size = sum(change.rows.nbytes for change in result.changes)
         push = runner.push(list(result.changes), rows, size, force=False)
@@ -63,11 +64,11 @@ def _run(live: LivePipeline, sql: str, query: Query) -> tuple[AdhocResult, Any]:
             return result, counted(result.count)
         return result, shown_in_order(collect(result.frame), result.frame.schema)
     except (AdhocError, ProgramErrors) as error:
-        raise Problem(400, "AdHocQueryError", str(error)) from error
+        raise Problem(ErrorCode.AD_HOC_QUERY_ERROR, str(error)) from error
     except MemoryError as error:
-        raise Problem(400, "AdHocQueryError", f"{error}: ask for less.") from error
+        raise Problem(ErrorCode.AD_HOC_QUERY_ERROR, f"{error}: ask for less.") from error
     except (PySparkException, Py4JJavaError) as error:
-        raise Problem(400, "AdHocQueryError", spark_complaint(error)) from error
+        raise Problem(ErrorCode.AD_HOC_QUERY_ERROR, spark_complaint(error)) from error
 
 
 async def _left(request: Request) -> None:

@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from airflow_pipelines.connectors.base import ConnectorError, UnknownOptionError
 from airflow_pipelines.connectors.http import parse_ingress
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.strict_json import StrictJsonError, parse_json
 from airflow_pipelines.engine.schema import RelationSchema
@@ -43,7 +44,7 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
     try:
         parsed = await run_in_threadpool(parse_ingress, live.compiled.schemas[relation.name], body, format, options)
     except UnknownOptionError as error:
-        raise Problem(400, "InvalidParam", str(error)) from error
+        raise Problem(ErrorCode.INVALID_PARAM, str(error)) from error
     identity = json.dumps([format, sorted(options.items())]).encode()
     name = f"{relation.name}.api-ingress-{hashlib.blake2b(identity, digest_size=8).hexdigest()}"
     endpoint = live.endpoints.pushed(name, relation.name)
@@ -61,7 +62,7 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
     if num_errors:
         listed = "\n".join(error.message for error in errors)
         details = {"num_errors": num_errors, "errors": [{"index": error.index, "message": error.message} for error in errors]}
-        raise Problem(400, "ParseErrors", f"Errors parsing input data ({num_errors} errors):\n{listed}", details)
+        raise Problem(ErrorCode.PARSE_ERRORS, f"Errors parsing input data ({num_errors} errors):\n{listed}", details)
     return {"token": runner.token(endpoint)}
 
 
@@ -71,11 +72,11 @@ def _set_clock(runner: PipelineRunner, format_name: str, query: dict[str, str], 
         options = {key: value for key, value in query.items() if key not in _OURS}
         parsed = parse_ingress(CLOCK_TABLE, body, format_name, options)
     except UnknownOptionError as error:
-        raise Problem(400, "InvalidParam", str(error)) from error
+        raise Problem(ErrorCode.INVALID_PARAM, str(error)) from error
     if parsed.changes is None or parsed.num_errors:
         listed = "; ".join(error.message for error in parsed.errors) or "there is none"
         raise Problem(
-            400, "ParseErrors", f"A row of {CLOCK_TABLE.name} is a time, such as {{'now': '2026-01-01 00:00:00'}}: {listed}"
+            ErrorCode.PARSE_ERRORS, f"A row of {CLOCK_TABLE.name} is a time, such as {{'now': '2026-01-01 00:00:00'}}: {listed}"
         )
     times = parsed.changes.rows[CLOCK_TABLE.columns[0].name]
     runner.set_clock(pc.max(times).value)
@@ -99,9 +100,9 @@ async def egress(
     if config is not None:
         format = _format_of(config, format)
     if format not in {"json", "csv"}:
-        raise Problem(400, "InvalidParam", f"Format {format!r} cannot be sent; known formats: csv, json.")
+        raise Problem(ErrorCode.INVALID_PARAM, f"Format {format!r} cannot be sent; known formats: csv, json.")
     if live.endpoints.listeners.count >= Listeners.MAX:
-        raise Problem(429, "ApiConnectionLimit", f"The pipeline has {Listeners.MAX} listeners already; close one first.")
+        raise Problem(ErrorCode.API_CONNECTION_LIMIT, f"The pipeline has {Listeners.MAX} listeners already; close one first.")
     listener = Listener(relation, format, backpressure, asyncio.get_running_loop())
     await run_in_threadpool(runner.listen, listener, send_snapshot=send_snapshot)
 
@@ -119,7 +120,7 @@ def _format_of(config: dict[str, Any], default: str) -> str:
     wanted = config.get("format", {})
     name = wanted.get("name", default) if isinstance(wanted, dict) else None
     if not isinstance(name, str):
-        raise Problem(400, "InvalidParam", 'The body is like a connector: {"format": {"name": "json"}}')
+        raise Problem(ErrorCode.INVALID_PARAM, 'The body is like a connector: {"format": {"name": "json"}}')
     return name
 
 
@@ -130,5 +131,5 @@ async def _config(request: Request) -> dict[str, Any] | None:
     try:
         config = parse_json(content)
     except StrictJsonError as error:
-        raise Problem(400, "InvalidParam", f"The body is not JSON: {error}") from error
+        raise Problem(ErrorCode.INVALID_PARAM, f"The body is not JSON: {error}") from error
     return config if isinstance(config, dict) else None

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.programs import ProgramChange, expected_change
 from airflow_pipelines.service import errors
@@ -61,7 +62,7 @@ def _add_moves(router: APIRouter, control: Control) -> None:
     def activate(name: str, request: Request) -> JsonAnswer:
         initial = request.query_params.get("initial", "Running")
         if initial.lower() not in {"running", "paused"}:
-            raise Problem(400, "InvalidActivateStatus", f"A pipeline is activated to Running or Paused, not '{initial}'")
+            raise Problem(ErrorCode.INVALID_ACTIVATE_STATUS, f"A pipeline is activated to Running or Paused, not '{initial}'")
         control.move(name, RuntimeAction.ACTIVATE)
         return JsonAnswer("Pipeline is activating", 202)
 
@@ -70,7 +71,7 @@ def _add_moves(router: APIRouter, control: Control) -> None:
         flags = {key: flag(request, key, False) for key in ("silent_bootstrap", "concurrent_bootstrap")}
         if all(flags.values()):
             raise Problem(
-                400, "InvalidBootstrapConfig", "silent_bootstrap and concurrent_bootstrap exclude each other: give one of them"
+                ErrorCode.INVALID_BOOTSTRAP_CONFIG, "silent_bootstrap and concurrent_bootstrap exclude each other: give one of them"
             )
         control.approve(name, flags, _expected(body))
         return JsonAnswer("Pipeline change approved")
@@ -115,5 +116,5 @@ def _initial(request: Request) -> Initial:
         return Initial(value.lower())
     except ValueError as error:
         raise Problem(
-            405, "UnsupportedPipelineAction", f"A pipeline starts as running, paused or standby, not '{value}'"
+            ErrorCode.UNSUPPORTED_PIPELINE_ACTION, f"A pipeline starts as running, paused or standby, not '{value}'"
         ) from error

@@ -9,6 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control_plane import Control
@@ -102,12 +103,14 @@ def _add_history(router: APIRouter, control: Control) -> None:
         found = control.events(name)
         if event_id == "latest":
             if not found:
-                raise Problem(404, "NoPipelineMonitorEventsAvailable", f"Pipeline '{name}' has no events")
+                raise Problem(ErrorCode.NO_PIPELINE_MONITOR_EVENTS_AVAILABLE, f"Pipeline '{name}' has no events")
             return JsonAnswer(_event(found[0], selector))
         for each in found:
             if each.event_id == _uuid(event_id):
                 return JsonAnswer(_event(each, selector))
-        raise Problem(404, "UnknownPipelineMonitorEvent", f"Pipeline '{name}' has no event {event_id}; only the newest are kept")
+        raise Problem(
+            ErrorCode.UNKNOWN_PIPELINE_MONITOR_EVENT, f"Pipeline '{name}' has no event {event_id}; only the newest are kept"
+        )
 
 
 def _event(event: Event, selector: Selector) -> dict[str, Any]:
@@ -130,4 +133,4 @@ def _uuid(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError as error:
-        raise Problem(400, "InvalidParam", f"'{text}' is no event id: give a UUID or 'latest'") from error
+        raise Problem(ErrorCode.INVALID_PARAM, f"'{text}' is no event id: give a UUID or 'latest'") from error

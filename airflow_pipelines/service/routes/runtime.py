@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.parameters import Body, json_body
@@ -69,7 +70,7 @@ def _add_connectors(router: APIRouter, proxy: Proxy) -> None:
     @router.post("/tables/{table}/connectors/{connector}/{action}")
     async def connector_action(name: str, table: str, connector: str, action: str, request: Request) -> Response:
         if action not in {"start", "pause"}:
-            raise Problem(400, "InvalidConnectorAction", f"A connector can be asked to start or to pause, not to '{action}'")
+            raise Problem(ErrorCode.INVALID_CONNECTOR_ACTION, f"A connector can be asked to start or to pause, not to '{action}'")
         return await proxy.call(request, name, "tables", table, "connectors", connector, action)
 
 

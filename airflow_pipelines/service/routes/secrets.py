@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.secret_files import OWN, SecretError, SecretFiles
 from airflow_pipelines.service import errors
@@ -38,7 +39,7 @@ def router(files: SecretFiles) -> APIRouter:
         try:
             files.delete(secret_name)
         except SecretError as error:
-            raise Problem(404, "UnknownSecret", str(error), {"name": secret_name}) from error
+            raise Problem(ErrorCode.UNKNOWN_SECRET, str(error), {"name": secret_name}) from error
         return Response(status_code=200)
 
     return router
