@@ -35,7 +35,7 @@ from airflow_pipelines.sql.program.parsed import Column, Table, ViewKind
 from airflow_pipelines.sql.program.provided_functions import with_provided
 from airflow_pipelines.sql.rewrite.casts import cast_text, spark_type
 from airflow_pipelines.sql.rewrite.clauses import Tokens, around, level, selects, split
-from airflow_pipelines.sql.rewrite.token_walker import Scan
+from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.adhoc import AdhocKind, AdhocStatement, parse_adhoc
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure
 from airflow_pipelines.sql.syntax.edits import Edited
@@ -175,24 +175,24 @@ class _Request:
         """The frame with columns named after the request where Spark named them after what the passes made of it."""
         if not query.edits:
             return frame
-        scan, fields = Scan(query.text), frame.schema.fields
+        walker, fields = TokenWalker(query.text), frame.schema.fields
         names = []
-        for item, field in zip(_items(scan, len(fields)), fields, strict=True):
-            start, end = (scan.start(item[0]), scan.end(item[1] - 1)) if item is not None else (0, 0)
+        for item, field in zip(_items(walker, len(fields)), fields, strict=True):
+            start, end = (walker.start(item[0]), walker.end(item[1] - 1)) if item is not None else (0, 0)
             written = self.text[slice(*statement.place(*query.origin(start, end)))]
-            plain = item is None or scan.piece(start, end).lower() == written.lower()
+            plain = item is None or walker.piece(start, end).lower() == written.lower()
             names.append(field.name if plain or AUTOMATIC not in field.metadata else written)
         return frame.toDF(*names)
 
 
-def _items(scan: Scan, count: int) -> list[Tokens | None]:
+def _items(walker: TokenWalker, count: int) -> list[Tokens | None]:
     """The entry of a query's SELECT list for each of its ``count`` columns; None for a star's, and where nobody knows."""
     unknown: list[Tokens | None] = [None] * count
-    first = next((at for at in level(scan, (0, len(scan.tokens))) if scan.word(at) == "select"), None)
-    select = around(selects(scan), first) if first is not None else None
+    first = next((at for at in level(walker, (0, len(walker.tokens))) if walker.word(at) == "select"), None)
+    select = around(selects(walker), first) if first is not None else None
     begin, end = select.clauses.get("list", (0, 0)) if select is not None else (0, 0)
-    items = split(scan, (begin + 1 if scan.word(begin) in {"all", "distinct"} else begin, end))
-    stars = [at for at, item in enumerate(items) if _is_star(scan, item)]
+    items = split(walker, (begin + 1 if walker.word(begin) in {"all", "distinct"} else begin, end))
+    stars = [at for at, item in enumerate(items) if _is_star(walker, item)]
     if len(items) - len(stars) > count or len(stars) > 1 or (not stars and len(items) != count):
         return unknown
     if not stars:
@@ -200,8 +200,8 @@ def _items(scan: Scan, count: int) -> list[Tokens | None]:
     return [*items[: stars[0]], *unknown[: count - len(items) + 1], *items[stars[0] + 1 :]]
 
 
-def _is_star(scan: Scan, item: Tokens) -> bool:
-    return any(scan.word(at) == "*" and (at == item[0] or scan.word(at - 1) == ".") for at in range(*item))
+def _is_star(walker: TokenWalker, item: Tokens) -> bool:
+    return any(walker.word(at) == "*" and (at == item[0] or walker.word(at - 1) == ".") for at in range(*item))
 
 
 def _check_reads(circuit: Circuit, statement: AdhocStatement) -> None:

@@ -29,10 +29,10 @@ from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.time.lateness import ERROR_VIEW, LateColumn
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
-from airflow_pipelines.sql.plan.clauses.recursion import Member, plan_circle, plan_query
+from airflow_pipelines.sql.plan.clauses.recursion import Member, plan_query, plan_recursive_views
 from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes, ViewPlan
-from airflow_pipelines.sql.plan.properties.append_only import gaining
+from airflow_pipelines.sql.plan.properties.append_only import append_only_relations
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
 from airflow_pipelines.sql.program.column_types import CALENDAR_INTERVAL, ColumnType
 from airflow_pipelines.sql.program.compare import Fingerprints, fingerprint
@@ -44,7 +44,7 @@ from airflow_pipelines.sql.program.provided_functions import is_provided
 from airflow_pipelines.sql.program.safety import unsafe_part, unsteady_parts
 from airflow_pipelines.sql.rewrite.casts import spark_type
 from airflow_pipelines.sql.rewrite.refused import CallRefused
-from airflow_pipelines.sql.rewrite.translate import respelled
+from airflow_pipelines.sql.rewrite.translate import spell_for_spark
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 from airflow_pipelines.sql.syntax.edits import Edited
 from airflow_pipelines.sql.syntax.errors import COMPILATION_ERROR, ProgramErrors, ProgramMessage
@@ -225,7 +225,7 @@ class _Compiler:
         nulls = ", ".join(f"CAST(NULL AS {spark_type(item.type)}) AS {quote(item.name)}" for item in function.parameters)
         relation = f" FROM (SELECT {nulls})" if nulls else ""
         try:
-            edits = respelled(body.edits, self._program.definitions)
+            edits = spell_for_spark(body.edits, self._program.definitions)
         except CallRefused as refused:
             span = self._source.span(body.offset + refused.start, body.offset + refused.end)
             self._note(span, f"The expression of function {display(function.name)} is wrong: {refused.message}")
@@ -272,7 +272,7 @@ class _Compiler:
         self._members[view.name] = self._member(view, query, prepared), types
         plan = plan_query(view.name, query, types, self._types[view.name], tuple(types), self._analyzer, self.append_only)
         self.plans[view.name] = self.time.finish(view, plan)
-        self.append_only |= gaining(self.plans[view.name], self.append_only)
+        self.append_only |= append_only_relations(self.plans[view.name], self.append_only)
 
     def add_circles(self) -> None:
         """Check the queries of the views that are declared recursive against their declarations, and plan them."""
@@ -291,7 +291,7 @@ class _Compiler:
             members = {name: self._members[name] for name in (*(view.name for view in views), *others)}
             outside = {name: kinds for _, types in members.values() for name, kinds in types.items() if name not in circle}
             with self._refusing(views[0]):
-                plans = plan_circle(
+                plans = plan_recursive_views(
                     [members[view.name][0] for view in views], [members[name][0] for name in others], outside, self._analyzer
                 )
                 self.plans |= {view.name: self.time.finish(view, plans[view.name]) for view in views}

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from airflow_pipelines.compiler.variants import analyze_variants
 from airflow_pipelines.engine.spark.analysis import Analysis, Analyzed, QueryRefused
 from airflow_pipelines.sql.plan.analyzer import Analyzer
-from airflow_pipelines.sql.rewrite.chain import settled, spoken
+from airflow_pipelines.sql.rewrite.make_deterministic import make_deterministic
+from airflow_pipelines.sql.rewrite.to_spark_syntax import to_spark_syntax
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 ClockEdits = Callable[[str], list[Edit]]
@@ -36,8 +37,8 @@ def understood(query: Edited, analyzer: Analyzer, analysis: Analysis, clock: Clo
     :raises SyntaxFailure: when a construct is used in a wrong way; so are its offsets
     """
     # Errors are told in terms of the text as written, so that it is analyzed first.
-    accepted, analyzed = analyze_variants(spoken(query, analyzer), analysis)
-    kept = settled(accepted, analyzer)
+    accepted, analyzed = analyze_variants(to_spark_syntax(query, analyzer), analysis)
+    kept = make_deterministic(accepted, analyzer)
     if kept is not accepted:
         analyzed = _analyzed(kept, analysis)
     edits = clock(kept.text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from airflow_pipelines.engine.spark.analysis import QueryRefused
-from airflow_pipelines.sql.rewrite.token_walker import Scan
+from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 _CONDITION = "DATATYPE_MISMATCH.CAST_WITHOUT_SUGGESTION"
@@ -35,15 +35,15 @@ def repaired_cast(query: Edited, refused: QueryRefused) -> Edited | None:
 
 def _written(text: str) -> tuple[str, str] | None:
     """The function and the value of a cast; None when the text is none."""
-    scan = Scan(text)
-    first, last = scan.word(0), len(scan.tokens) - 1
-    if first in {"cast", "try_cast"} and scan.closing(1) == last:
+    walker = TokenWalker(text)
+    first, last = walker.word(0), len(walker.tokens) - 1
+    if first in {"cast", "try_cast"} and walker.closing(1) == last:
         depth = 0
         for at in range(2, last):
-            word = scan.word(at)
+            word = walker.word(at)
             depth += (word in {"(", "["}) - (word in {")", "]"})
             if word == "as" and depth == 0:
-                return first.upper(), text[scan.start(2) : scan.end(at - 1)]
+                return first.upper(), text[walker.start(2) : walker.end(at - 1)]
         return None
-    colons = [at for at in range(len(scan.tokens)) if scan.word(at) == "::"]
-    return ("CAST", text[: scan.start(colons[-1])]) if colons else None
+    colons = [at for at in range(len(walker.tokens)) if walker.word(at) == "::"]
+    return ("CAST", text[: walker.start(colons[-1])]) if colons else None

@@ -12,7 +12,7 @@ from airflow_pipelines.engine.time.lateness import LateColumn
 from airflow_pipelines.sql.plan.ir.markers import CLOCK, Marker
 from airflow_pipelines.sql.plan.ir.nodes import Crossing, Full, Item, Scan, Select, Source, Stage, ViewPlan
 from airflow_pipelines.sql.plan.passes.clock import ClockMarkers, clock_edits
-from airflow_pipelines.sql.plan.passes.temporal_filters import with_crossings
+from airflow_pipelines.sql.plan.passes.temporal_filters import mark_temporal_filters
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
 from airflow_pipelines.sql.program.column_types import ColumnType
 from airflow_pipelines.sql.program.parsed import PropertyText, Span, Table, View
@@ -60,7 +60,7 @@ class TimeCompiler:
 
     def settle(self, query: str) -> tuple[str, tuple[Marker, ...]]:
         """The query with the calmest possible reads of the clock, and the markers that it reads."""
-        settled = self._clock.settle(query, self._analyzer)
+        settled = self._clock.rewrite(query, self._analyzer)
         return settled, self._clock.read_by(settled)
 
     def add_view(self, view: View, schema: RelationSchema) -> None:
@@ -78,7 +78,7 @@ class TimeCompiler:
         """The plan of a view with what its clock, lateness and ``emit_final`` add to it."""
         clock = {marker.relation: marker for marker in self._clock.found.values()}
         self.waterlines.markers = frozenset(clock)
-        plan = with_crossings(plan, clock)
+        plan = mark_temporal_filters(plan, clock)
         final = view.emit_final
         if not view.lateness and final is None:
             self.waterlines.add(plan.stages)

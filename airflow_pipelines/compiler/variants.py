@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from airflow_pipelines.compiler.time_casts import repaired_cast
 from airflow_pipelines.engine.spark.analysis import Analysis, Analyzed, QueryRefused
-from airflow_pipelines.sql.rewrite.token_walker import Scan
+from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 _CONDITION = "INVALID_EXTRACT_BASE_FIELD_TYPE"
@@ -51,15 +51,15 @@ def _better(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tuple[
     found = _BASE.search(refused.message)
     if refused.condition != _CONDITION or found is None or '"VARIANT"' not in refused.message:
         return None
-    scan, base = Scan(edited.text), found["base"]
-    at = next((at for at, token in enumerate(scan.tokens) if token.start == refused.start), None)
+    walker, base = TokenWalker(edited.text), found["base"]
+    at = next((at for at, token in enumerate(walker.tokens) if token.start == refused.start), None)
     whole = refused.start == 0 and refused.end >= len(edited.text)
-    dotted = None if at is None or whole else _dotted(scan, at, base.rsplit(".", 1)[-1].strip("`"))
+    dotted = None if at is None or whole else _dotted(walker, at, base.rsplit(".", 1)[-1].strip("`"))
     if dotted is not None:
         after = edited.edit([dotted])
         return after, _asked(after.text, analysis)
     # Spark does not say where, only what: the brackets behind something of that name are tried first, together, then each alone.
-    brackets = _innermost(chain(_brackets(scan), _fields(scan)))
+    brackets = _innermost(chain(_brackets(walker), _fields(walker)))
     alike = [edit for value, edit in brackets if _alike(value, base)]
     for edits in [alike, *([edit] for edit in alike), *([edit] for _, edit in brackets)]:
         if edits:
@@ -75,24 +75,24 @@ def _is_wrong(refused: QueryRefused) -> bool:
     return 'requires the "VARIANT" type' in refused.message and "variant_get" in refused.message.lower()
 
 
-def _fields(scan: Scan) -> Iterator[tuple[str, Edit]]:
+def _fields(walker: TokenWalker) -> Iterator[tuple[str, Edit]]:
     """Every ``value.key`` whose value is a call or ends with brackets, with what stands before the point."""
-    for at in range(1, len(scan.tokens) - 1):
-        first = scan.operand(at - 1) if scan.word(at) == "." and scan.word(at - 1) in {")", "]"} else None
+    for at in range(1, len(walker.tokens) - 1):
+        first = walker.operand(at - 1) if walker.word(at) == "." and walker.word(at - 1) in {")", "]"} else None
         if first is not None:
-            value = scan.piece(scan.start(first), scan.end(at - 1))
-            step = _literal(_step(scan.tokens[at + 1].text))
-            yield value, Edit(scan.start(first), scan.end(at + 1), f"VARIANT_GET({value}, {step}, 'variant')")
+            value = walker.piece(walker.start(first), walker.end(at - 1))
+            step = _literal(_step(walker.tokens[at + 1].text))
+            yield value, Edit(walker.start(first), walker.end(at + 1), f"VARIANT_GET({value}, {step}, 'variant')")
 
 
-def _brackets(scan: Scan) -> Iterator[tuple[str, Edit]]:
+def _brackets(walker: TokenWalker) -> Iterator[tuple[str, Edit]]:
     """Every ``value[key]`` with what stands before the bracket."""
-    for at in range(1, len(scan.tokens)):
-        last = scan.closing(at) if scan.word(at) == "[" else None
-        first = scan.operand(at - 1)
-        edit = None if last is None or first is None else _bracket(scan, first, last)
+    for at in range(1, len(walker.tokens)):
+        last = walker.closing(at) if walker.word(at) == "[" else None
+        first = walker.operand(at - 1)
+        edit = None if last is None or first is None else _bracket(walker, first, last)
         if edit is not None and first is not None:
-            yield scan.piece(scan.start(first), scan.start(at)), edit
+            yield walker.piece(walker.start(first), walker.start(at)), edit
 
 
 def _innermost(brackets: Iterable[tuple[str, Edit]]) -> list[tuple[str, Edit]]:
@@ -113,36 +113,36 @@ def _alike(written: str, printed: str) -> bool:
     return one.rsplit(".", 1)[-1] == other.rsplit(".", 1)[-1]
 
 
-def _bracket(scan: Scan, first: int, last: int) -> Edit | None:
-    opened = scan.opening(last)
+def _bracket(walker: TokenWalker, first: int, last: int) -> Edit | None:
+    opened = walker.opening(last)
     if opened is None or opened <= first:
         return None
-    value = scan.piece(scan.start(first), scan.start(opened))
-    key = scan.piece(scan.end(opened), scan.start(last))
+    value = walker.piece(walker.start(first), walker.start(opened))
+    key = walker.piece(walker.end(opened), walker.start(last))
     alone = last == opened + 2
-    if alone and scan.tokens[opened + 1].token_type is TokenType.STRING:
-        path = _literal(_step(scan.tokens[opened + 1].text))
+    if alone and walker.tokens[opened + 1].token_type is TokenType.STRING:
+        path = _literal(_step(walker.tokens[opened + 1].text))
     elif alone and key.isdigit():
         # Elements count from 1 here, and from 0 in a path; there is none before the first.
         path = _literal(f"$[{int(key) - 1}]") if int(key) else "CAST(NULL AS STRING)"
     else:
         name, place = f"CONCAT('$[\"', {key}, '\"]')", f"CONCAT('$[', CAST({key} AS BIGINT) - 1, ']')"
         path = f"CASE WHEN TYPEOF({key}) = 'string' THEN {name} ELSE {place} END"
-    return Edit(scan.start(first), scan.end(last), f"VARIANT_GET({value}, {path}, 'variant')")
+    return Edit(walker.start(first), walker.end(last), f"VARIANT_GET({value}, {path}, 'variant')")
 
 
-def _dotted(scan: Scan, first: int, base: str) -> Edit | None:
+def _dotted(walker: TokenWalker, first: int, base: str) -> Edit | None:
     """``t.v.a.b``: the names behind the VARIANT's own are keys, one in the other."""
     names = [first]
-    while scan.word(names[-1] + 1) == "." and names[-1] + 2 < len(scan.tokens):
+    while walker.word(names[-1] + 1) == "." and names[-1] + 2 < len(walker.tokens):
         names.append(names[-1] + 2)
-    at = next((place for place, token in enumerate(names[:-1]) if scan.tokens[token].text == base), None)
+    at = next((place for place, token in enumerate(names[:-1]) if walker.tokens[token].text == base), None)
     if at is None:
         return None
-    value = scan.piece(scan.start(first), scan.end(names[at]))
+    value = walker.piece(walker.start(first), walker.end(names[at]))
     for token in names[at + 1 :]:
-        value = f"VARIANT_GET({value}, {_literal(_step(scan.tokens[token].text))}, 'variant')"
-    return Edit(scan.start(first), scan.end(names[-1]), value)
+        value = f"VARIANT_GET({value}, {_literal(_step(walker.tokens[token].text))}, 'variant')"
+    return Edit(walker.start(first), walker.end(names[-1]), value)
 
 
 def _step(key: str) -> str:

@@ -22,7 +22,7 @@ from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.ir.nodes import Stage, TopK, reads
-from airflow_pipelines.sql.plan.ir.to_sql import ranked
+from airflow_pipelines.sql.plan.ir.to_sql import top_k_over
 from airflow_pipelines.sql.syntax.identifiers import quote
 
 _WAS = "__was"
@@ -71,7 +71,7 @@ def _large(stage: Stage, node: TopK, delta: str, stored: Trace, context: Context
 def _ranked(node: TopK, delta: str, context: Context) -> str:
     """The first rows of a delta of the source, and their places in it."""
     unit_weights = context.gains(reads(node.source))
-    return ranked(node, expanded_sql(Trace(weighted(context.schema(node.source))), f"({delta})", insert_only=unit_weights))
+    return top_k_over(node, expanded_sql(Trace(weighted(context.schema(node.source))), f"({delta})", insert_only=unit_weights))
 
 
 def _near(node: TopK, rows: Batch, stored: Trace, context: Context) -> Trace | None:

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews, consolidated_sql, empty_sql
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
-from airflow_pipelines.engine.operators.moved_range import passed
+from airflow_pipelines.engine.operators.moved_range import moved_range
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.failures import refused_write
@@ -23,7 +23,7 @@ from airflow_pipelines.engine.spark.planned_query import Result
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import COMPRESSION, BatchStore
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.sql.plan.ir.delta_sql import Printer
+from airflow_pipelines.sql.plan.ir.delta_sql import DeltaSql
 from airflow_pipelines.sql.plan.ir.nodes import Crossing, Linear, Scan, Select, Stage, UnionAll, Version, reads
 
 _REMEMBERED = 1024
@@ -97,7 +97,7 @@ class Context:
         # Other threads may add to the relations meanwhile.
         return frozenset(name for name, versions in list(self.relations.items()) if versions.changed)
 
-    def printer(self, mode: Mode, *, empties: bool = False) -> Printer:
+    def printer(self, mode: Mode, *, empties: bool = False) -> DeltaSql:
         """Prints nodes over this step's relations.
 
         ``empties``: relations without rows are printed as such, so that every text is there.
@@ -108,19 +108,19 @@ class Context:
             rows = self.batch_views.rows(self.relations[relation].batches(version), single_partition=small)
             return f"({empty_sql(self.relations[relation].before.schema)})" if rows is None and empties else rows
 
-        def crosses(crossing: Crossing, marker: str) -> str | None:
-            return passed(crossing, marker, self.relations)
+        def range_of(crossing: Crossing, marker: str) -> str | None:
+            return moved_range(crossing, marker, self.relations)
 
-        return Printer(read, single_partition=small, broadcast=mode is Mode.NARROW, crosses=crosses)
+        return DeltaSql(read, single_partition=small, broadcast=mode is Mode.NARROW, moved_range=range_of)
 
-    def over(self, relation: str, batch: Batch) -> Printer:
+    def over(self, relation: str, batch: Batch) -> DeltaSql:
         """Prints nodes over a batch in memory in the place of whatever version of one relation."""
 
         def read(name: str, version: Version) -> str | None:
             batches = (batch,) if name == relation else self.relations[name].batches(version)
             return self.batch_views.rows(batches, single_partition=True)
 
-        return Printer(read, single_partition=True)
+        return DeltaSql(read, single_partition=True)
 
     def schema(self, node: Linear) -> StructType:
         """The columns of a node's result, without the weight."""
@@ -134,7 +134,7 @@ class Context:
                 relations = tuple((name, self.relations[name].before.schema.json()) for name in sorted(reads(node)))
                 known = _select_schemas.get((node, relations))
                 if known is None:
-                    empty = Printer(lambda name, _: f"({empty_sql(self.relations[name].before.schema)})")
+                    empty = DeltaSql(lambda name, _: f"({empty_sql(self.relations[name].before.schema)})")
                     with_weight = self.sessions.small.sql(str(empty.contents(node, Version.BEFORE))).schema
                     known = _select_schemas[node, relations] = StructType(with_weight.fields[:-1])
                     while len(_select_schemas) > _REMEMBERED:

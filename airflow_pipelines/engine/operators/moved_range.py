@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from airflow_pipelines.engine.operators.context import RelationVersions
 
 
-def passed(crossing: Crossing, marker: str, relations: Mapping[str, RelationVersions]) -> str | None:
+def moved_range(crossing: Crossing, marker: str, relations: Mapping[str, RelationVersions]) -> str | None:
     """The condition for the rows that ``marker`` passes by in this step, or None when there is surely none.
 
     The condition may hold for more rows than those: their contributions cancel out.

@@ -12,7 +12,7 @@ from airflow_pipelines.engine.operators.lookup_join.matching import distinct_row
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Item, Stage, Version
-from airflow_pipelines.sql.plan.ir.to_sql import grouped
+from airflow_pipelines.sql.plan.ir.to_sql import groups_over
 from airflow_pipelines.sql.syntax.identifiers import quote
 
 
@@ -122,7 +122,7 @@ def _fresh(node: Aggregate, contents: str | None, touched: str | None, insert_on
         kinds = zip([*keys, *inputs], [*node.key_types, *node.input_types], strict=True)
         rows = expanded_sql(Trace(weighted(struct_of(tuple(kinds)))), f"({rows})", insert_only=False)
     by_name = tuple(Item(key.name, key.name) for key in node.keys)
-    groups = grouped(_with_keys(node, by_name), rows)
+    groups = groups_over(_with_keys(node, by_name), rows)
     return f"SELECT {', '.join([*keys, *items])}, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({groups}){condition}"
 
 

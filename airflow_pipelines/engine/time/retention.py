@@ -11,7 +11,7 @@ from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.time.lateness import Waterlines
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.ir.markers import waterline_input
-from airflow_pipelines.sql.plan.properties.retention import Discard
+from airflow_pipelines.sql.plan.properties.retention import RetentionRule
 from airflow_pipelines.sql.syntax.identifiers import quote
 
 
@@ -22,10 +22,10 @@ class Discarding:
     ``types``: Spark DDL types of the columns with lateness, by relation and column.
     """
 
-    discards: Sequence[Discard]
+    discards: Sequence[RetentionRule]
     types: Mapping[tuple[str, str], str]
-    _left: dict[Discard, int] = field(default_factory=dict)
-    _seen: dict[Discard, Waterlines] = field(default_factory=dict)
+    _left: dict[RetentionRule, int] = field(default_factory=dict)
+    _seen: dict[RetentionRule, Waterlines] = field(default_factory=dict)
 
     @property
     def relations(self) -> frozenset[str]:
@@ -47,11 +47,11 @@ class Discarding:
             changed = True
         return replace(base, traces=traces, states=states) if changed else base
 
-    def _worth(self, discard: Discard, trace: Trace, waterlines: Waterlines, context: Context) -> bool:
+    def _worth(self, discard: RetentionRule, trace: Trace, waterlines: Waterlines, context: Context) -> bool:
         least = 2 * self._left.get(discard, 0) + context.limits.discard_rows
         return trace.rows > least and self._seen.get(discard) != waterlines
 
-    def _without(self, discard: Discard, trace: Trace, waterlines: Waterlines, context: Context) -> Trace:
+    def _without(self, discard: RetentionRule, trace: Trace, waterlines: Waterlines, context: Context) -> Trace:
         condition = discard.condition
         for (relation, column), ddl in self.types.items():
             text = waterlines.get(relation, {}).get(column)

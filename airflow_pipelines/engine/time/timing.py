@@ -21,7 +21,7 @@ from airflow_pipelines.engine.time.retention import Discarding
 from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.sql.plan.ir.markers import CLOCK_COLUMN, Marker
 from airflow_pipelines.sql.plan.ir.nodes import Stage
-from airflow_pipelines.sql.plan.properties.retention import discards
+from airflow_pipelines.sql.plan.properties.retention import retention_rules
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
 from airflow_pipelines.sql.syntax.identifiers import quote
 
@@ -77,7 +77,7 @@ class Timing:
             if not any(stage.relation == column.relation for stage in stages):
                 late.setdefault(column.relation, []).append(column.column)
         if self.bounds.columns:
-            self.discarding.discards = discards(stages, compiled.waterlines, late, shown, self.markers.markers)
+            self.discarding.discards = retention_rules(stages, compiled.waterlines, late, shown, self.markers.markers)
 
     @property
     def uses_clock(self) -> bool:

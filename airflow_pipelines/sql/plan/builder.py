@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
 from airflow_pipelines.sql.plan.expressions import NotIncremental
 from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes, Linear, Node, Scan, Select, Stage, UnionAll, reads
-from airflow_pipelines.sql.plan.ir.to_sql import plain
+from airflow_pipelines.sql.plan.ir.to_sql import to_sql
 from airflow_pipelines.sql.program.column_types import has_calendar_interval
 
 
@@ -40,7 +40,7 @@ class Builder:
 
     def stage(self, node: Node) -> Scan:
         """Make a node an internal relation; what it gives is read by the scan."""
-        columns = self.types(plain(node))
+        columns = self.types(to_sql(node))
         if len({name for name, _ in columns}) < len(columns):
             raise NotIncremental("a derived table has two columns of one name")
         relation = f"{self.view}${len(self.stages) + 1}"
@@ -48,16 +48,16 @@ class Builder:
         self.stages.append(Stage(relation, columns, node))
         return Scan(relation, tuple(name for name, _ in columns))
 
-    def gains(self, node: Linear) -> bool:
+    def is_append_only(self, node: Linear) -> bool:
         """Whether a node never loses a row, because nothing that it reads does."""
         made = {stage.relation: stage.node for stage in self.stages}
         for name in reads(node):
             below = made.get(name)
-            if name not in self.append_only and not (isinstance(below, Select | UnionAll) and self.gains(below)):
+            if name not in self.append_only and not (isinstance(below, Select | UnionAll) and self.is_append_only(below)):
                 return False
         return True
 
-    def forget(self, made: int) -> None:
+    def drop_stages_after(self, made: int) -> None:
         """Take back all but the first ``made`` stages."""
         del self.stages[made:]
 

@@ -14,7 +14,7 @@ _NOT_SCALAR = (exp.Query, exp.Subquery, exp.Exists, exp.Window, exp.Star, exp.Pa
 _GENERATORS = frozenset({
     "explode", "explode_outer", "inline", "inline_outer", "json_tuple", "posexplode", "posexplode_outer", "stack",
 })
-_UNSTEADY = frozenset({
+_NONDETERMINISTIC = frozenset({
     "current_catalog", "current_database", "current_date", "current_schema", "current_time", "current_timestamp",
     "current_timezone", "current_user", "input_file_name", "localtimestamp", "monotonically_increasing_id", "now", "rand",
     "randn", "random", "randstr", "session_user", "shuffle", "spark_partition_id", "user", "uuid", "uniform",
@@ -30,16 +30,16 @@ class Unplannable(NotIncremental):
     """Spark cannot plan the query, because of a constant that cannot be evaluated: it fails wherever it is evaluated."""
 
 
-def kind(tree: exp.Expr) -> str:
+def construct_name(tree: exp.Expr) -> str:
     """What a tree is, in the words of SQL where it is a keyword."""
     return {"Union": "UNION", "Intersect": "INTERSECT", "Except": "EXCEPT"}.get(type(tree).__name__, type(tree).__name__)
 
 
-def only(tree: exp.Expr, known: Iterable[str]) -> None:
+def require_only(tree: exp.Expr, known: Iterable[str]) -> None:
     """Raise NotIncremental when a tree has parts other than the known ones."""
     for name, value in tree.args.items():
         if value and name not in known:
-            raise NotIncremental(f"{name.strip('_').upper()} in {kind(tree)} has no incremental rule yet")
+            raise NotIncremental(f"{name.strip('_').upper()} in {construct_name(tree)} has no incremental rule yet")
 
 
 def function_name(node: exp.Expr) -> str | None:
@@ -49,11 +49,11 @@ def function_name(node: exp.Expr) -> str | None:
     return node.sql_name().lower() if isinstance(node, exp.Func) else None
 
 
-def require_steady(tree: exp.Expr) -> None:
+def require_deterministic(tree: exp.Expr) -> None:
     """Refuse functions that give another value at another time."""
     for node in tree.walk():
         name = function_name(node)
-        if name in _UNSTEADY or (name == "unix_timestamp" and not any(node.iter_expressions())):
+        if name in _NONDETERMINISTIC or (name == "unix_timestamp" and not any(node.iter_expressions())):
             raise NotIncremental(f"{name}() gives another value at another time")
 
 
@@ -66,7 +66,7 @@ def require_scalar(tree: exp.Expr) -> None:
 
 def require_row_or_group(tree: exp.Expr) -> None:
     """Refuse what is more than an expression over one row or one group."""
-    require_steady(tree)
+    require_deterministic(tree)
     for node in tree.walk():
         if isinstance(node, exp.Star) and isinstance(node.parent, exp.Count):
             continue
@@ -101,7 +101,7 @@ def sql(tree: exp.Expr) -> str:
     return tree.sql(dialect=DIALECT)
 
 
-def substituted(tree: exp.Expr, names: Mapping[exp.Expr, exp.Expr]) -> exp.Expr:
+def substitute(tree: exp.Expr, names: Mapping[exp.Expr, exp.Expr]) -> exp.Expr:
     """A copy of ``tree`` with every (topmost) subtree that is in ``names`` replaced."""
     if tree in names:
         return names[tree].copy()

@@ -10,18 +10,18 @@ from sqlglot import exp
 
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.builder import Builder
-from airflow_pipelines.sql.plan.clauses.limits import limited, top_of
+from airflow_pipelines.sql.plan.clauses.limits import first_rows, row_limit_of
 from airflow_pipelines.sql.plan.clauses.select import plan_select
 from airflow_pipelines.sql.plan.clauses.set_operations import distinct, except_, except_all, intersect, intersect_all, union_all
-from airflow_pipelines.sql.plan.expressions import NotIncremental, Unplannable, kind, only
+from airflow_pipelines.sql.plan.expressions import NotIncremental, Unplannable, construct_name, require_only
 from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes, Full, Linear, Node, Scan, Stage, ViewPlan, renamed
-from airflow_pipelines.sql.plan.ir.to_sql import plain
-from airflow_pipelines.sql.plan.passes.append_only_top_k import leading
+from airflow_pipelines.sql.plan.ir.to_sql import to_sql
+from airflow_pipelines.sql.plan.passes.append_only_top_k import append_only_top_k
 from airflow_pipelines.sql.plan.passes.canonical_form import canonical_query, canonical_stages
-from airflow_pipelines.sql.plan.passes.merge_projections import fused
-from airflow_pipelines.sql.plan.passes.qualify import qualified
+from airflow_pipelines.sql.plan.passes.merge_projections import merge_projections
+from airflow_pipelines.sql.plan.passes.qualify import qualify
 from airflow_pipelines.sql.plan.passes.rounding import remembering
-from airflow_pipelines.sql.plan.properties.emptiness import needed_rows
+from airflow_pipelines.sql.plan.properties.emptiness import required_inputs
 from airflow_pipelines.sql.plan.scope import Scope
 
 
@@ -48,19 +48,19 @@ def plan_view(
     :returns: a plan that always has the full strategy, and stages of its own when every construct has an incremental rule
     :raises AnalysisFailed: when Spark refuses the query itself
     """
-    types = (kind for _, kind in analyzer.columns(query))
-    columns = tuple((name, kind) for (name, _), kind in zip(columns, types, strict=True))
+    types = (construct_name for _, construct_name in analyzer.columns(query))
+    columns = tuple((name, construct_name) for (name, _), construct_name in zip(columns, types, strict=True))
     answer = canonical_query(query, columns)
     full = Stage(view, columns, Full(answer, tuple(reads), "chosen"))
     builder = Builder(view, relations, analyzer, append_only=frozenset(append_only))
     try:
-        node = _plan(qualified(query, relations, analyzer), Scope(builder, _plan))
+        node = _plan(qualify(query, relations, analyzer), Scope(builder, _plan))
         final = _as_view(node, columns, builder)
-        stages = fused(leading(remembering((*builder.stages, final), builder), builder.gains))
+        stages = merge_projections(append_only_top_k(remembering((*builder.stages, final), builder), builder.is_append_only))
         stages = canonical_stages(stages, builder, changed)
     except Unplannable as error:
         # As in a table without rows, nothing is evaluated before there is a row.
-        return _recomputed(full, query, Full(answer, tuple(reads), str(error), needed_rows(query, reads)))
+        return _recomputed(full, query, Full(answer, tuple(reads), str(error), required_inputs(query, reads)))
     except NotIncremental as error:
         return _recomputed(full, query, Full(answer, tuple(reads), str(error)))
     except RecursionError:
@@ -75,8 +75,8 @@ def _recomputed(stage: Stage, query: str, node: Full) -> ViewPlan:
 
 def _as_view(node: Node | Scan, columns: ColumnTypes, builder: Builder) -> Stage:
     """The last stage: a node with the view's own column names."""
-    types = builder.types(plain(node))
-    if [kind for _, kind in types] != [kind for _, kind in columns]:
+    types = builder.types(to_sql(node))
+    if [construct_name for _, construct_name in types] != [construct_name for _, construct_name in columns]:
         raise NotIncremental("the plan's types differ from the query's")
     return Stage(builder.view, columns, renamed(node, [name for name, _ in columns]))
 
@@ -85,21 +85,21 @@ def _plan(tree: exp.Expr, scope: Scope) -> Node | Scan:
     """Plan a query inside its scope; columns are called as the query calls them."""
     while isinstance(tree, exp.Subquery):
         if tree.args.get("limit") is not None or tree.args.get("offset") is not None:
-            only(tree, {"this", "order", "limit", "offset", "with_"})
+            require_only(tree, {"this", "order", "limit", "offset", "with_"})
             return _limited(tree, scope.entered(tree).linear(tree.this), scope)
-        only(tree, {"this", "order"})
+        require_only(tree, {"this", "order"})
         tree = tree.this
     scope = scope.entered(tree)
     if isinstance(tree, exp.Select):
         return plan_select(tree, scope)
     if isinstance(tree, exp.SetOperation):
         return _set_operation(tree, scope)
-    raise NotIncremental(f"{kind(tree)} has no incremental rule yet")
+    raise NotIncremental(f"{construct_name(tree)} has no incremental rule yet")
 
 
 def _set_operation(tree: exp.SetOperation, scope: Scope) -> Node:
     # ORDER BY alone says nothing about a relation.
-    only(tree, {"with_", "this", "expression", "distinct", "order", "limit", "offset"})
+    require_only(tree, {"with_", "this", "expression", "distinct", "order", "limit", "offset"})
     if tree.args.get("limit") is not None or tree.args.get("offset") is not None:
         whole = tree.copy()
         for part in ("order", "limit", "offset"):
@@ -117,7 +117,7 @@ def _set_operation(tree: exp.SetOperation, scope: Scope) -> Node:
 
 def _limited(tree: exp.Expr, rows: Linear, scope: Scope) -> Node:
     """LIMIT and OFFSET of a whole query in parentheses or of a set operation, which can only sort by its own columns."""
-    top = top_of(tree, [(name, exp.column(name)) for name in rows.columns])
-    if top is None or top.hidden:
+    top = row_limit_of(tree, [(name, exp.column(name)) for name in rows.columns])
+    if top is None or top.sort_columns:
         raise NotIncremental("a set operation sorted by what it does not give has no incremental rule")
-    return limited(scope.builder, rows, rows.columns, top)
+    return first_rows(scope.builder, rows, rows.columns, top)

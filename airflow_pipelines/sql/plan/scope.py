@@ -56,7 +56,7 @@ class Scope:
         except NotIncremental as error:
             if free_sources(tree):
                 raise
-            self.builder.forget(made)
+            self.builder.drop_stages_after(made)
             self._forget()
             text, relations = self.standalone(tree)
             self.builder.reasons.append(str(error))

@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 from airflow_pipelines.sql.rewrite.constructs import difference_edits, ordinality_edits
 from airflow_pipelines.sql.rewrite.formats import FORMATTED, formatted
 from airflow_pipelines.sql.rewrite.json_calls import JSON_CALLS, json_call
-from airflow_pipelines.sql.rewrite.token_walker import Call, Scan
+from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit
 
 _NTZ = "CAST({} AS TIMESTAMP_NTZ)"
@@ -72,101 +72,101 @@ _EXTRACTED: Mapping[str, str] = {
 """Fields of a date or time that Spark's EXTRACT does not know."""
 
 
-def builtin_edits(scan: Scan) -> Iterator[Edit]:
+def builtin_edits(walker: TokenWalker) -> Iterator[Edit]:
     """The calls and constructs that have another form in Spark.
 
     An edit may hold another one; the inner ones are to be made first.
     """
-    for call in scan.calls():
-        arguments = [scan.piece(*argument) for argument in call.arguments]
-        text = _translated(scan, call, arguments)
+    for call in walker.calls():
+        arguments = [walker.piece(*argument) for argument in call.arguments]
+        text = _translated(walker, call, arguments)
         if text is not None:
             yield Edit(call.start, call.end, text)
-    yield from _brackets(scan)
-    yield from _timestamps(scan)
-    yield from _bare_relations(scan)
-    yield from ordinality_edits(scan)
-    yield from difference_edits(scan)
+    yield from _brackets(walker)
+    yield from _timestamps(walker)
+    yield from _bare_relations(walker)
+    yield from ordinality_edits(walker)
+    yield from difference_edits(walker)
 
 
-def _translated(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
+def _translated(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
     template = TEMPLATES.get((call.name, len(arguments)))
     if template is not None:
         return None if "distinct" in arguments[:1] else template.format(*arguments)
-    if call.name in _ANY_NUMBER and arguments and not scan.follows_value(call.at):
+    if call.name in _ANY_NUMBER and arguments and not walker.follows_value(call.at):
         return f"{_ANY_NUMBER[call.name]}({', '.join(arguments)})"
     special = _SPECIAL.get(call.name)
-    return special(scan, call, arguments) if special is not None else None
+    return special(walker, call, arguments) if special is not None else None
 
 
-def _chosen(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
+def _chosen(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
     """MAX_BY and MIN_BY under their other names, and without DISTINCT, which Spark refuses in windows: it changes nothing there."""
-    quantified = scan.word(call.at + 2) in {"all", "distinct"} and scan.word(call.at + 3) != ","
+    quantified = walker.word(call.at + 2) in {"all", "distinct"} and walker.word(call.at + 3) != ","
     if len(arguments) != 2 or not (quantified or call.name.startswith("arg")):
         return None
-    value = scan.piece(scan.start(call.at + 3), call.arguments[0][1]) if quantified else arguments[0]
+    value = walker.piece(walker.start(call.at + 3), call.arguments[0][1]) if quantified else arguments[0]
     return f"{'MAX_BY' if 'max' in call.name else 'MIN_BY'}({value}, {arguments[1]})"
 
 
-def _unnest(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
+def _unnest(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
     # In FROM it has a name with columns behind it; elsewhere it means nothing.
-    alias = call.close + (2 if scan.word(call.close + 1) == "as" else 1)
-    if len(arguments) != 1 or scan.word(alias + 1) != "(" or scan.word(call.at - 1) not in {",", "join", "lateral"}:
+    alias = call.close + (2 if walker.word(call.close + 1) == "as" else 1)
+    if len(arguments) != 1 or walker.word(alias + 1) != "(" or walker.word(call.at - 1) not in {",", "join", "lateral"}:
         return None
-    return f"{'' if scan.word(call.at - 1) == 'lateral' else 'LATERAL '}EXPLODE({arguments[0]})"
+    return f"{'' if walker.word(call.at - 1) == 'lateral' else 'LATERAL '}EXPLODE({arguments[0]})"
 
 
-def _extract(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
-    field = scan.word(call.at + 2)
-    if len(arguments) != 1 or scan.word(call.at + 3) != "from" or field not in _EXTRACTED or call.close < call.at + 5:
+def _extract(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
+    field = walker.word(call.at + 2)
+    if len(arguments) != 1 or walker.word(call.at + 3) != "from" or field not in _EXTRACTED or call.close < call.at + 5:
         return None
-    return _EXTRACTED[field].format(scan.piece(scan.start(call.at + 4), scan.end(call.close - 1)))
+    return _EXTRACTED[field].format(walker.piece(walker.start(call.at + 4), walker.end(call.close - 1)))
 
 
-def _date_part(_scan: Scan, _call: Call, arguments: Sequence[str]) -> str | None:
+def _date_part(_scan: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
     field = arguments[0].strip("'").lower() if len(arguments) == 2 else ""
     return _EXTRACTED[field].format(arguments[1]) if field in _EXTRACTED else None
 
 
-def _timestamp_trunc(_scan: Scan, _call: Call, arguments: Sequence[str]) -> str | None:
+def _timestamp_trunc(_scan: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
     if len(arguments) != 2 or arguments[1].lower() not in _UNITS:
         return None
     return _NTZ.format(f"DATE_TRUNC('{arguments[1].upper()}', {arguments[0]})")
 
 
-def _date_trunc(_scan: Scan, _call: Call, arguments: Sequence[str]) -> str | None:
+def _date_trunc(_scan: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
     # With the unit first, and quoted, it is Spark's own function.
     if len(arguments) != 2 or arguments[1].lower() not in _UNITS:
         return None
     return f"CAST(DATE_TRUNC('{arguments[1].upper()}', {arguments[0]}) AS DATE)"
 
 
-def _trunc(_scan: Scan, _call: Call, arguments: Sequence[str]) -> str | None:
+def _trunc(_scan: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
     # With a text second it is Spark's own function, of a date.
     if len(arguments) == 1 or (len(arguments) == 2 and arguments[1].lstrip("-").isdigit()):
         return TEMPLATES["truncate", len(arguments)].format(*arguments)
     return None
 
 
-def _date_shifted(_scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
+def _date_shifted(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
     # A number of days is Spark's own function.
     if len(arguments) != 2 or not arguments[1].lower().startswith("interval"):
         return None
     return f"({arguments[0]} {'+' if call.name == 'date_add' else '-'} {arguments[1]})"
 
 
-def _time_trunc(_scan: Scan, _call: Call, arguments: Sequence[str]) -> str | None:
+def _time_trunc(_scan: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
     if len(arguments) != 2 or arguments[1].lower() not in _UNITS:
         return None
     return f"TIME_TRUNC('{arguments[1].upper()}', {arguments[0]})"
 
 
-def _rounded(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
+def _rounded(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
     """FLOOR and CEIL of a time to a unit."""
-    unit = scan.word(call.close - 1)
-    if len(arguments) != 1 or scan.word(call.close - 2) != "to" or unit not in _UNITS or call.close < call.at + 5:
+    unit = walker.word(call.close - 1)
+    if len(arguments) != 1 or walker.word(call.close - 2) != "to" or unit not in _UNITS or call.close < call.at + 5:
         return None
-    value = scan.piece(scan.start(call.at + 2), scan.end(call.close - 3))
+    value = walker.piece(walker.start(call.at + 2), walker.end(call.close - 3))
     floor = f"DATE_TRUNC('{unit.upper()}', {value})"
     if call.name == "floor":
         return _NTZ.format(floor)
@@ -174,46 +174,46 @@ def _rounded(scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
     return _NTZ.format(f"CASE WHEN {floor} = {value} THEN {floor} ELSE {above} END")
 
 
-def _brackets(scan: Scan) -> Iterator[Edit]:
+def _brackets(walker: TokenWalker) -> Iterator[Edit]:
     """``ARRAY[...]``, ``MAP[...]`` and ``a[SAFE_OFFSET(i)]``."""
-    for at in range(1, len(scan.tokens)):
-        if scan.word(at) != "[":
+    for at in range(1, len(walker.tokens)):
+        if walker.word(at) != "[":
             continue
-        close = scan.closing(at)
+        close = walker.closing(at)
         if close is None:
             continue
-        name = scan.name(at - 1)
-        if name in {"array", "map"} and scan.word(at - 2) != "." and scan.word(at - 1):
-            inner = scan.piece(scan.end(at), scan.start(close))
-            yield Edit(scan.start(at - 1), scan.end(close), f"{name.upper()}({inner})")
-        elif scan.name(at + 1) == "safe_offset" and scan.word(at + 2) == "(" and scan.closing(at + 2) == close - 1:
-            first = scan.operand(at - 1)
+        name = walker.name(at - 1)
+        if name in {"array", "map"} and walker.word(at - 2) != "." and walker.word(at - 1):
+            inner = walker.piece(walker.end(at), walker.start(close))
+            yield Edit(walker.start(at - 1), walker.end(close), f"{name.upper()}({inner})")
+        elif walker.name(at + 1) == "safe_offset" and walker.word(at + 2) == "(" and walker.closing(at + 2) == close - 1:
+            first = walker.operand(at - 1)
             if first is not None:
-                value = scan.piece(scan.start(first), scan.end(at - 1))
-                index = scan.piece(scan.end(at + 2), scan.start(close - 1))
-                yield Edit(scan.start(first), scan.end(close), f"GET({value}, {index})")
+                value = walker.piece(walker.start(first), walker.end(at - 1))
+                index = walker.piece(walker.end(at + 2), walker.start(close - 1))
+                yield Edit(walker.start(first), walker.end(close), f"GET({value}, {index})")
 
 
-def _timestamps(scan: Scan) -> Iterator[Edit]:
+def _timestamps(walker: TokenWalker) -> Iterator[Edit]:
     """``TIMESTAMP '...'`` has no time zone, as a column of that type."""
-    for at in range(len(scan.tokens) - 1):
-        token = scan.tokens[at]
-        if scan.text[token.start : token.end + 1] == "timestamp" and scan.tokens[at + 1].token_type is TokenType.STRING:
+    for at in range(len(walker.tokens) - 1):
+        token = walker.tokens[at]
+        if walker.text[token.start : token.end + 1] == "timestamp" and walker.tokens[at + 1].token_type is TokenType.STRING:
             yield Edit(token.start, token.end + 1, "TIMESTAMP_NTZ")
 
 
-def _bare_relations(scan: Scan) -> Iterator[Edit]:
+def _bare_relations(walker: TokenWalker) -> Iterator[Edit]:
     """``VALUES (...)`` and ``TABLE t`` as whole queries, or as sides of a set operation."""
-    for at in range(len(scan.tokens)):
-        token = scan.tokens[at]
-        word = scan.text[token.start : token.end + 1]
-        if word not in {"values", "table"} or scan.word(at - 1) not in _BEFORE_QUERY:
+    for at in range(len(walker.tokens)):
+        token = walker.tokens[at]
+        word = walker.text[token.start : token.end + 1]
+        if word not in {"values", "table"} or walker.word(at - 1) not in _BEFORE_QUERY:
             continue
         yield Edit(token.start, token.end + 1, "SELECT * FROM VALUES" if word == "values" else "SELECT * FROM")
 
 
 _BEFORE_QUERY = frozenset({"", "all", "distinct", "except", "intersect", "minus", "union"})
-_Special = Callable[[Scan, Call, Sequence[str]], str | None]
+_Special = Callable[[TokenWalker, Call, Sequence[str]], str | None]
 _SPECIAL: Mapping[str, _Special] = {
     **dict.fromkeys(("arg_max", "arg_min", "max_by", "min_by"), _chosen),
     "unnest": _unnest,

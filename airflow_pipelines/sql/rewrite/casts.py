@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from airflow_pipelines.sql.program.column_types import UNSIGNED_MAXIMA, ColumnType
-from airflow_pipelines.sql.rewrite.token_walker import Scan
+from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.column_types import parse_type
 from airflow_pipelines.sql.syntax.cursor import Cursor, StatementError
 from airflow_pipelines.sql.syntax.edits import Edit
@@ -60,59 +60,59 @@ def _relaxed(kind: ColumnType) -> ColumnType:
     )
 
 
-def cast_edits(scan: Scan, types: Mapping[str, ColumnType]) -> Iterator[Edit]:
+def cast_edits(walker: TokenWalker, types: Mapping[str, ColumnType]) -> Iterator[Edit]:
     """The casts that need other words. An edit may hold another one; the inner ones are to be made first.
 
     :param scan: the query
     :param types: the program's own types
     """
-    for call in scan.calls():
+    for call in walker.calls():
         # The commas of MAP<k, v> and STRUCT<...> stand between no brackets that are known here.
         if call.name not in _CASTS or not call.arguments:
             continue
-        split = _as(scan, call.at + 2, call.close)
+        split = _as(walker, call.at + 2, call.close)
         if split is None or split == call.at + 2:
             continue
-        found = _type(scan, split + 1, types)
+        found = _type(walker, split + 1, types)
         if found is not None and found[1] == call.close:
             attempt = _CASTS[call.name]
-            if call.name == "safe_cast" or _differs(scan, split + 1, call.close, found[0]):
-                value = scan.piece(scan.start(call.at + 2), scan.end(split - 1))
+            if call.name == "safe_cast" or _differs(walker, split + 1, call.close, found[0]):
+                value = walker.piece(walker.start(call.at + 2), walker.end(split - 1))
                 yield Edit(call.start, call.end, cast_text(value, found[0], attempt))
         elif call.name == "safe_cast":
-            yield Edit(scan.start(call.at), scan.end(call.at), "TRY_CAST")
-    for at in range(1, len(scan.tokens)):
-        if scan.word(at) != "::":
+            yield Edit(walker.start(call.at), walker.end(call.at), "TRY_CAST")
+    for at in range(1, len(walker.tokens)):
+        if walker.word(at) != "::":
             continue
-        first, found = scan.operand(at - 1), _type(scan, at + 1, types)
-        if first is not None and found is not None and _differs(scan, at + 1, found[1], found[0]):
-            value = scan.piece(scan.start(first), scan.end(at - 1))
-            yield Edit(scan.start(first), scan.end(found[1] - 1), cast_text(value, found[0]))
+        first, found = walker.operand(at - 1), _type(walker, at + 1, types)
+        if first is not None and found is not None and _differs(walker, at + 1, found[1], found[0]):
+            value = walker.piece(walker.start(first), walker.end(at - 1))
+            yield Edit(walker.start(first), walker.end(found[1] - 1), cast_text(value, found[0]))
 
 
-def _differs(scan: Scan, first: int, stop: int, kind: ColumnType) -> bool:
+def _differs(walker: TokenWalker, first: int, stop: int, kind: ColumnType) -> bool:
     """Whether Spark would not read the type as it is written, or would not check it."""
-    written = "".join(scan.word(at) or scan.piece(scan.start(at), scan.end(at)) for at in range(first, stop))
+    written = "".join(walker.word(at) or walker.piece(walker.start(at), walker.end(at)) for at in range(first, stop))
     for spelling, plain in _SPELLINGS.items():
         if written == spelling or written.startswith(f"{spelling}("):
             written = plain + written.removeprefix(spelling)
     return cast_text("v", kind) != f"CAST(v AS {spark_type(kind)})" or written != "".join(spark_type(kind).lower().split())
 
 
-def _as(scan: Scan, first: int, close: int) -> int | None:
+def _as(walker: TokenWalker, first: int, close: int) -> int | None:
     """The token AS between the value and the type."""
     depth = 0
     for at in range(first, close):
-        word = scan.word(at)
+        word = walker.word(at)
         if word == "as" and depth == 0:
             return at
         depth += (word in {"(", "["}) - (word in {")", "]"})
     return None
 
 
-def _type(scan: Scan, first: int, types: Mapping[str, ColumnType]) -> tuple[ColumnType, int] | None:
+def _type(walker: TokenWalker, first: int, types: Mapping[str, ColumnType]) -> tuple[ColumnType, int] | None:
     """The type that starts at token ``first`` and the token behind it; None for what only Spark can read, such as intervals."""
-    cursor = Cursor(FoldedText(Source(scan.text), scan.text, tuple(scan.tokens)), scan.tokens[first:], types)
+    cursor = Cursor(FoldedText(Source(walker.text), walker.text, tuple(walker.tokens)), walker.tokens[first:], types)
     try:
         return parse_type(cursor), first + cursor.index
     except StatementError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from airflow_pipelines.sql.rewrite.token_walker import Scan
+from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 
 _SET_OPERATORS = frozenset({"union", "intersect", "except", "minus"})
 _CLAUSES = frozenset(
@@ -28,9 +28,9 @@ class SelectText:
     clauses: Mapping[str, Tokens]
 
 
-def selects(scan: Scan) -> list[SelectText]:
+def selects(walker: TokenWalker) -> list[SelectText]:
     """Every SELECT, in the order of the text; one that comes before its own FROM clause is not seen as that."""
-    return [_select(scan, at) for at in range(len(scan.tokens)) if scan.word(at) == "select"]
+    return [_select(walker, at) for at in range(len(walker.tokens)) if walker.word(at) == "select"]
 
 
 def around(found: list[SelectText], at: int) -> SelectText | None:
@@ -38,39 +38,39 @@ def around(found: list[SelectText], at: int) -> SelectText | None:
     return max((select for select in found if select.start <= at < select.end), key=lambda select: select.start, default=None)
 
 
-def text(scan: Scan, tokens: Tokens) -> str:
+def text(walker: TokenWalker, tokens: Tokens) -> str:
     """The text of some tokens."""
-    return scan.piece(scan.start(tokens[0]), scan.end(tokens[1] - 1)) if tokens[0] < tokens[1] else ""
+    return walker.piece(walker.start(tokens[0]), walker.end(tokens[1] - 1)) if tokens[0] < tokens[1] else ""
 
 
-def level(scan: Scan, tokens: Tokens) -> Iterator[int]:
+def level(walker: TokenWalker, tokens: Tokens) -> Iterator[int]:
     """The tokens that are in no further parentheses, the opening ones included."""
     at = tokens[0]
     while at < tokens[1]:
         yield at
-        close = scan.closing(at) if scan.word(at) == "(" else at
+        close = walker.closing(at) if walker.word(at) == "(" else at
         at = tokens[1] if close is None else close + 1
 
 
-def split(scan: Scan, tokens: Tokens) -> list[Tokens]:
+def split(walker: TokenWalker, tokens: Tokens) -> list[Tokens]:
     """The pieces between the commas of a list."""
     pieces, first = [], tokens[0]
-    for at in level(scan, tokens):
-        if scan.word(at) == ",":
+    for at in level(walker, tokens):
+        if walker.word(at) == ",":
             pieces.append((first, at))
             first = at + 1
     return [*pieces, (first, tokens[1])] if tokens[0] < tokens[1] else []
 
 
-def _select(scan: Scan, start: int) -> SelectText:
+def _select(walker: TokenWalker, start: int) -> SelectText:
     places = [("list", start)]
-    end = len(scan.tokens)
-    for at in level(scan, (start + 1, end)):
-        word = scan.word(at)
-        if word == ")" or (word in _SET_OPERATORS and scan.word(at - 1) != "*"):
+    end = len(walker.tokens)
+    for at in level(walker, (start + 1, end)):
+        word = walker.word(at)
+        if word == ")" or (word in _SET_OPERATORS and walker.word(at - 1) != "*"):
             end = at
             break
-        if word in _CLAUSES and _begins(scan, at, word):
+        if word in _CLAUSES and _begins(walker, at, word):
             places.append((word, at))
     ends = [at for _, at in places[1:]] + [end]
     clauses: dict[str, Tokens] = {}
@@ -79,9 +79,9 @@ def _select(scan: Scan, start: int) -> SelectText:
     return SelectText(start, end, clauses)
 
 
-def _begins(scan: Scan, at: int, word: str) -> bool:
-    if scan.word(at - 1) == ".":
+def _begins(walker: TokenWalker, at: int, word: str) -> bool:
+    if walker.word(at - 1) == ".":
         return False
     if word == "from":
-        return scan.word(at - 1) != "distinct"
-    return word != "window" or (scan.word(at + 2) == "as" and scan.word(at + 3) == "(")
+        return walker.word(at - 1) != "distinct"
+    return word != "window" or (walker.word(at + 2) == "as" and walker.word(at + 3) == "(")

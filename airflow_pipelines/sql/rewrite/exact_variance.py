@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.probe import types_in
-from airflow_pipelines.sql.rewrite.token_walker import Call, Scan, mentions
+from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
@@ -24,7 +24,7 @@ _SAFE_SCALE = 4
 """Numbers that are declared with more digits than they have, DECIMAL(38,2) and the like, seldom use them all."""
 
 
-def exact_moments(query: Edited, analyzer: Analyzer) -> Edited:
+def exact_variance(query: Edited, analyzer: Analyzer) -> Edited:
     """The query with STDDEV and VARIANCE over integers and decimals made of COUNT(x), SUM(x) and SUM(x * x).
 
     For x without its decimal point, q the rounded mean and r = SUM(x) - n*q, the sum of squares about the mean is
@@ -37,8 +37,8 @@ def exact_moments(query: Edited, analyzer: Analyzer) -> Edited:
     """
     if not mentions(query.text, "std", "var"):
         return query
-    scan = Scan(query.text)
-    calls = [call for call in scan.calls() if call.name in _SAMPLES and len(call.arguments) == 1]
+    walker = TokenWalker(query.text)
+    calls = [call for call in walker.calls() if call.name in _SAMPLES and len(call.arguments) == 1]
     if not calls:
         return query
     selects: dict[int, exp.Select] = {}
@@ -51,20 +51,20 @@ def exact_moments(query: Edited, analyzer: Analyzer) -> Edited:
         select = next((selects[at] for at in sorted(selects) if call.start <= at < call.end), None)
         if select is None or inner:
             continue
-        edit = _edit(scan, call, select, analyzer)
+        edit = _edit(walker, call, select, analyzer)
         edits += [edit] if edit is not None else []
     return query.edit(edits)
 
 
-def _edit(scan: Scan, call: Call, select: exp.Select, analyzer: Analyzer) -> Edit | None:
-    value = scan.piece(*call.arguments[0])
+def _edit(walker: TokenWalker, call: Call, select: exp.Select, analyzer: Analyzer) -> Edit | None:
+    value = walker.piece(*call.arguments[0])
     kinds = None if value.lower().startswith("distinct ") else types_in(select, [value], analyzer)
     number = _number(kinds[0]) if kinds else None
     if number is None:
         return None
     digits, scale = number
-    last = _end_of_suffix(scan, call.close)
-    suffix = scan.piece(scan.end(call.close), scan.end(last))
+    last = _end_of_suffix(walker, call.close)
+    suffix = walker.piece(walker.end(call.close), walker.end(last))
     whole = f"CAST(({value}) * {10**scale} AS DECIMAL({digits},0))" if scale else f"CAST({value} AS DECIMAL({digits},0))"
     count, total, squares = f"COUNT({value}){suffix}", f"SUM({whole}){suffix}", f"SUM({whole} * {whole}){suffix}"
     mean = f"CAST({total} / NULLIF({count}, 0) AS DECIMAL({digits},0))"
@@ -72,7 +72,7 @@ def _edit(scan: Scan, call: Call, select: exp.Select, analyzer: Analyzer) -> Edi
     spread = f"(CAST({squares} - {mean} * ({total} + {rest}) AS DOUBLE) - POWER(CAST({rest} AS DOUBLE), 2) / NULLIF({count}, 0))"
     divisor = f"NULLIF({count} - 1, 0)" if _SAMPLES[call.name] else f"NULLIF({count}, 0)"
     answer = f"({spread} / {divisor} / 1{2 * scale * '0'}D)" if scale else f"({spread} / {divisor})"
-    return Edit(call.start, scan.end(last), f"SQRT{answer}" if call.name.startswith("std") else answer)
+    return Edit(call.start, walker.end(last), f"SQRT{answer}" if call.name.startswith("std") else answer)
 
 
 def _number(kind: str) -> tuple[int, int] | None:
@@ -82,12 +82,12 @@ def _number(kind: str) -> tuple[int, int] | None:
     return (digits, scale) if digits and (digits <= _SAFE_DIGITS or scale <= _SAFE_SCALE) else None
 
 
-def _end_of_suffix(scan: Scan, at: int) -> int:
+def _end_of_suffix(walker: TokenWalker, at: int) -> int:
     """The last token of the FILTER and OVER clauses behind token ``at``."""
-    while scan.word(at + 1) in {"filter", "over"}:
-        if scan.word(at + 2) == "(":
-            at = scan.closing(at + 2) or at + 2
-        elif scan.word(at + 1) == "over":
+    while walker.word(at + 1) in {"filter", "over"}:
+        if walker.word(at + 2) == "(":
+            at = walker.closing(at + 2) or at + 2
+        elif walker.word(at + 1) == "over":
             at += 2
         else:
             break

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from airflow_pipelines.sql.rewrite.refused import CallRefused
-from airflow_pipelines.sql.rewrite.token_walker import Call, Scan
+from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
 
 _PATTERNS: Mapping[str, str] = {
     "%Y": "yyyy", "%m": "MM", "%d": "dd", "%H": "HH", "%M": "mm", "%S": "ss", "%y": "yy", "%j": "DDD", "%B": "MMMM", "%b": "MMM",
@@ -40,7 +40,7 @@ FORMATTED: Mapping[str, str] = {
 """Functions of a literal format and a value: the value that is formatted, or Spark's way to parse it."""
 
 
-def formatted(_scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
+def formatted(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
     """Spark SQL for a call of one of :data:`FORMATTED`.
 
     :raises CallRefused: when the format is no literal, or has a specifier that Spark cannot write or read

@@ -10,32 +10,32 @@ from airflow_pipelines.sql.program.column_types import ColumnType
 from airflow_pipelines.sql.program.definitions import FunctionDefinition, FunctionKind
 from airflow_pipelines.sql.rewrite.casts import cast_text, spark_type
 from airflow_pipelines.sql.rewrite.refused import CallRefused
-from airflow_pipelines.sql.rewrite.token_walker import Scan
+from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.dialect import parse_tokens, tokenise
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 _FROM_JSON = frozenset({"ARRAY", "MAP", "STRUCT"})
 
 
-def function_edits(scan: Scan, functions: Mapping[str, FunctionDefinition]) -> Iterator[Edit]:
+def function_edits(walker: TokenWalker, functions: Mapping[str, FunctionDefinition]) -> Iterator[Edit]:
     """The calls of ``functions``. An edit may hold another one; the inner ones are to be made first.
 
     :raises CallRefused: when a call has the wrong number of arguments
     """
-    for call in scan.calls():
+    for call in walker.calls():
         function = functions.get(call.name)
         # In WITH f(a) AS (...) and FROM t AS f(a) it is a relation that has the function's name.
         if (
             function is None
-            or scan.follows_value(call.at)
-            or (scan.word(call.close + 1) == "as" and scan.word(call.close + 2) == "(")
+            or walker.follows_value(call.at)
+            or (walker.word(call.close + 1) == "as" and walker.word(call.close + 2) == "(")
         ):
             continue
         wanted, given = len(function.parameters), len(call.arguments)
         if wanted != given:
             noun = "argument" if wanted == 1 else "arguments"
             raise CallRefused(call.start, call.end, f"Function {function.name} takes {wanted} {noun}, and this call gives {given}")
-        yield Edit(call.start, call.end, expanded(function, [scan.piece(*argument) for argument in call.arguments]))
+        yield Edit(call.start, call.end, expanded(function, [walker.piece(*argument) for argument in call.arguments]))
 
 
 def expanded(function: FunctionDefinition, arguments: list[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from airflow_pipelines.sql.rewrite.token_walker import Call, Scan
+from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 _FIELDS = "TRY_VARIANT_GET({0}, '$', 'map<string,variant>')"
@@ -34,7 +34,7 @@ JSON_CALLS = frozenset({*_EACH, "variant_filter", "variant_map"})
 """The functions that are translated here."""
 
 
-def json_call(_scan: Scan, call: Call, arguments: Sequence[str]) -> str | None:
+def json_call(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
     """Spark SQL for a call of one of :data:`JSON_CALLS`; None when it has other arguments than these functions take."""
     if call.name in _EACH:
         return _each(call.name, arguments[0]) if len(arguments) == 1 else None
@@ -65,23 +65,23 @@ def _each(name: str, value: str) -> str:
 
 def _lambda(text: str) -> tuple[str, str, str]:
     """The two parameters and the body of ``(k, v) -> body``; empty texts for anything else."""
-    scan = Scan(text)
-    names = [scan.piece(scan.start(at), scan.end(at)) for at in (1, 3) if scan.name(at)]
-    shape = [scan.word(at) for at in (0, 2, 4, 5)]
-    if shape != ["(", ",", ")", "->"] or len(names) != 2 or len(scan.tokens) < 7:
+    walker = TokenWalker(text)
+    names = [walker.piece(walker.start(at), walker.end(at)) for at in (1, 3) if walker.name(at)]
+    shape = [walker.word(at) for at in (0, 2, 4, 5)]
+    if shape != ["(", ",", ")", "->"] or len(names) != 2 or len(walker.tokens) < 7:
         return "", "", ""
-    return names[0], names[1], scan.piece(scan.start(6), len(text))
+    return names[0], names[1], walker.piece(walker.start(6), len(text))
 
 
 def _substituted(body: str, values: Mapping[str, str]) -> str:
     """The body of a lambda with other expressions for its parameters."""
-    scan = Scan(body)
+    walker = TokenWalker(body)
     edits = [
-        Edit(scan.start(at), scan.end(at), values[scan.piece(scan.start(at), scan.end(at))])
-        for at in range(len(scan.tokens))
-        if scan.piece(scan.start(at), scan.end(at)) in values
-        and scan.name(at)
-        and scan.word(at - 1) != "."
-        and scan.word(at + 1) != "("
+        Edit(walker.start(at), walker.end(at), values[walker.piece(walker.start(at), walker.end(at))])
+        for at in range(len(walker.tokens))
+        if walker.piece(walker.start(at), walker.end(at)) in values
+        and walker.name(at)
+        and walker.word(at - 1) != "."
+        and walker.word(at + 1) != "("
     ]
     return Edited(body).edit(edits).text

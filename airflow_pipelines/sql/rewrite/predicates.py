@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from airflow_pipelines.sql.rewrite.token_walker import Scan
+from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.dialect import QUERY_STARTS, SyntaxFailure, operand_size
 from airflow_pipelines.sql.syntax.edits import Edit
 
@@ -29,43 +29,46 @@ _PAIRS = frozenset({"period", "row", "struct"})
 """Words before the two bounds of a period."""
 
 
-def predicate_edits(scan: Scan) -> Iterator[Edit]:
+def predicate_edits(walker: TokenWalker) -> Iterator[Edit]:
     """The conditions that need other words. An edit may hold another one; the inner ones are to be made first."""
-    for at in range(len(scan.tokens)):
-        word = scan.name(at)
+    for at in range(len(walker.tokens)):
+        word = walker.name(at)
         edit = None
-        if word == "between" and scan.name(at + 1) in {"symmetric", "asymmetric"}:
-            edit = _between(scan, at)
-        elif word in _PERIODS and scan.word(at - 1) in {")", "immediately", "not"}:
-            edit = _period(scan, at)
+        if word == "between" and walker.name(at + 1) in {"symmetric", "asymmetric"}:
+            edit = _between(walker, at)
+        elif word in _PERIODS and walker.word(at - 1) in {")", "immediately", "not"}:
+            edit = _period(walker, at)
         if edit is not None:
             yield edit
 
 
-def _between(scan: Scan, at: int) -> Edit | None:
-    if scan.name(at + 1) == "asymmetric":
-        return Edit(scan.start(at + 1), scan.end(at + 1), "")
-    negated = scan.word(at - 1) == "not"
-    first = _operand_before(scan, at - 2 if negated else at - 1)
-    middle = _operand_after(scan, at + 2)
-    if first is None or middle is None or scan.word(middle) != "and":
+def _between(walker: TokenWalker, at: int) -> Edit | None:
+    if walker.name(at + 1) == "asymmetric":
+        return Edit(walker.start(at + 1), walker.end(at + 1), "")
+    negated = walker.word(at - 1) == "not"
+    first = _operand_before(walker, at - 2 if negated else at - 1)
+    middle = _operand_after(walker, at + 2)
+    if first is None or middle is None or walker.word(middle) != "and":
         return None
-    last = _operand_after(scan, middle + 1)
+    last = _operand_after(walker, middle + 1)
     if last is None:
         return None
-    value = scan.piece(scan.start(first), scan.end(at - 2 if negated else at - 1))
-    one, other = scan.piece(scan.start(at + 2), scan.end(middle - 1)), scan.piece(scan.start(middle + 1), scan.end(last - 1))
+    value = walker.piece(walker.start(first), walker.end(at - 2 if negated else at - 1))
+    one, other = (
+        walker.piece(walker.start(at + 2), walker.end(middle - 1)),
+        walker.piece(walker.start(middle + 1), walker.end(last - 1)),
+    )
     text = f"({value} BETWEEN {one} AND {other} OR {value} BETWEEN {other} AND {one})"
-    return Edit(scan.start(first), scan.end(last - 1), f"(NOT {text})" if negated else text)
+    return Edit(walker.start(first), walker.end(last - 1), f"(NOT {text})" if negated else text)
 
 
-def _operand_before(scan: Scan, last: int) -> int | None:
+def _operand_before(walker: TokenWalker, last: int) -> int | None:
     """The first token of the operand that ends at token ``last``."""
     at, cases = last, 0
     while at >= 0:
-        word = scan.word(at)
+        word = walker.word(at)
         if word in {")", "]"}:
-            opened = scan.opening(at)
+            opened = walker.opening(at)
             if opened is None:
                 return None
             at = opened - 1
@@ -80,48 +83,48 @@ def _operand_before(scan: Scan, last: int) -> int | None:
     return at + 1 if at < last else None
 
 
-def _operand_after(scan: Scan, first: int) -> int | None:
+def _operand_after(walker: TokenWalker, first: int) -> int | None:
     """The token behind the operand that begins with token ``first``."""
-    if first >= len(scan.tokens):
+    if first >= len(walker.tokens):
         return None
     try:
-        return first + operand_size(scan.tokens[first:], scan.text)
+        return first + operand_size(walker.tokens[first:], walker.text)
     except SyntaxFailure:
         return None
 
 
-def _period(scan: Scan, at: int) -> Edit | None:
+def _period(walker: TokenWalker, at: int) -> Edit | None:
     """``(a, b) OVERLAPS (c, d)``; the second of a pair may be a length of time, and CONTAINS may be asked of one moment."""
-    kind, close = scan.name(at), at - 1
-    if scan.word(close) == "immediately" and f"immediately {kind}" in _PERIODS:
+    kind, close = walker.name(at), at - 1
+    if walker.word(close) == "immediately" and f"immediately {kind}" in _PERIODS:
         kind, close = f"immediately {kind}", close - 1
-    negated = scan.word(close) == "not"
+    negated = walker.word(close) == "not"
     close -= negated
-    opened = scan.opening(close) if scan.word(close) == ")" else None
-    left = None if opened is None else _pair(scan, opened, close)
+    opened = walker.opening(close) if walker.word(close) == ")" else None
+    left = None if opened is None else _pair(walker, opened, close)
     if opened is None or left is None:
         return None
-    start = opened - 1 if scan.word(opened - 1) in _PAIRS else opened
-    right_at = at + 2 if scan.word(at + 1) in _PAIRS else at + 1
-    end = scan.closing(right_at) if scan.word(right_at) == "(" else None
-    right = None if end is None else _pair(scan, right_at, end)
+    start = opened - 1 if walker.word(opened - 1) in _PAIRS else opened
+    right_at = at + 2 if walker.word(at + 1) in _PAIRS else at + 1
+    end = walker.closing(right_at) if walker.word(right_at) == "(" else None
+    right = None if end is None else _pair(walker, right_at, end)
     behind = None if end is None else end + 1
     if right is None and kind == "contains":
-        behind = _operand_after(scan, at + 1)
-        moment = "" if behind is None else scan.piece(scan.start(at + 1), scan.end(behind - 1))
+        behind = _operand_after(walker, at + 1)
+        moment = "" if behind is None else walker.piece(walker.start(at + 1), walker.end(behind - 1))
         right = (moment, moment)
     if right is None or behind is None:
         return None
     text = _PERIODS[kind].format(**_bounds("0", left), **_bounds("1", right))
-    return Edit(scan.start(start), scan.end(behind - 1), f"(NOT {text})" if negated else text)
+    return Edit(walker.start(start), walker.end(behind - 1), f"(NOT {text})" if negated else text)
 
 
-def _pair(scan: Scan, opened: int, close: int) -> tuple[str, str] | None:
+def _pair(walker: TokenWalker, opened: int, close: int) -> tuple[str, str] | None:
     """The two expressions between two parentheses; the second one of a start and a length is where it ends."""
-    pieces = list(scan.arguments(opened, close))
-    if len(pieces) != 2 or scan.word(opened + 1) in QUERY_STARTS - {"("}:
+    pieces = list(walker.arguments(opened, close))
+    if len(pieces) != 2 or walker.word(opened + 1) in QUERY_STARTS - {"("}:
         return None
-    first, second = (scan.piece(*piece) for piece in pieces)
+    first, second = (walker.piece(*piece) for piece in pieces)
     return first, f"({first} + {second})" if second.lower().startswith("interval") else second
 
 

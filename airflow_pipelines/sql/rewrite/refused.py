@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_pipelines.sql.rewrite.token_walker import Scan
+from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 
 
 class CallRefused(Exception):
@@ -36,18 +36,18 @@ _SUBQUERIES: Mapping[str, str] = {
 }
 
 
-def refuse_unknown(scan: Scan, known: Mapping[str, object]) -> None:
+def refuse_unknown(walker: TokenWalker, known: Mapping[str, object]) -> None:
     """Refuse functions of other systems by saying what to write instead.
 
     :param known: the program's own functions, which may have any name
     :raises CallRefused: at the first such call
     """
-    for call in scan.calls():
-        if call.name in ADVICE and call.name not in known and not scan.follows_value(call.at):
+    for call in walker.calls():
+        if call.name in ADVICE and call.name not in known and not walker.follows_value(call.at):
             raise CallRefused(call.start, call.end, f"There is no function {call.name.upper()}: {ADVICE[call.name]}")
-    for at in range(1, len(scan.tokens)):
-        if scan.name(at) == "within" and scan.name(at + 1) == "distinct" and scan.word(at - 1) == ")":
+    for at in range(1, len(walker.tokens)):
+        if walker.name(at) == "within" and walker.name(at + 1) == "distinct" and walker.word(at - 1) == ")":
             message = "WITHIN DISTINCT is not supported: aggregate over a subquery that gives each row once"
-            raise CallRefused(scan.start(at), scan.end(at + 1), message)
-        if scan.name(at) in {"array", "map"} and scan.word(at + 1) == "(" and scan.word(at + 2) in {"select", "with"}:
-            raise CallRefused(scan.start(at), scan.end(at), _SUBQUERIES[scan.name(at)])
+            raise CallRefused(walker.start(at), walker.end(at + 1), message)
+        if walker.name(at) in {"array", "map"} and walker.word(at + 1) == "(" and walker.word(at + 2) in {"select", "with"}:
+            raise CallRefused(walker.start(at), walker.end(at), _SUBQUERIES[walker.name(at)])

@@ -8,13 +8,13 @@ from sqlglot import exp
 
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.probe import star_columns
-from airflow_pipelines.sql.rewrite.token_walker import Scan, mentions
+from airflow_pipelines.sql.rewrite.token_walker import TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 from airflow_pipelines.sql.syntax.identifiers import quote
 
 
-def replaced_stars(query: Edited, analyzer: Analyzer) -> Edited:
+def expand_star_replace(query: Edited, analyzer: Analyzer) -> Edited:
     """The query with each ``* REPLACE`` written out as a list of columns.
 
     One whose columns Spark cannot tell, or which gives two of one name, stays as it is, for Spark to refuse.
@@ -24,29 +24,31 @@ def replaced_stars(query: Edited, analyzer: Analyzer) -> Edited:
     """
     if not mentions(query.text, "replace"):
         return query
-    scan = Scan(query.text)
+    walker = TokenWalker(query.text)
     edits = []
-    for at in range(1, len(scan.tokens) - 1):
+    for at in range(1, len(walker.tokens) - 1):
         close = (
-            scan.closing(at + 1) if scan.name(at) == "replace" and scan.word(at - 1) == "*" and scan.word(at + 1) == "(" else None
+            walker.closing(at + 1)
+            if walker.name(at) == "replace" and walker.word(at - 1) == "*" and walker.word(at + 1) == "("
+            else None
         )
         if close is not None:
-            edits += _written_out(query.text, scan, at, close, analyzer)
+            edits += _written_out(query.text, walker, at, close, analyzer)
     return query.edit(edits)
 
 
-def _written_out(text: str, scan: Scan, at: int, close: int, analyzer: Analyzer) -> list[Edit]:
+def _written_out(text: str, walker: TokenWalker, at: int, close: int, analyzer: Analyzer) -> list[Edit]:
     """The edit of one star whose word REPLACE is token ``at`` and whose list ends with token ``close``."""
-    given = [scan.piece(*argument) for argument in scan.arguments(at + 1, close)]
+    given = [walker.piece(*argument) for argument in walker.arguments(at + 1, close)]
     computed = {name: piece for piece in given if (name := _alias(piece)) is not None}
-    qualified = scan.word(at - 2) == "." and bool(scan.name(at - 3))
-    source = scan.tokens[at - 3].text if qualified else ""
-    select = _select(text, scan.start(at + 1), scan.end(close))
+    qualified = walker.word(at - 2) == "." and bool(walker.name(at - 3))
+    source = walker.tokens[at - 3].text if qualified else ""
+    select = _select(text, walker.start(at + 1), walker.end(close))
     columns = star_columns(select, source, analyzer) if select is not None else None
     if columns is None or len(set(columns)) < len(columns) or len(computed) < len(given) or not computed.keys() <= set(columns):
         return []
-    start = scan.start(at - 3) if qualified else scan.start(at - 1)
-    return [Edit(start, scan.end(close), ", ".join(_items(columns, computed, source)))]
+    start = walker.start(at - 3) if qualified else walker.start(at - 1)
+    return [Edit(start, walker.end(close), ", ".join(_items(columns, computed, source)))]
 
 
 def _items(columns: Sequence[str], computed: dict[str, str], source: str) -> list[str]:
@@ -56,9 +58,9 @@ def _items(columns: Sequence[str], computed: dict[str, str], source: str) -> lis
 
 def _alias(piece: str) -> str | None:
     """The column's name in ``expression AS column``."""
-    scan = Scan(piece)
-    last = len(scan.tokens) - 1
-    return scan.tokens[last].text if last > 1 and scan.word(last - 1) == "as" else None
+    walker = TokenWalker(piece)
+    last = len(walker.tokens) - 1
+    return walker.tokens[last].text if last > 1 and walker.word(last - 1) == "as" else None
 
 
 def _select(text: str, start: int, end: int) -> exp.Select | None:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from airflow_pipelines.sql.rewrite.clauses import SelectText, around, selects
 from airflow_pipelines.sql.rewrite.durations import duration
-from airflow_pipelines.sql.rewrite.token_walker import Call, Scan, mentions
+from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 from airflow_pipelines.sql.syntax.identifiers import quote
@@ -97,7 +97,7 @@ def _length(query: Edited, place: Place) -> str:
 
 def _groupings(query: Edited) -> Iterator[Edit]:
     """TUMBLE, HOP, SESSION and their bounds outside of FROM."""
-    for call in Scan(query.text).calls():
+    for call in TokenWalker(query.text).calls():
         function, _, bound = call.name.partition("_")
         if function not in _GROUPINGS or bound not in {"", *_ENDS} or len(call.arguments) < 2:
             continue
@@ -122,27 +122,27 @@ def _grouping(query: Edited, call: Call, function: str, column: str, lengths: li
 
 def _named_windows(query: Edited) -> Iterator[Edit]:
     """The columns ``window`` and ``session_window`` that GROUP BY makes, as the calls that make them."""
-    scan = Scan(query.text)
-    places = selects(scan)
-    calls = [call for call in scan.calls() if call.name in _NAMES]
+    walker = TokenWalker(query.text)
+    places = selects(walker)
+    calls = [call for call in walker.calls() if call.name in _NAMES]
     for call in calls:
         select = around(places, call.at)
         if select is None or not _in_clause(select, "group by", call.at):
             continue
-        written = scan.piece(call.start, call.end)
+        written = walker.piece(call.start, call.end)
         for at in range(select.start, select.end):
-            if scan.word(at) == call.name and _is_column(scan, at) and around(places, at) == select:
-                last = at + 2 if scan.word(at + 1) == "." else at
-                yield Edit(scan.start(at), scan.end(at), written)
+            if walker.word(at) == call.name and _is_column(walker, at) and around(places, at) == select:
+                last = at + 2 if walker.word(at + 1) == "." else at
+                yield Edit(walker.start(at), walker.end(at), written)
                 # The column keeps the name that it had.
-                if _is_item(scan, select, at, last):
-                    yield Edit(scan.end(last), scan.end(last), f" AS {quote(scan.name(last))}")
+                if _is_item(walker, select, at, last):
+                    yield Edit(walker.end(last), walker.end(last), f" AS {quote(walker.name(last))}")
 
 
-def _is_item(scan: Scan, select: SelectText, first: int, last: int) -> bool:
+def _is_item(walker: TokenWalker, select: SelectText, first: int, last: int) -> bool:
     """Whether some tokens are a whole entry of the SELECT list."""
-    begins = scan.word(first - 1) in {"select", "distinct", ","}
-    return begins and scan.word(last + 1) in {",", "from"} and _in_clause(select, "list", first)
+    begins = walker.word(first - 1) in {"select", "distinct", ","}
+    return begins and walker.word(last + 1) in {",", "from"} and _in_clause(select, "list", first)
 
 
 def _in_clause(select: SelectText, name: str, at: int) -> bool:
@@ -150,14 +150,14 @@ def _in_clause(select: SelectText, name: str, at: int) -> bool:
     return first <= at < last
 
 
-def _is_column(scan: Scan, at: int) -> bool:
-    if scan.word(at + 1) == "(" or scan.word(at - 1) in {".", "as"}:
+def _is_column(walker: TokenWalker, at: int) -> bool:
+    if walker.word(at + 1) == "(" or walker.word(at - 1) in {".", "as"}:
         return False
-    return scan.word(at + 1) == "." or scan.word(at - 1) in _BEFORE
+    return walker.word(at + 1) == "." or walker.word(at - 1) in _BEFORE
 
 
 def _window_times(query: Edited) -> Iterator[Edit]:
-    for call in Scan(query.text).calls():
+    for call in TokenWalker(query.text).calls():
         if call.name == "window_time" and len(call.arguments) == 1:
             start, end = call.arguments[0]
             yield Edit(call.start, call.end, f"(({query.text[start:end]}).`end` - INTERVAL '0.000001' SECOND)")

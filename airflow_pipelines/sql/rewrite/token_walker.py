@@ -33,7 +33,7 @@ def mentions(text: str, *words: str) -> bool:
     return any(word in lowered for word in words)
 
 
-class Scan:
+class TokenWalker:
     """The tokens of a text."""
 
     def __init__(self, text: str) -> None:

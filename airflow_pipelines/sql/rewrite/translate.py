@@ -12,7 +12,7 @@ from airflow_pipelines.sql.rewrite.functions import function_edits
 from airflow_pipelines.sql.rewrite.predicates import predicate_edits
 from airflow_pipelines.sql.rewrite.refused import CallRefused, refuse_unknown
 from airflow_pipelines.sql.rewrite.select_forms import select_edits
-from airflow_pipelines.sql.rewrite.token_walker import Scan
+from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 MAX_LENGTH = 1_000_000
@@ -29,28 +29,28 @@ def translate(query: Edited, definitions: Definitions) -> Edited:
     :raises CallRefused: when a function of the program is called in a wrong way; its place is that of the query as first written
     """
     try:
-        refuse_unknown(Scan(query.text), definitions.functions)
+        refuse_unknown(TokenWalker(query.text), definitions.functions)
     except CallRefused as refused:
         raise CallRefused(*query.origin(refused.start, refused.end), refused.message) from refused
-    return respelled(inlined(query, definitions) if definitions.functions else query, definitions)
+    return spell_for_spark(inline_functions(query, definitions) if definitions.functions else query, definitions)
 
 
-def respelled(edited: Edited, definitions: Definitions) -> Edited:
+def spell_for_spark(edited: Edited, definitions: Definitions) -> Edited:
     """A text without the casts, functions and constructs that Spark writes in another way."""
-    cast = _rounds(edited, lambda scan: cast_edits(scan, definitions.types))
-    return _rounds(_rounds(cast, lambda scan: chain(builtin_edits(scan), predicate_edits(scan))), select_edits)
+    cast = _rounds(edited, lambda walker: cast_edits(walker, definitions.types))
+    return _rounds(_rounds(cast, lambda walker: chain(builtin_edits(walker), predicate_edits(walker))), select_edits)
 
 
-def inlined(edited: Edited, definitions: Definitions) -> Edited:
+def inline_functions(edited: Edited, definitions: Definitions) -> Edited:
     """A text without calls of the program's SQL functions. Raises CallRefused."""
-    return _rounds(edited, lambda scan: function_edits(scan, definitions.functions))
+    return _rounds(edited, lambda walker: function_edits(walker, definitions.functions))
 
 
-def _rounds(edited: Edited, rule: Callable[[Scan], Iterable[Edit]]) -> Edited:
+def _rounds(edited: Edited, rule: Callable[[TokenWalker], Iterable[Edit]]) -> Edited:
     limit = max(MAX_LENGTH, _MAX_GROWTH * len(edited.text))
     while True:
         try:
-            edits = list(rule(Scan(edited.text)))
+            edits = list(rule(TokenWalker(edited.text)))
         except CallRefused as refused:
             raise CallRefused(*edited.origin(refused.start, refused.end), refused.message) from refused
         if not edits:

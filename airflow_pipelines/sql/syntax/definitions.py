@@ -22,8 +22,8 @@ from airflow_pipelines.sql.program.parsed import Span
 from airflow_pipelines.sql.program.provided_functions import with_provided
 from airflow_pipelines.sql.program.safety import unsafe_part
 from airflow_pipelines.sql.rewrite.refused import CallRefused
-from airflow_pipelines.sql.rewrite.token_walker import NOT_CALLED, Scan
-from airflow_pipelines.sql.rewrite.translate import inlined
+from airflow_pipelines.sql.rewrite.token_walker import NOT_CALLED, TokenWalker
+from airflow_pipelines.sql.rewrite.translate import inline_functions
 from airflow_pipelines.sql.syntax.column_types import RESERVED_TYPES, parse_type
 from airflow_pipelines.sql.syntax.cursor import Cursor, Name, StatementError
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_tokens, tokenise
@@ -207,17 +207,17 @@ def _read_body(cursor: Cursor, found: DefinitionStatements, function: str, param
     if any(is_aggregate(node) or isinstance(node, exp.Window) for node in tree.walk()):
         message = "A function's body cannot have aggregates or windows: pass their values as arguments"
         raise cursor.failure_at(body, message, COMPILATION_ERROR)
-    _refuse_unknown_calls(cursor, Scan(text), start, found)
+    _refuse_unknown_calls(cursor, TokenWalker(text), start, found)
     edited = Edited(text).edit(_renamed_variables(cursor, text, start, function, parameters))
     try:
-        found.bodies[function] = FunctionBody(start, inlined(edited, with_provided(found.definitions, text)))
+        found.bodies[function] = FunctionBody(start, inline_functions(edited, with_provided(found.definitions, text)))
     except CallRefused as refused:
         span = cursor.span(start + refused.start, start + refused.end)
         raise cursor.failure_at(span, refused.message, COMPILATION_ERROR) from refused
     return found.bodies[function].edits.text
 
 
-def _refuse_unknown_calls(cursor: Cursor, scan: Scan, offset: int, found: DefinitionStatements) -> None:
+def _refuse_unknown_calls(cursor: Cursor, scan: TokenWalker, offset: int, found: DefinitionStatements) -> None:
     """A function sees those before it: so none can call itself, directly or not."""
     for call in scan.calls():
         if ("Function", call.name) in found.spans and call.name not in found.functions:
@@ -228,7 +228,7 @@ def _refuse_unknown_calls(cursor: Cursor, scan: Scan, offset: int, found: Defini
 
 def _renamed_variables(cursor: Cursor, text: str, offset: int, function: str, parameters: Sequence[Parameter]) -> list[Edit]:
     """Names of the function's own for the variables of its lambdas, which arguments of calls could otherwise meet."""
-    scan = Scan(text)
+    scan = TokenWalker(text)
     variables: set[str] = set()
     for at in range(len(scan.tokens)):
         if scan.word(at) != "->":

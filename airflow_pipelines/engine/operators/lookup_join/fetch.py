@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.lookup_join.known_rows import Known
-from airflow_pipelines.sql.plan.ir.delta_sql import Printer
+from airflow_pipelines.sql.plan.ir.delta_sql import DeltaSql
 from airflow_pipelines.sql.plan.ir.join_graph import JoinGraph, join_graph
 from airflow_pipelines.sql.plan.ir.nodes import Linear, Select, Version, reads, rereads
 from airflow_pipelines.sql.syntax.identifiers import quote
@@ -31,7 +31,7 @@ def delta_of(node: Linear, context: Context) -> tuple[str | None, Mode]:
     mode = context.mode(reads(node) & changed, rereads(node))
     if mode is Mode.NARROW or (mode is Mode.SMALL and not context.is_tiny(rereads(node))):
         small = context.printer(Mode.SMALL)
-        fetching = Fetching(small.read, single_partition=True, crosses=small.crosses, context=context)
+        fetching = Fetching(small.read, single_partition=True, moved_range=small.moved_range, context=context)
         try:
             query = fetching.delta(node, changed)
             return query, Mode.NARROW if fetching.streamed else Mode.SMALL
@@ -41,7 +41,7 @@ def delta_of(node: Linear, context: Context) -> tuple[str | None, Mode]:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetching(Printer):
+class Fetching(DeltaSql):
     """Prints deltas over small relations and over what it has fetched of large ones.
 
     It follows the equalities of a join block from the delta on: each large relation is scanned once for the keys that are known by
@@ -52,10 +52,10 @@ class Fetching(Printer):
     streamed: list[Select] = field(default_factory=list)
 
     def term(self, node: Select, at: int, changed: Set[str]) -> str | None:
-        """See :meth:`Printer.term`. Raises NotFetched."""
+        """See :meth:`DeltaSql.term`. Raises NotFetched."""
         if len(node.sources) == 1 or self.context is None:
-            return Printer.term(self, node, at, changed)
-        passed = self.passed(node, at)
+            return DeltaSql.term(self, node, at, changed)
+        passed = self.moved_range_condition(node, at)
         delta = None if passed is None else self.delta(node.sources[at].node, changed)
         if passed is None or delta is None:
             return None
@@ -134,7 +134,7 @@ class Fetching(Printer):
         return found
 
     def _fetch_all(
-        self, node: Select, at: int, large: list[int], versions: dict[int, Version], tables: dict[int, str], narrow: Printer
+        self, node: Select, at: int, large: list[int], versions: dict[int, Version], tables: dict[int, str], narrow: DeltaSql
     ) -> bool:
         """Put what is fetched of the large sources into ``tables``; False when one of them has no matching row."""
         graph = join_graph(node)
@@ -158,7 +158,7 @@ class Fetching(Printer):
         return True
 
     def _fetch(
-        self, node: Select, graph: JoinGraph, place: int, version: Version, known: dict[int, str], narrow: Printer
+        self, node: Select, graph: JoinGraph, place: int, version: Version, known: dict[int, str], narrow: DeltaSql
     ) -> Batch | None:
         """The rows of one source that may match the known ones, as far as the block reads them; None for none."""
         context, source = self.context, node.sources[place]

@@ -163,10 +163,10 @@ _DECIMAL_WEIGHT = f"CAST({WEIGHT} AS DECIMAL(10,0))"
 
 @dataclass(slots=True)
 class Accumulators:
-    """Collects the accumulators that calls need; equal ones are shared. ``gains``: whether the input never loses a row."""
+    """Collects the accumulators that calls need; equal ones are shared. ``append_only``: whether the input never loses a row."""
 
     found: list[Accumulator] = field(default_factory=list)
-    gains: bool = False
+    append_only: bool = False
 
     def value(self, call: Linear, argument_types: tuple[str, ...], result_type: str) -> str | None:
         """The call's value as text over accumulators, or None when it is not exact for these types."""
@@ -213,7 +213,7 @@ class Accumulators:
         return f"(CASE WHEN {count} > 0 THEN {answer} END)"
 
     def _extreme(self, call: Linear, kind: str) -> str | None:
-        if not self.gains or not (kind in _SORTED or _DECIMAL.fullmatch(kind)):
+        if not self.append_only or not (kind in _SORTED or _DECIMAL.fullmatch(kind)):
             return None
         text = f"{call.function.upper()}({_filtered(call, 0)})"
         for accumulator in self.found:

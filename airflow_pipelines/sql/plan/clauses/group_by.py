@@ -16,11 +16,10 @@ from airflow_pipelines.sql.plan.expressions import (
     is_generator,
     require_row_or_group,
     sql,
-    substituted,
+    substitute,
 )
 from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Call, Item, Keyed, KeyedSource, Select, Shape
-from airflow_pipelines.sql.plan.ir.to_sql import grouped as grouped_rows
-from airflow_pipelines.sql.plan.ir.to_sql import plain_linear
+from airflow_pipelines.sql.plan.ir.to_sql import groups_over, linear_to_sql
 from airflow_pipelines.sql.syntax.identifiers import quote
 
 Outputs = list[tuple[str, exp.Expr]]
@@ -51,16 +50,16 @@ def groups_of(tree: exp.Select, outputs: Outputs, above: Sequence[exp.Expr]) -> 
     return Groups(keys, calls, sets)
 
 
-def unfolded(block: Block, groups: Groups) -> tuple[Groups, Callable[[exp.Expr], exp.Expr]]:
+def expand_grouping_sets(block: Block, groups: Groups) -> tuple[Groups, Callable[[exp.Expr], exp.Expr]]:
     """Let each row of a block stand once for every grouping set.
 
     :returns: the groups of such rows, and what brings the expressions above into their terms
     """
     alias = block.builder.name("s")
-    block.wanted = block.wanted | {(alias, "n")}
+    block.required = block.required | {(alias, "n")}
     numbers = ", ".join(str(at) for at in range(len(groups.sets)))
     block.laterals.append(f"LATERAL VIEW EXPLODE(ARRAY({numbers})) {quote(alias)} AS `n`")
-    block.note(alias, ["n"])
+    block.add_columns(alias, ["n"])
     number = exp.column("n", table=alias, quoted=True)
     keys = [number, *in_sets(groups.keys, groups.sets, number)]
     return Groups(distinct(keys), groups.calls), lambda tree: over_sets(tree, groups.keys, groups.sets, number)
@@ -112,7 +111,7 @@ def _plain(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr | No
     named |= {call: exp.column(f"__r{at}") for at, call in enumerate(groups.calls)}
     items = tuple(Item(name, _text(item, named)) for name, item in outputs)
     condition = _text(having, named) if having is not None else None
-    calls, accumulators, key_types, input_types = _typed(block, rows, keys, [substituted(call, below) for call in groups.calls])
+    calls, accumulators, key_types, input_types = _typed(block, rows, keys, [substitute(call, below) for call in groups.calls])
     if any("map<" in kind for kind in key_types):
         # Spark groups by a MAP, but compares it with nothing, and touched groups are found by comparing.
         raise NotIncremental("groups by a MAP have no incremental rule yet")
@@ -127,7 +126,7 @@ def _sessions(block: Block, node: Aggregate) -> Keyed:
     columns = ", ".join(quote(item.name) for item in node.input.items)
     items = ", ".join(f"{item.text} AS {quote(item.name)}" for item in node.items)
     having = f" WHERE {node.having}" if node.having else ""
-    query = f"SELECT {items} FROM ({grouped_rows(node, f'SELECT {columns} FROM {quote(source)}')}){having}"
+    query = f"SELECT {items} FROM ({groups_over(node, f'SELECT {columns} FROM {quote(source)}')}){having}"
     rows = KeyedSource(source, block.builder.rereadable(node.input), tuple(key for key, _ in keyed))
     return Keyed((rows,), query, node.columns, tuple(kind for _, kind in keyed), Shape.WINDOW)
 
@@ -137,14 +136,14 @@ def _by_pairs(
 ) -> Aggregate | Keyed | Select:
     """Calls by value over groups of equal arguments, the others over the rows; joined by the keys when there are several."""
     builder = block.builder
-    packed, names = block.packed()
+    packed, names = block.as_node()
     arguments = list(dict.fromkeys(value.arguments for value in by_value.values()))
     plain = [call for call in groups.calls if call not in by_value]
     if len(arguments) > 1 or plain:
         # Several aggregates follow the same rows, which are made once.
         rows = builder.rereadable(packed)
         if rows is not packed:
-            block.become(rows, names)
+            block.replace_by(rows, names)
     parts: list[tuple[Block, Groups, dict[exp.Expr, exp.Expr]]] = []
     for argument in arguments:
         chosen = {call: value for call, value in by_value.items() if value.arguments == argument}
@@ -153,15 +152,15 @@ def _by_pairs(
         parts.append((block, Groups(groups.keys, plain), {tree: tree for tree in [*groups.keys, *plain]}))
     if len(parts) == 1:
         inner, level, named = parts[0]
-        condition = substituted(having, named) if having is not None else None
-        return aggregate(inner, level, [(name, substituted(item, named)) for name, item in outputs], condition)
+        condition = substitute(having, named) if having is not None else None
+        return aggregate(inner, level, [(name, substitute(item, named)) for name, item in outputs], condition)
     whole = Block(builder, frozenset())
     replaced: dict[exp.Expr, exp.Expr] = {}
     for number, (inner, level, named) in enumerate(parts):
         alias = builder.name("p")
         members = [*level.keys, *level.calls]
         scan = builder.stage(aggregate(inner, level, [(f"g{at}", tree) for at, tree in enumerate(members)] or [_ONE], None))
-        whole.wanted = whole.wanted | {(alias, name) for name in scan.columns}
+        whole.required = whole.required | {(alias, name) for name in scan.columns}
         whole.add(alias, scan)
         found: dict[exp.Expr, exp.Expr] = {
             tree: exp.column(f"g{members.index(now)}", table=alias, quoted=True) for tree, now in named.items() if now in members
@@ -170,8 +169,8 @@ def _by_pairs(
             whole.filter(exp.NullSafeEQ(this=replaced[key].copy(), expression=found[key].copy()))
         replaced = {**found, **replaced}
     if having is not None:
-        whole.filter(substituted(having, replaced))
-    return whole.select([(name, substituted(item, replaced)) for name, item in outputs])
+        whole.filter(substitute(having, replaced))
+    return whole.select([(name, substitute(item, replaced)) for name, item in outputs])
 
 
 _ONE = ("g0", exp.Literal.number(1))
@@ -204,7 +203,7 @@ def _pairs(
     return inner, Groups([named[key] for key in keys], distinct(named[call] for call in calls)), named
 
 
-def grouped(block: Block, groups: Groups, having: exp.Expr | None) -> dict[exp.Expr, exp.Expr]:
+def materialize_groups(block: Block, groups: Groups, having: exp.Expr | None) -> dict[exp.Expr, exp.Expr]:
     """Make a block the groups themselves, for what is evaluated over them: windows, subqueries, generators.
 
     Gives what the query's keys and calls are to be replaced by in the expressions above.
@@ -214,8 +213,8 @@ def grouped(block: Block, groups: Groups, having: exp.Expr | None) -> dict[exp.E
     names = [f"g{at}" for at in range(len(trees))]
     outputs = list(zip(names, trees, strict=True)) or [("g0", exp.Literal.number(1))]
     scan = block.builder.stage(aggregate(block, groups, outputs, having))
-    block.wanted = block.wanted | {(alias, name) for name in names}
-    block.become(scan, {(alias, name): name for name in names})
+    block.required = block.required | {(alias, name) for name in names}
+    block.replace_by(scan, {(alias, name): name for name in names})
     return {tree: exp.column(name, table=alias, quoted=True) for name, tree in zip(names, trees, strict=True)}
 
 
@@ -233,14 +232,14 @@ def _typed(
     block: Block, rows: Select, keys: tuple[Item, ...], calls: list[exp.Expr]
 ) -> tuple[tuple[Call, ...], Accumulators, tuple[str, ...], tuple[str, ...]]:
     """The calls with their types and, where they are linear, accumulators; types of the keys and of the rows' columns."""
-    input_types = tuple(kind for _, kind in block.builder.types(plain_linear(rows))) if rows.items else ()
+    input_types = tuple(kind for _, kind in block.builder.types(linear_to_sql(rows))) if rows.items else ()
     if any("variant" in kind for kind in input_types):
         # Groups are made of consolidated rows, which Spark cannot make of VARIANT.
         raise NotIncremental("aggregates over VARIANT have no incremental rule yet")
     forms = [linear_form(call) for call in calls]
     arguments = [text for form in forms if form is not None for text in form.arguments if text != "*"]
     types = _probe(block, rows, [key.text for key in keys], calls, arguments)
-    accumulators = Accumulators(gains=block.builder.gains(rows))
+    accumulators = Accumulators(append_only=block.builder.is_append_only(rows))
     finished = []
     for at, (call, form) in enumerate(zip(calls, forms, strict=True)):
         result, value = types[f"r{at}"], None
@@ -258,13 +257,13 @@ def _probe(block: Block, rows: Select, keys: list[str], calls: list[exp.Expr], a
     if not wanted:
         return {}
     items = ", ".join(f"{text} AS `p{at}`" for at, text in enumerate(wanted.values()))
-    found = block.builder.types(f"SELECT {items} FROM ({plain_linear(rows)})")
+    found = block.builder.types(f"SELECT {items} FROM ({linear_to_sql(rows)})")
     return {name: kind for name, (_, kind) in zip(wanted, found, strict=True)}
 
 
 def _text(tree: exp.Expr, names: Mapping[exp.Expr, exp.Expr]) -> str:
     """A tree's text with names replaced. Raises NotIncremental when a column of the query is left."""
-    result = substituted(tree, names)
+    result = substitute(tree, names)
     for found in result.find_all(exp.Column):
         if found.table:
             raise NotIncremental(f"{sql(found)} is neither grouped nor aggregated as far as the planner sees")

@@ -9,7 +9,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls, is_aggregate
-from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, function_name, only, require_scalar
+from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, function_name, require_only, require_scalar
 
 _PARTS = frozenset({"expressions", "all", "rollup", "cube", "grouping_sets"})
 
@@ -31,7 +31,7 @@ def grouping_sets(group: exp.Group | None, outputs: Sequence[exp.Expr]) -> tuple
     """
     if group is None:
         return [], ()
-    only(group, _PARTS)
+    require_only(group, _PARTS)
     if group.args.get("all"):
         if group.expressions:
             raise NotIncremental("GROUP BY ALL with expressions has no incremental rule")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.clauses.outer_joins import outer_join
-from airflow_pipelines.sql.plan.clauses.pivots import pivoted
+from airflow_pipelines.sql.plan.clauses.pivots import plan_pivot
 from airflow_pipelines.sql.plan.clauses.query_blocks import Block
 from airflow_pipelines.sql.plan.decorrelate.lateral import join_lateral
-from airflow_pipelines.sql.plan.decorrelate.subquery_predicates import has_subquery, holders
-from airflow_pipelines.sql.plan.decorrelate.unnest_subqueries import answered, keep
+from airflow_pipelines.sql.plan.decorrelate.subquery_predicates import has_subquery, subquery_expressions
+from airflow_pipelines.sql.plan.decorrelate.unnest_subqueries import apply_conditions, unnest_subqueries
 from airflow_pipelines.sql.plan.expressions import (
     NotIncremental,
     conjuncts,
+    construct_name,
     is_generator,
-    kind,
-    only,
+    require_only,
     require_scalar,
     sql,
 )
@@ -49,30 +49,30 @@ def _entry(source: exp.Expr, block: Block, scope: Scope) -> None:
         if (join.args.get("side") or join.args.get("kind") or "INNER").upper() not in {"INNER", "CROSS"}:
             raise NotIncremental("an outer join in parentheses has no incremental rule yet")
     if source.args.get("pivots"):
-        only(source, {"this", "alias", "pivots", "joins"})
+        require_only(source, {"this", "alias", "pivots", "joins"})
         turned = scope.named(source.name) if isinstance(source, exp.Table) else scope.linear(source.this)
-        block.add(*pivoted(block.builder, turned, _alias(source), source.args["pivots"]))
+        block.add(*plan_pivot(block.builder, turned, _alias(source), source.args["pivots"]))
     elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table):
-        only(source, {"this"})
+        require_only(source, {"this"})
         _entry(source.this, block, scope)
     elif isinstance(source, exp.Subquery):
-        only(source, {"this", "alias"})
+        require_only(source, {"this", "alias"})
         block.add(_alias(source), scope.linear(source.this))
     elif isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
-        only(source, {"this", "alias", "joins"})
+        require_only(source, {"this", "alias", "joins"})
         block.add(_alias(source), scope.named(source.name))
     elif isinstance(source, exp.Lateral) and isinstance(source.this, exp.Query):
         join_lateral(block, scope, source, None, outer=False)
     elif isinstance(source, exp.Lateral):
         _unnest(source, block, outer=False)
     elif isinstance(source, exp.Values):
-        only(source, {"expressions", "alias"})
+        require_only(source, {"expressions", "alias"})
         columns = ", ".join(quote(found.name) for found in source.args["alias"].columns)
         rows = exp.Values(expressions=[row.copy() for row in source.expressions])
         query = f"SELECT * FROM {sql(rows)} AS v({columns})"
         block.add(source.alias, block.builder.stage(Full(query, (), "a constant")))
     else:
-        raise NotIncremental(f"{kind(source)} in FROM has no incremental rule yet")
+        raise NotIncremental(f"{construct_name(source)} in FROM has no incremental rule yet")
     for join in source.args.get("joins") or []:
         _join(join, block, scope, [])
 
@@ -87,7 +87,7 @@ def _alias(source: exp.Expr) -> str:
 
 
 def _join(join: exp.Join, block: Block, scope: Scope, waiting: list[exp.Expr]) -> list[exp.Expr]:
-    only(join, _JOIN_PARTS)
+    require_only(join, _JOIN_PARTS)
     if join.args.get("using") or (join.args.get("method") or "").upper() not in {"", "NATURAL"}:
         raise NotIncremental(f"{join.args.get('method') or 'USING'} in a join has no incremental rule yet")
     side, sort = (join.args.get("side") or "").upper(), (join.args.get("kind") or "").upper()
@@ -103,13 +103,13 @@ def _join(join: exp.Join, block: Block, scope: Scope, waiting: list[exp.Expr]) -
     if side in {"", "INNER"} and sort in {"", "INNER", "CROSS"}:
         _entry(join.this, block, scope)
         if condition is not None:
-            keep(block, scope, [condition])
+            apply_conditions(block, scope, [condition])
         return waiting
     if isinstance(join.this, exp.Lateral):
         raise NotIncremental("an outer join of LATERAL has no incremental rule yet")
     if side in {"", "LEFT"}:
         waiting = _early(block, waiting)
-    right = Block(block.builder, block.wanted)
+    right = Block(block.builder, block.required)
     _entry(join.this, right, scope)
     if condition is not None:
         condition = _answered(condition, block, right, scope)
@@ -123,12 +123,12 @@ def _answered(condition: exp.Expr, left: Block, right: Block, scope: Scope) -> e
     parts = []
     for part in conjuncts(condition):
         if has_subquery(part):
-            questions = list(holders(part))
-            side = left if all(free_sources(question) <= left.aliases for question in questions) else right
-            side.wanted = left.wanted | right.wanted
-            part = answered(side, scope, part) if len(questions) == 1 else part
+            subqueries = list(subquery_expressions(part))
+            side = left if all(free_sources(subquery) <= left.aliases for subquery in subqueries) else right
+            side.required = left.required | right.required
+            part = unnest_subqueries(side, scope, part) if len(subqueries) == 1 else part
         parts.append(part)
-    left.wanted = left.wanted | right.wanted
+    left.required = left.required | right.required
     return exp.and_(*parts, copy=True)
 
 
@@ -152,9 +152,9 @@ def _unnest(lateral: exp.Lateral, block: Block, outer: bool) -> None:
     if alias is None or alias.this is None or not is_generator(call):
         raise NotIncremental("this form of LATERAL has no incremental rule yet")
     names = [found.name for found in alias.columns]
-    read = [name for table, name in block.wanted if table == alias.name]
+    read = [name for table, name in block.required if table == alias.name]
     if not set(read) <= set(names):
         raise NotIncremental("LATERAL without names for its columns has no incremental rule yet")
     columns = f" AS {', '.join(map(quote, names))}" if names else ""
     block.laterals.append(f"LATERAL VIEW {'OUTER ' if outer else ''}{block.text(call)} {quote(alias.name)}{columns}")
-    block.note(alias.name, names)
+    block.add_columns(alias.name, names)

@@ -16,18 +16,18 @@ Outputs = Sequence[tuple[str, exp.Expr]]
 
 
 @dataclass(frozen=True, slots=True)
-class Top:
+class RowLimit:
     """Which rows a query takes. ``keys``: columns of the result and how they are sorted.
 
     ``hidden``: expressions that rows are sorted by besides the result's columns, under names that ``keys`` use.
     """
 
     keys: list[tuple[str, exp.Ordered]]
-    hidden: list[tuple[str, exp.Expr]]
+    sort_columns: list[tuple[str, exp.Expr]]
     clauses: str
 
 
-def top_of(tree: exp.Expr, outputs: Outputs) -> Top | None:
+def row_limit_of(tree: exp.Expr, outputs: Outputs) -> RowLimit | None:
     """What the LIMIT and OFFSET of a query say, None when it has neither; ``outputs``: the query's columns."""
     clauses = _clauses(tree)
     if not clauses:
@@ -36,18 +36,18 @@ def top_of(tree: exp.Expr, outputs: Outputs) -> Top | None:
     if order is None:
         raise NotIncremental("LIMIT without ORDER BY takes any rows")
     keys: list[tuple[str, exp.Ordered]] = []
-    hidden: list[tuple[str, exp.Expr]] = []
+    sort_columns: list[tuple[str, exp.Expr]] = []
     for ordered in order.expressions:
         name = _output(ordered.this, outputs)
         if name is None:
-            name = f"__o{len(hidden)}"
-            hidden.append((name, ordered.this))
+            name = f"__o{len(sort_columns)}"
+            sort_columns.append((name, ordered.this))
         if not any(name == known for known, _ in keys):
             keys.append((name, ordered))
-    return Top(keys, hidden, clauses)
+    return RowLimit(keys, sort_columns, clauses)
 
 
-def limited(builder: Builder, node: Linear, columns: tuple[str, ...], top: Top) -> Keyed:
+def first_rows(builder: Builder, node: Linear, columns: tuple[str, ...], top: RowLimit) -> Keyed:
     """The rows of a node that ``top`` takes.
 
     :param node: the rows, with the hidden columns behind their own

@@ -6,8 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.clauses.query_blocks import Block, Place, bare, column, common_type, is_key_type, key_types
-from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, is_generator, sql, substituted
+from airflow_pipelines.sql.plan.clauses.query_blocks import (
+    Block,
+    ColumnRef,
+    column,
+    common_type,
+    is_key_type,
+    key_types,
+    unqualified,
+)
+from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, is_generator, sql, substitute
 from airflow_pipelines.sql.plan.ir.nodes import KeyedSource, Linear, Shape
 from airflow_pipelines.sql.syntax.identifiers import quote
 
@@ -19,30 +27,30 @@ def outer_join(left: Block, right: Block, sort: str, condition: exp.Expr | None)
     :param condition: the join's condition in the query's columns, if it has one
     """
     builder = left.builder
-    (left_node, left_names), (right_node, right_names) = left.packed(), right.packed()
+    (left_node, left_names), (right_node, right_names) = left.as_node(), right.as_node()
     one, other = builder.name("l"), builder.name("r")
     trees: dict[exp.Expr, exp.Expr] = {column(place): column((one, name)) for place, name in left_names.items()}
     trees |= {column(place): column((other, name)) for place, name in right_names.items()}
     pairs = equal_pairs(list(conjuncts(condition)), (left_node, left_names), (right_node, right_names), left)
-    kept: dict[Place, Place] = {place: (one, name) for place, name in left_names.items()}
+    kept: dict[ColumnRef, ColumnRef] = {place: (one, name) for place, name in left_names.items()}
     if sort not in {"SEMI", "ANTI"}:
         kept |= {place: (other, name) for place, name in right_names.items()}
     names = {place: f"c{at}" for at, place in enumerate(kept)}
     items = [f"{quote(alias)}.{quote(name)} AS {names[place]}" for place, (alias, name) in kept.items()]
-    on = f" ON {sql(substituted(condition, trees))}" if condition is not None else ""
+    on = f" ON {sql(substitute(condition, trees))}" if condition is not None else ""
     query = f"SELECT {', '.join(items) or '1 AS c0'} FROM {quote(one)} {_join_words(sort)} {quote(other)}{on}"
     pieces = (
         KeyedSource(one, left_node, tuple(pair[0] for pair in pairs)),
         KeyedSource(other, right_node, tuple(pair[1] for pair in pairs)),
     )
-    left.become_keyed(pieces, query, names, Shape.JOIN)
+    left.replace_by_keyed(pieces, query, names, Shape.JOIN)
 
 
 def _join_words(sort: str) -> str:
     return f"LEFT {sort} JOIN" if sort in {"SEMI", "ANTI"} else f"{sort} JOIN"
 
 
-Packed = tuple[Linear, Mapping[Place, str]]
+Packed = tuple[Linear, Mapping[ColumnRef, str]]
 """The rows of one side as a node, and the names of the query's columns in it."""
 
 
@@ -68,7 +76,7 @@ def equal_pairs(conditions: Sequence[exp.Expr], left: Packed, right: Packed, blo
     return pairs
 
 
-def _sides(one: exp.Expr, other: exp.Expr, left: Mapping[Place, str], right: Mapping[Place, str]) -> tuple[str, str] | None:
+def _sides(one: exp.Expr, other: exp.Expr, left: Mapping[ColumnRef, str], right: Mapping[ColumnRef, str]) -> tuple[str, str] | None:
     """Both sides of an equality as texts, the left block's first; None when it does not compare the two blocks."""
     for first, second in ((one, other), (other, one)):
         if _reads_only(first, left) and _reads_only(second, right):
@@ -76,10 +84,10 @@ def _sides(one: exp.Expr, other: exp.Expr, left: Mapping[Place, str], right: Map
     return None
 
 
-def _reads_only(tree: exp.Expr, names: Mapping[Place, str]) -> bool:
+def _reads_only(tree: exp.Expr, names: Mapping[ColumnRef, str]) -> bool:
     found = [(node.table, node.name) for node in tree.find_all(exp.Column)]
     return bool(found) and all(place in names for place in found) and tree.find(exp.Query) is None
 
 
-def _inside(tree: exp.Expr, names: Mapping[Place, str]) -> str:
-    return bare(substituted(tree, {column(place): exp.column(name, quoted=True) for place, name in names.items()}))
+def _inside(tree: exp.Expr, names: Mapping[ColumnRef, str]) -> str:
+    return unqualified(substitute(tree, {column(place): exp.column(name, quoted=True) for place, name in names.items()}))

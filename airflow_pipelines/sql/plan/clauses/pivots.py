@@ -10,9 +10,9 @@ from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.plan.clauses.group_by import Groups, Outputs, aggregate
 from airflow_pipelines.sql.plan.clauses.query_blocks import Block, is_number
-from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, function_name, only, sql, substituted
+from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, function_name, require_only, sql, substitute
 from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes, Linear
-from airflow_pipelines.sql.plan.ir.to_sql import plain_linear
+from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.syntax.identifiers import quote
 
 _PLACED = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", "float", "double"})
@@ -26,7 +26,7 @@ _PIVOT_PARTS = frozenset(
 )  # fmt: skip
 
 
-def pivoted(builder: Builder, rows: Linear, alias: str, pivots: Sequence[exp.Pivot]) -> tuple[str, Linear]:
+def plan_pivot(builder: Builder, rows: Linear, alias: str, pivots: Sequence[exp.Pivot]) -> tuple[str, Linear]:
     """The rows that PIVOT or UNPIVOT makes, and the name by which they are read.
 
     :param rows: what is turned
@@ -35,19 +35,19 @@ def pivoted(builder: Builder, rows: Linear, alias: str, pivots: Sequence[exp.Piv
     if len(pivots) > 1:
         raise NotIncremental("a PIVOT of a PIVOT has no incremental rule yet")
     (pivot,) = pivots
-    only(pivot, _PIVOT_PARTS)
+    require_only(pivot, _PIVOT_PARTS)
     name = pivot.args.get("alias")
     if name is None or name.columns or len(pivot.args["fields"]) != 1:
         raise NotIncremental("this form of PIVOT has no incremental rule yet")
     turned = pivot.copy()
     turned.set("alias", None)
     # Spark says what the columns are called.
-    columns = builder.types(f"SELECT * FROM ({plain_linear(rows)}) AS {quote(alias)}{sql(turned)}")
+    columns = builder.types(f"SELECT * FROM ({linear_to_sql(rows)}) AS {quote(alias)}{sql(turned)}")
     block = Block(builder, frozenset((alias, column) for column in rows.columns))
     block.add(alias, rows)
     turn = _unpivot if pivot.args.get("unpivot") else _pivot
     node = turn(block, alias, rows, pivot, columns)
-    if [kind for _, kind in builder.types(plain_linear(node))] != [kind for _, kind in columns]:
+    if [kind for _, kind in builder.types(linear_to_sql(node))] != [kind for _, kind in columns]:
         raise NotIncremental("the types of a PIVOT's plan differ from the query's")
     return name.name, node
 
@@ -79,7 +79,7 @@ def _has_value(block: Block, columns: Sequence[exp.Expr], value: exp.Expr) -> ex
     if len(values) != len(columns) or value.find(exp.Column) is not None:
         raise NotIncremental("a PIVOT over something else than constants has no incremental rule")
     outputs = [(f"p{at}", tree) for at, tree in enumerate((*columns, *values))]
-    kinds = [kind for _, kind in block.builder.types(plain_linear(block.select(outputs)))]
+    kinds = [kind for _, kind in block.builder.types(linear_to_sql(block.select(outputs)))]
     parts = []
     for column, own, constant, other in zip(columns, kinds, values, kinds[len(columns) :], strict=False):
         # Spark casts the value to the column's type, which is what a comparison does with numbers.
@@ -105,7 +105,7 @@ def _over_nulls(condition: exp.Expr, item: exp.Expr) -> exp.Expr:
 
 def _filtered(condition: exp.Expr, item: exp.Expr) -> exp.Expr:
     """An expression with its aggregates over the rows of one value only."""
-    return substituted(item, {call: _with_filter(call, condition) for call in aggregate_calls(item)})
+    return substitute(item, {call: _with_filter(call, condition) for call in aggregate_calls(item)})
 
 
 def _with_filter(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
@@ -131,8 +131,8 @@ def _unpivot(block: Block, alias: str, rows: Linear, pivot: exp.Pivot, columns: 
         entries.append(f"STRUCT({', '.join([sql(exp.Literal.string(label)), *cast])})")
     made = ["n", *(f"v{at}" for at in range(len(value_columns)))]
     block.laterals.append(f"LATERAL VIEW INLINE(ARRAY({', '.join(entries)})) {quote(name)} AS {', '.join(map(quote, made))}")
-    block.wanted = block.wanted | {(name, column) for column in made}
-    block.note(name, made)
+    block.required = block.required | {(name, column) for column in made}
+    block.add_columns(name, made)
     cells: list[exp.Expr] = [exp.column(column, table=name, quoted=True) for column in made]
     if not pivot.args.get("include_nulls"):
         # Several values are brought to one type by Spark as well, with whatever error that gives.

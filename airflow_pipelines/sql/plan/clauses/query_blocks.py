@@ -10,10 +10,10 @@ from sqlglot import exp
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
 from airflow_pipelines.sql.plan.ir.nodes import Item, Keyed, KeyedSource, Linear, Select, Shape, Source
-from airflow_pipelines.sql.plan.ir.to_sql import plain_linear
+from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.program.column_types import has_calendar_interval
 
-Place = tuple[str, str]
+ColumnRef = tuple[str, str]
 """A column: the name of its source and its own."""
 
 
@@ -28,32 +28,32 @@ class Block:
     """
 
     builder: Builder
-    wanted: frozenset[Place]
+    required: frozenset[ColumnRef]
     sources: list[Source] = field(default_factory=list)
     conditions: list[str] = field(default_factory=list)
     laterals: list[str] = field(default_factory=list)
-    places: dict[Place, Place] = field(default_factory=dict)
+    current_columns: dict[ColumnRef, ColumnRef] = field(default_factory=dict)
 
     @property
     def aliases(self) -> frozenset[str]:
         """The query's names of the sources so far."""
-        return frozenset(alias for alias, _ in self.places)
+        return frozenset(alias for alias, _ in self.current_columns)
 
     def add(self, alias: str, node: Linear) -> None:
         """Join one more source."""
         self.sources.append(Source(alias, node))
-        self.note(alias, node.columns)
+        self.add_columns(alias, node.columns)
 
-    def note(self, alias: str, columns: Iterable[str]) -> None:
+    def add_columns(self, alias: str, columns: Iterable[str]) -> None:
         """Columns of ``alias`` can be read from now on, under the names that the query has for them."""
-        self.places |= {(alias, name): (alias, name) for name in columns if (alias, name) in self.wanted}
+        self.current_columns |= {(alias, name): (alias, name) for name in columns if (alias, name) in self.required}
 
     def current(self, tree: exp.Expr) -> exp.Expr:
         """A copy of a tree of the query in terms of the present sources."""
 
         def moved(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column) and node.table:
-                place = self.places.get((node.table, node.name))
+                place = self.current_columns.get((node.table, node.name))
                 if place is not None:
                     return column(place)
             return node
@@ -74,21 +74,21 @@ class Block:
         where = " AND ".join(f"({condition})" for condition in self.conditions) or None
         return Select(tuple(self.sources), items, where, tuple(self.laterals))
 
-    def packed(self) -> tuple[Select, dict[Place, str]]:
+    def as_node(self) -> tuple[Select, dict[ColumnRef, str]]:
         """The block as one node with a column for each wanted column, and which is which. The block stays as it is."""
-        names = {place: f"c{at}" for at, place in enumerate(self.places)}
+        names = {place: f"c{at}" for at, place in enumerate(self.current_columns)}
         outputs = [(name, exp.column(place[1], table=place[0], quoted=True)) for place, name in names.items()]
         # A node without columns could not be a relation.
         return self.select(outputs or [("c0", exp.Literal.number(1))]), names
 
-    def become(self, node: Linear, names: Mapping[Place, str]) -> None:
+    def replace_by(self, node: Linear, names: Mapping[ColumnRef, str]) -> None:
         """Replace everything so far by one source that gives the same rows; ``names`` are the query's columns there."""
         alias = self.builder.name("b")
         self.sources = [Source(alias, node)]
         self.conditions, self.laterals = [], []
-        self.places = {place: (alias, name) for place, name in names.items()}
+        self.current_columns = {place: (alias, name) for place, name in names.items()}
 
-    def become_keyed(self, pieces: Sequence[KeyedSource], query: str, names: Mapping[Place, str], shape: Shape) -> None:
+    def replace_by_keyed(self, pieces: Sequence[KeyedSource], query: str, names: Mapping[ColumnRef, str], shape: Shape) -> None:
         """Replace everything so far by a :class:`Keyed` stage.
 
         :param pieces: the sources that ``query`` reads by their aliases
@@ -98,7 +98,7 @@ class Block:
         kinds = self._key_types(pieces)
         keyed = tuple(KeyedSource(piece.alias, self.builder.rereadable(piece.node), piece.keys) for piece in pieces)
         node = Keyed(_with_casts(keyed, kinds), query, tuple(names.values()), kinds, shape)
-        self.become(self.builder.stage(node), names)
+        self.replace_by(self.builder.stage(node), names)
 
     def _key_types(self, pieces: Sequence[KeyedSource]) -> tuple[str, ...]:
         """The types under which the sources' keys are compared."""
@@ -111,7 +111,7 @@ class Block:
         return tuple(common_type(self.builder, [kind[at] for kind in kinds]) for at in range(len(kinds[0])))
 
 
-def column(place: Place) -> exp.Column:
+def column(place: ColumnRef) -> exp.Column:
     """The tree that names a column."""
     return exp.column(place[1], table=place[0], quoted=True)
 
@@ -119,7 +119,7 @@ def column(place: Place) -> exp.Column:
 def key_types(builder: Builder, node: Linear, keys: Sequence[str]) -> tuple[str, ...]:
     """Types of key expressions over a node's columns."""
     items = ", ".join(f"{key} AS k{at}" for at, key in enumerate(keys))
-    return tuple(kind for _, kind in builder.types(f"SELECT {items} FROM ({plain_linear(node)})"))
+    return tuple(kind for _, kind in builder.types(f"SELECT {items} FROM ({linear_to_sql(node)})"))
 
 
 def common_type(builder: Builder, kinds: Sequence[str]) -> str:
@@ -150,7 +150,7 @@ def _with_casts(pieces: Sequence[KeyedSource], kinds: Sequence[str]) -> tuple[Ke
     )
 
 
-def bare(tree: exp.Expr) -> str:
+def unqualified(tree: exp.Expr) -> str:
     """The text of an expression over one source's columns, by their bare names."""
     return sql(tree.copy().transform(_bare_column, copy=False))
 

@@ -25,7 +25,7 @@ from airflow_pipelines.sql.plan.ir.nodes import (
     ViewPlan,
     reads,
 )
-from airflow_pipelines.sql.plan.passes.canonical_form import canonical_query, varied
+from airflow_pipelines.sql.plan.passes.canonical_form import canonical_query, columns_with_visible_forms
 from airflow_pipelines.sql.plan.passes.qualify import require_same
 from airflow_pipelines.sql.plan.planner import plan_view
 from airflow_pipelines.sql.syntax.dialect import parse_query
@@ -46,7 +46,7 @@ class Member:
     columns: ColumnTypes
 
 
-def plan_circle(
+def plan_recursive_views(
     views: Sequence[Member], others: Sequence[Member], relations: Mapping[str, ColumnTypes], analyzer: Analyzer
 ) -> dict[str, ViewPlan]:
     """Plan the recursive views of a circle, which are computed together, as sets of rows.
@@ -107,7 +107,7 @@ def plan_query(
         full = Stage(view, columns, Full(canonical_query(query, columns), tuple(reads), str(error)))
         return ViewPlan(view, query, columns, (full,), full, str(error))
     own = {stage.relation: stage.columns for stage in stages if isinstance(stage.node, Recursive)}
-    changed = {name: varied(kinds) for name, kinds in own.items()}
+    changed = {name: columns_with_visible_forms(kinds) for name, kinds in own.items()}
     plan = plan_view(view, sql(rest), {**relations, **own}, columns, (*reads, *own), analyzer, changed=changed)
     full = Stage(view, plan.columns, Full(canonical_query(query, plan.columns), tuple(reads), "chosen"))
     return ViewPlan(view, query, plan.columns, (*stages, *plan.stages), full, plan.reason)
@@ -281,7 +281,7 @@ def _without_recursion(
         before.set("expressions", [inner.copy() for inner in clause.expressions[: at + 1]])
         before.set("recursive", False)
         text = f"{sql(before)} {sql(query)}"
-        found, node = _body(relation, text, known, columns, analyzer, {relation: varied(columns)})
+        found, node = _body(relation, text, known, columns, analyzer, {relation: columns_with_visible_forms(columns)})
         if not isinstance(node, UnionAll) or _scans(node.parts[0], relation) or _scans(node, relation) != 1:
             raise NotIncremental("a recursion whose step reads it more than once has no incremental rule")
         inputs = tuple(sorted(reads(node) - {relation}))

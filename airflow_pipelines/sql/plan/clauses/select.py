@@ -6,15 +6,22 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.clauses.group_by import Groups, Outputs, aggregate, grouped, groups_of, unfolded
+from airflow_pipelines.sql.plan.clauses.group_by import (
+    Groups,
+    Outputs,
+    aggregate,
+    expand_grouping_sets,
+    groups_of,
+    materialize_groups,
+)
 from airflow_pipelines.sql.plan.clauses.joins import plan_from
-from airflow_pipelines.sql.plan.clauses.limits import limited, top_of
-from airflow_pipelines.sql.plan.clauses.query_blocks import Block, Place
+from airflow_pipelines.sql.plan.clauses.limits import first_rows, row_limit_of
+from airflow_pipelines.sql.plan.clauses.query_blocks import Block, ColumnRef
 from airflow_pipelines.sql.plan.clauses.set_operations import distinct
-from airflow_pipelines.sql.plan.clauses.window_functions import apply_windows, inlined, qualify_of, window_functions
-from airflow_pipelines.sql.plan.decorrelate.subquery_placeholders import Hidden
-from airflow_pipelines.sql.plan.decorrelate.unnest_subqueries import answered, keep
-from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, is_generator, only, require_scalar, substituted
+from airflow_pipelines.sql.plan.clauses.window_functions import apply_windows, inline_windows, qualify_of, window_functions
+from airflow_pipelines.sql.plan.decorrelate.subquery_placeholders import SubqueryPlaceholders
+from airflow_pipelines.sql.plan.decorrelate.unnest_subqueries import apply_conditions, unnest_subqueries
+from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, is_generator, require_only, require_scalar, substitute
 from airflow_pipelines.sql.plan.ir.nodes import Full, Node, Scan
 from airflow_pipelines.sql.plan.scope import Scope
 
@@ -28,53 +35,58 @@ _PARTS = frozenset(
 
 def plan_select(tree: exp.Select, scope: Scope) -> Node | Scan:
     """Plan one SELECT; columns are called as the query calls them."""
-    only(tree, _PARTS)
+    require_only(tree, _PARTS)
     outputs = _outputs(tree)
     if tree.args.get("from_") is None:
         return _constant(tree, scope)
     names = tuple(name for name, _ in outputs)
     # Without LIMIT, ORDER BY says nothing about a relation.
-    top = top_of(tree, outputs)
+    top = row_limit_of(tree, outputs)
     block = Block(scope.builder, _wanted(tree))
-    keep(block, scope, plan_from(tree, block, scope))
-    node = _projected(tree, block, scope, [*outputs, *(top.hidden if top is not None else [])])
+    apply_conditions(block, scope, plan_from(tree, block, scope))
+    node = _projected(tree, block, scope, [*outputs, *(top.sort_columns if top is not None else [])])
     if tree.args.get("distinct"):
-        if top is not None and top.hidden:
+        if top is not None and top.sort_columns:
             raise NotIncremental("DISTINCT sorted by what is not selected has no incremental rule")
         node = distinct(scope.builder, scope.builder.linear(node))
-    return node if top is None else limited(scope.builder, scope.builder.linear(node), names, top)
+    return node if top is None else first_rows(scope.builder, scope.builder.linear(node), names, top)
 
 
 def _projected(tree: exp.Select, block: Block, scope: Scope, outputs: Outputs) -> Node | Scan:
     """GROUP BY, HAVING, window functions, QUALIFY and the SELECT list over a block."""
-    asked = Hidden()
+    placeholders = SubqueryPlaceholders()
     definitions = tree.args.get("windows") or []
-    outputs = [(name, asked.hide(inlined(item, definitions))) for name, item in outputs]
-    having = asked.hide(_condition(tree.args["having"].this)) if tree.args.get("having") is not None else None
+    outputs = [(name, placeholders.replace_subqueries(inline_windows(item, definitions))) for name, item in outputs]
+    having = placeholders.replace_subqueries(_condition(tree.args["having"].this)) if tree.args.get("having") is not None else None
     qualify = qualify_of(tree, outputs)
     last = [qualify] if qualify is not None else []
-    tree = asked.hide_groups(tree)
+    tree = placeholders.replace_in_group_by(tree)
     groups = groups_of(tree, outputs, [*(item for _, item in outputs), *last, *([having] if having is not None else [])])
     names: Mapping[exp.Expr, exp.Expr] = {}
     if groups is not None:
         if groups.sets:
-            groups, show = unfolded(block, groups)
+            groups, show = expand_grouping_sets(block, groups)
             outputs, last = [(name, show(item)) for name, item in outputs], [show(part) for part in last]
             having = show(having) if having is not None else None
-        names = asked.below(block, scope, groups)
+        names = placeholders.unnest_below_groups(block, scope, groups)
         outputs, last = _replaced(outputs, last, names)
-        having = substituted(having, names) if having is not None else None
-        groups = Groups([substituted(key, names) for key in groups.keys], [substituted(call, names) for call in groups.calls])
+        having = substitute(having, names) if having is not None else None
+        groups = Groups([substitute(key, names) for key in groups.keys], [substitute(call, names) for call in groups.calls])
         above = [*(item for _, item in outputs), *([having] if having is not None else [])]
-        if not last and not any(is_generator(item) or window_functions(item) or asked.hides(item) for item in above):
+        if not last and not any(
+            is_generator(item) or window_functions(item) or placeholders.has_placeholder(item) for item in above
+        ):
             return aggregate(block, groups, outputs, having)
-        later = having is not None and asked.hides(having)
-        members = grouped(block, groups, None if later else having)
+        later = having is not None and placeholders.has_placeholder(having)
+        members = materialize_groups(block, groups, None if later else having)
         outputs, last = _replaced(outputs, last, members)
         names = {key: members[key] for key in groups.keys}
         if having is not None and later:
-            keep(block, scope, [asked.shown(substituted(having, members), names)])
-    outputs = [(name, answered(block, scope, asked.shown(item, names)) if asked.hides(item) else item) for name, item in outputs]
+            apply_conditions(block, scope, [placeholders.restore(substitute(having, members), names)])
+    outputs = [
+        (name, unnest_subqueries(block, scope, placeholders.restore(item, names)) if placeholders.has_placeholder(item) else item)
+        for name, item in outputs
+    ]
     calls = [call for item in [*(item for _, item in outputs), *last] for call in window_functions(item)]
     if calls:
         outputs, last = _replaced(outputs, last, apply_windows(block, calls))
@@ -96,7 +108,7 @@ def _condition(having: exp.Expr) -> exp.Expr:
 
 def _replaced(outputs: Outputs, last: list[exp.Expr], names: Mapping[exp.Expr, exp.Expr]) -> tuple[Outputs, list[exp.Expr]]:
     """The SELECT list and the conditions after it in terms of what their parts have become."""
-    return [(name, substituted(item, names)) for name, item in outputs], [substituted(part, names) for part in last]
+    return [(name, substitute(item, names)) for name, item in outputs], [substitute(part, names) for part in last]
 
 
 def _outputs(tree: exp.Select) -> Outputs:
@@ -110,7 +122,7 @@ def _outputs(tree: exp.Select) -> Outputs:
     return [(name if name not in seen[:at] else f"{name}__{at}", item) for at, (name, item) in enumerate(outputs)]
 
 
-def _wanted(tree: exp.Select) -> frozenset[Place]:
+def _wanted(tree: exp.Select) -> frozenset[ColumnRef]:
     """The columns that a SELECT reads, also in its subqueries, of whatever source."""
     return frozenset((found.table, found.name) for found in tree.find_all(exp.Column) if found.table)
 

@@ -8,7 +8,7 @@ from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import Accumulators
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import Linear as LinearCall
 from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Call, ColumnTypes, Item, Linear, Select, Source, UnionAll
-from airflow_pipelines.sql.plan.ir.to_sql import plain_linear
+from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.syntax.identifiers import quote
 
 
@@ -24,13 +24,13 @@ def union_all(builder: Builder, parts: Sequence[Linear]) -> UnionAll:
 
 
 def _kinds(builder: Builder, node: Linear) -> list[str]:
-    found = node.types if isinstance(node, UnionAll) else builder.types(plain_linear(node))
+    found = node.types if isinstance(node, UnionAll) else builder.types(linear_to_sql(node))
     return [kind for _, kind in found]
 
 
 def distinct(builder: Builder, node: Linear) -> Aggregate:
     """Every row of a node once."""
-    return _grouped(node, builder.types(plain_linear(node)), (), Accumulators(), None)
+    return _grouped(node, builder.types(linear_to_sql(node)), (), Accumulators(), None)
 
 
 def intersect(builder: Builder, left: Linear, right: Linear) -> Aggregate:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.clauses.query_blocks import Block, Place, bare, column, is_key_type, key_types
-from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, require_row_or_group, sql, substituted
+from airflow_pipelines.sql.plan.clauses.query_blocks import Block, ColumnRef, column, is_key_type, key_types, unqualified
+from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, require_row_or_group, sql, substitute
 from airflow_pipelines.sql.plan.ir.nodes import KeyedSource, Shape
 from airflow_pipelines.sql.syntax.identifiers import quote
 
@@ -22,7 +22,7 @@ def window_functions(tree: exp.Expr) -> list[exp.Window]:
     return [found for child in tree.iter_expressions() for found in window_functions(child)]
 
 
-def inlined(tree: exp.Expr, definitions: Sequence[exp.Expr]) -> exp.Expr:
+def inline_windows(tree: exp.Expr, definitions: Sequence[exp.Expr]) -> exp.Expr:
     """A copy of an expression in which no window function refers to the WINDOW clause any more."""
     named = {definition.name: definition for definition in definitions}
 
@@ -47,7 +47,7 @@ def qualify_of(tree: exp.Select, outputs: Sequence[tuple[str, exp.Expr]]) -> exp
     if clause is None:
         return None
     named: dict[exp.Expr, exp.Expr] = {exp.column(name, quoted=True): item for name, item in outputs}
-    return inlined(substituted(clause.this, named), tree.args.get("windows") or [])
+    return inline_windows(substitute(clause.this, named), tree.args.get("windows") or [])
 
 
 def apply_windows(block: Block, calls: Sequence[exp.Window]) -> dict[exp.Expr, exp.Expr]:
@@ -60,7 +60,7 @@ def apply_windows(block: Block, calls: Sequence[exp.Window]) -> dict[exp.Expr, e
     replaced: dict[exp.Expr, exp.Expr] = {}
     for level in _levels(distinct(calls)):
         alias = block.builder.name("w")
-        names: dict[Place, str] = {(alias, f"w{at}"): f"w{at}" for at in range(len(level.calls))}
+        names: dict[ColumnRef, str] = {(alias, f"w{at}"): f"w{at}" for at in range(len(level.calls))}
         _add(block, level, names)
         for call, place in zip(level.calls, names, strict=True):
             replaced[call] = column(place)
@@ -97,18 +97,18 @@ def _levels(calls: Sequence[exp.Expr]) -> list[_Level]:
     return [*levels, *([whole] if whole.calls else [])]
 
 
-def _add(block: Block, level: _Level, added: dict[Place, str]) -> None:
+def _add(block: Block, level: _Level, added: dict[ColumnRef, str]) -> None:
     """Make the block a stage that has the functions of one level as further columns."""
     for call in level.calls:
         for part in call.iter_expressions():
             require_row_or_group(part)
-    node, names = block.packed()
+    node, names = block.as_node()
     source = block.builder.name("s")
     trees: dict[exp.Expr, exp.Expr] = {column(place): column((source, name)) for place, name in names.items()}
-    keys = tuple(bare(substituted(key, trees)) for key in level.keys)
+    keys = tuple(unqualified(substitute(key, trees)) for key in level.keys)
     kinds = key_types(block.builder, node, keys) if keys else ()
     usable = tuple(key for key, kind in zip(keys, kinds, strict=True) if is_key_type(kind))
     items = [f"{quote(source)}.{quote(name)} AS {quote(name)}" for name in names.values()]
-    items += [f"{sql(substituted(call, trees))} AS {quote(name)}" for call, name in zip(level.calls, added.values(), strict=True)]
+    items += [f"{sql(substitute(call, trees))} AS {quote(name)}" for call, name in zip(level.calls, added.values(), strict=True)]
     query = f"SELECT {', '.join(items)} FROM {quote(source)}"
-    block.become_keyed([KeyedSource(source, node, usable)], query, {**names, **added}, Shape.WINDOW)
+    block.replace_by_keyed([KeyedSource(source, node, usable)], query, {**names, **added}, Shape.WINDOW)

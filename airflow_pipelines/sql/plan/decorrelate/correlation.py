@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
-from airflow_pipelines.sql.plan.clauses.query_blocks import Place, column
-from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, distinct, require_steady, substituted
+from airflow_pipelines.sql.plan.clauses.query_blocks import ColumnRef, column
+from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, distinct, require_deterministic, substitute
 from airflow_pipelines.sql.plan.ir.nodes import Linear
 from airflow_pipelines.sql.plan.passes.qualify import free_sources
 from airflow_pipelines.sql.plan.scope import Scope
@@ -28,8 +28,8 @@ class Correlation:
 
     whole: exp.Query
     core: exp.Select
-    free: tuple[exp.Expr, ...]
-    tied: tuple[exp.Expr, ...]
+    uncorrelated: tuple[exp.Expr, ...]
+    correlated: tuple[exp.Expr, ...]
     scope: Scope
 
     @property
@@ -50,13 +50,13 @@ class Correlation:
         return [part for part in found if isinstance(part, exp.Column) and part.table and part.table not in outer]
 
     def _above(self) -> list[exp.Expr]:
-        parts = list(self.tied)
+        parts = list(self.correlated)
         for name, value in self.core.args.items():
             if name not in {"from_", "joins", "laterals", "where", "with_"}:
                 parts += [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, exp.Expr)]
         return parts
 
-    def rows(self) -> tuple[Linear, dict[Place, str]]:
+    def rows(self) -> tuple[Linear, dict[ColumnRef, str]]:
         """The core's rows without what ties them: a node, and the names of the core's columns in it."""
         names = {(found.table, found.name): f"c{at}" for at, found in enumerate(self.inner)}
         items = [exp.alias_(column(place), name) for place, name in names.items()] or [exp.alias_(exp.Literal.number(1), "c0")]
@@ -73,26 +73,26 @@ class Correlation:
             # The conditions of inner joins are among the free ones.
             if _is_inner(join):
                 join.set("on", None)
-        if self.free:
-            copy.set("where", exp.Where(this=exp.and_(*self.free, copy=True)))
+        if self.uncorrelated:
+            copy.set("where", exp.Where(this=exp.and_(*self.uncorrelated, copy=True)))
         if keys:
             copy.set("group", exp.Group(expressions=keys))
         return copy
 
-    def over(self, alias: str, names: Mapping[Place, str]) -> exp.Query:
+    def over(self, alias: str, names: Mapping[ColumnRef, str]) -> exp.Query:
         """The subquery with its core reading ``alias`` for its rows, whose columns have these names there."""
         whole = self.whole.copy()
         core = _core(whole, free_sources(self.whole))[-1]
         for name in ("joins", "laterals", "with_"):
             core.set(name, None)
         core.set("from_", exp.From(this=exp.to_table(quote(alias), dialect="spark")))
-        core.set("where", exp.Where(this=exp.and_(*self.tied, copy=True)) if self.tied else None)
+        core.set("where", exp.Where(this=exp.and_(*self.correlated, copy=True)) if self.correlated else None)
         for select in _core(whole, free_sources(self.whole)):
             select.set("with_", None)
             # The columns get other names inside, but not for what reads the subquery.
             select.set("expressions", [_with_name(item) for item in select.expressions])
         trees: dict[exp.Expr, exp.Expr] = {column(place): column((alias, name)) for place, name in names.items()}
-        return substituted(whole, trees)  # type: ignore[return-value]
+        return substitute(whole, trees)  # type: ignore[return-value]
 
 
 def correlation(whole: exp.Query, scope: Scope, outer: frozenset[str]) -> Correlation:
@@ -114,13 +114,13 @@ def correlation(whole: exp.Query, scope: Scope, outer: frozenset[str]) -> Correl
     for join in core.args.get("joins") or []:
         if join.args.get("on") is not None and _is_inner(join):
             conditions += conjuncts(join.args["on"])
-    tied = tuple(condition for condition in conditions if free_sources(condition) & free_names)
-    free = tuple(condition for condition in conditions if not free_sources(condition) & free_names)
-    found = Correlation(whole, core, free, tied, scope)
+    correlated = tuple(condition for condition in conditions if free_sources(condition) & free_names)
+    uncorrelated = tuple(condition for condition in conditions if not free_sources(condition) & free_names)
+    found = Correlation(whole, core, uncorrelated, correlated, scope)
     if free_sources(found.query([exp.Literal.number(1)])) & free_names:
         raise NotIncremental("a correlation outside of WHERE has no incremental rule")
     for part in found._above():
-        require_steady(part)
+        require_deterministic(part)
         if part.find(exp.Query):
             raise NotIncremental("a subquery inside what ties another one to its query has no incremental rule")
     return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.clauses.outer_joins import equal_pairs, outer_join
-from airflow_pipelines.sql.plan.clauses.query_blocks import Block, Place, column
+from airflow_pipelines.sql.plan.clauses.query_blocks import Block, ColumnRef, column
 from airflow_pipelines.sql.plan.decorrelate.correlation import correlation
-from airflow_pipelines.sql.plan.expressions import NotIncremental, require_scalar, sql, substituted
+from airflow_pipelines.sql.plan.expressions import NotIncremental, require_scalar, sql, substitute
 from airflow_pipelines.sql.plan.ir.nodes import KeyedSource, Linear, Shape
 from airflow_pipelines.sql.plan.passes.qualify import free_sources
 from airflow_pipelines.sql.plan.scope import Scope
@@ -33,26 +33,28 @@ def join_lateral(block: Block, scope: Scope, lateral: exp.Lateral, condition: ex
         return
     found = correlation(query, scope, block.aliases)
     node, inside = found.rows()
-    asking, rows = block.builder.name("o"), block.builder.name("i")
-    left, left_names = block.packed()
-    pairs = equal_pairs(found.tied, (left, left_names), (node, inside), block)
+    outer_alias, rows = block.builder.name("o"), block.builder.name("i")
+    left, left_names = block.as_node()
+    pairs = equal_pairs(found.correlated, (left, left_names), (node, inside), block)
     if not pairs:
         raise NotIncremental("a lateral subquery that nothing ties to the rows before it by equality has no incremental rule")
-    read = [name for table, name in block.wanted if table == alias]
-    kept: dict[Place, Place] = {place: (asking, name) for place, name in left_names.items()}
+    read = [name for table, name in block.required if table == alias]
+    kept: dict[ColumnRef, ColumnRef] = {place: (outer_alias, name) for place, name in left_names.items()}
     trees: dict[exp.Expr, exp.Expr] = {column(place): column(now) for place, now in kept.items()}
     kept |= {(alias, name): (alias, name) for name in names if name in read}
     columns = {place: f"c{at}" for at, place in enumerate(kept)}
     items = ", ".join(f"{sql(column(now))} AS {columns[place]}" for place, now in kept.items()) or "1 AS c0"
-    body = sql(substituted(found.over(rows, inside), trees))
-    on = f" ON {sql(substituted(condition, trees))}" if condition is not None else ""
+    body = sql(substitute(found.over(rows, inside), trees))
+    on = f" ON {sql(substitute(condition, trees))}" if condition is not None else ""
     words = "LEFT JOIN" if outer else "JOIN"
-    text = f"SELECT {items} FROM {quote(asking)} {words} LATERAL ({body}) AS {quote(alias)}({', '.join(map(quote, names))}){on}"
+    text = (
+        f"SELECT {items} FROM {quote(outer_alias)} {words} LATERAL ({body}) AS {quote(alias)}({', '.join(map(quote, names))}){on}"
+    )
     pieces = (
-        KeyedSource(asking, left, tuple(pair[0] for pair in pairs)),
+        KeyedSource(outer_alias, left, tuple(pair[0] for pair in pairs)),
         KeyedSource(rows, node, tuple(pair[1] for pair in pairs)),
     )
-    block.become_keyed(pieces, text, columns, Shape.SUBQUERY)
+    block.replace_by_keyed(pieces, text, columns, Shape.SUBQUERY)
 
 
 def _named(lateral: exp.Lateral, query: exp.Expr) -> tuple[str, list[str]]:
@@ -70,15 +72,15 @@ def _named(lateral: exp.Lateral, query: exp.Expr) -> tuple[str, list[str]]:
 
 def _join_plain(block: Block, node: Linear, alias: str, names: list[str], condition: exp.Expr | None, *, outer: bool) -> None:
     """Join a subquery that reads nothing of the rows before it."""
-    inner = Block(block.builder, block.wanted)
+    inner = Block(block.builder, block.required)
     own = block.builder.name("d")
-    inner.wanted = inner.wanted | {(own, name) for name in node.columns}
+    inner.required = inner.required | {(own, name) for name in node.columns}
     inner.add(own, node)
-    inner.places = {(alias, name): (own, was) for name, was in zip(names, node.columns, strict=True)}
+    inner.current_columns = {(alias, name): (own, was) for name, was in zip(names, node.columns, strict=True)}
     if outer:
         outer_join(block, inner, "LEFT", condition)
         return
     block.sources += inner.sources
-    block.places |= inner.places
+    block.current_columns |= inner.current_columns
     if condition is not None:
         block.filter(condition)

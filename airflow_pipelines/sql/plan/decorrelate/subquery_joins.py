@@ -9,17 +9,17 @@ from sqlglot import exp
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.plan.clauses.group_by import Groups, aggregate
 from airflow_pipelines.sql.plan.clauses.outer_joins import equal_pairs
-from airflow_pipelines.sql.plan.clauses.query_blocks import Block, Place, bare, column, is_key_type, key_types
+from airflow_pipelines.sql.plan.clauses.query_blocks import Block, ColumnRef, column, is_key_type, key_types, unqualified
 from airflow_pipelines.sql.plan.decorrelate.correlation import Correlation, is_plain
 from airflow_pipelines.sql.plan.decorrelate.subquery_predicates import equalities
-from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, sql, substituted
+from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, sql, substitute
 from airflow_pipelines.sql.plan.ir.nodes import Keyed, KeyedSource, Linear, Shape
-from airflow_pipelines.sql.plan.ir.to_sql import plain_linear
+from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.plan.scope import Scope
 from airflow_pipelines.sql.syntax.identifiers import quote
 
 
-class Asking:
+class SubqueryJoins:
     """Answers one block's subqueries."""
 
     def __init__(self, block: Block, scope: Scope) -> None:
@@ -28,18 +28,18 @@ class Asking:
         self.scope = scope
         self.builder = block.builder
 
-    def kept(self, query: exp.Query) -> Linear:
+    def rereadable(self, query: exp.Query) -> Linear:
         """A subquery that reads nothing of the query around it, as a node that is cheap to read more than once."""
         return self.builder.rereadable(self.scope.linear(query))
 
     def join(self, node: Linear) -> str:
         """Join a node to the block; gives its name."""
         alias = self.builder.name("s")
-        self.block.wanted = self.block.wanted | {(alias, name) for name in node.columns}
+        self.block.required = self.block.required | {(alias, name) for name in node.columns}
         self.block.add(alias, node)
         return alias
 
-    def single(self, node: Linear) -> Linear:
+    def scalar(self, node: Linear) -> Linear:
         """The value of a subquery that may turn out to have several rows, which is an error, or none, which is NULL."""
         alias = self.builder.name("i")
         query = f"SELECT (SELECT {quote(node.columns[0])} FROM {quote(alias)}) AS v"
@@ -52,7 +52,7 @@ class Asking:
         calls = distinct(call for _, tree in outputs for call in aggregate_calls(tree))
         return self.builder.stage(aggregate(rows, Groups([], calls), outputs, None))
 
-    def exists_at_all(self, query: exp.Query) -> exp.Expr:
+    def exists_uncorrelated(self, query: exp.Query) -> exp.Expr:
         """Whether an uncorrelated subquery gives any row, as a column of a source that has one row."""
         if isinstance(query, exp.Select) and is_plain(query):
             query = query.copy()
@@ -61,7 +61,7 @@ class Asking:
         node = self._totals(self.scope.linear(query), [("there", count)], self.builder.name("i"))
         return column((self.join(node), "there"))
 
-    def flags(self, node: Linear) -> tuple[exp.Expr, exp.Expr]:
+    def null_flags(self, node: Linear) -> tuple[exp.Expr, exp.Expr]:
         """Whether a node of one column has no row at all, and whether it has one that is NULL."""
         alias = self.builder.name("i")
         nothing = exp.EQ(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
@@ -74,68 +74,70 @@ class Asking:
     def types(self, trees: Sequence[exp.Expr]) -> list[str]:
         """Types of expressions over the block."""
         outputs = [(f"t{at}", tree) for at, tree in enumerate(trees)]
-        return [kind for _, kind in self.builder.types(plain_linear(self.block.select(outputs)))]
+        return [kind for _, kind in self.builder.types(linear_to_sql(self.block.select(outputs)))]
 
-    def ask(self, found: Correlation, holder: exp.Expr, ties: Sequence[exp.Expr], *, negated: bool) -> None:
+    def semi_join(self, found: Correlation, subquery: exp.Expr, ties: Sequence[exp.Expr], *, negated: bool) -> None:
         """Keep the rows for which EXISTS or IN holds (does not hold)."""
         node, names = found.rows()
         alias = self.builder.name("i")
-        condition = substituted(holder, {found.whole: found.over(alias, names)})
-        self._become(alias, node, names, exp.Not(this=condition) if negated else condition, ties, value=None)
+        condition = substitute(subquery, {found.whole: found.over(alias, names)})
+        self._become_keyed(alias, node, names, exp.Not(this=condition) if negated else condition, ties, value=None)
 
-    def ask_for(self, found: Correlation, holder: exp.Expr, ties: Sequence[exp.Expr]) -> exp.Expr:
+    def correlated_value(self, found: Correlation, subquery: exp.Expr, ties: Sequence[exp.Expr]) -> exp.Expr:
         """The value of an expression whose only subquery is a correlated one, as a column of the block."""
         node, names = found.rows()
         alias = self.builder.name("i")
-        tree = substituted(holder, {found.whole: found.over(alias, names)})
-        return self.become_valued(alias, node, names, tree, ties)
+        tree = substitute(subquery, {found.whole: found.over(alias, names)})
+        return self.keyed_value(alias, node, names, tree, ties)
 
-    def ask_values(self, lefts: Sequence[exp.Expr], node: Linear, *, negated: bool) -> None:
+    def semi_join_on_values(self, lefts: Sequence[exp.Expr], node: Linear, *, negated: bool) -> None:
         """Keep the rows whose values are (are not) among a node's rows, where nothing is equal to NULL."""
         alias = self.builder.name("i")
-        exists, names, ties = self._among(lefts, node, alias)
-        self._become(alias, node, names, exp.Not(this=exists) if negated else exists, ties, value=None)
+        exists, names, ties = self._membership(lefts, node, alias)
+        self._become_keyed(alias, node, names, exp.Not(this=exists) if negated else exists, ties, value=None)
 
-    def value_among(self, lefts: Sequence[exp.Expr], node: Linear) -> exp.Expr:
+    def membership(self, lefts: Sequence[exp.Expr], node: Linear) -> exp.Expr:
         """Whether values are among a node's rows, as a column of the block; nothing is equal to NULL."""
         alias = self.builder.name("i")
-        exists, names, ties = self._among(lefts, node, alias)
-        return self.become_valued(alias, node, names, exists, ties)
+        exists, names, ties = self._membership(lefts, node, alias)
+        return self.keyed_value(alias, node, names, exists, ties)
 
-    def _among(self, lefts: Sequence[exp.Expr], node: Linear, alias: str) -> tuple[exp.Expr, dict[Place, str], list[exp.Expr]]:
-        names: dict[Place, str] = {(alias, name): name for name in node.columns}
+    def _membership(
+        self, lefts: Sequence[exp.Expr], node: Linear, alias: str
+    ) -> tuple[exp.Expr, dict[ColumnRef, str], list[exp.Expr]]:
+        names: dict[ColumnRef, str] = {(alias, name): name for name in node.columns}
         ties = equalities(lefts, [column(place) for place in names])
         query = exp.Select(expressions=[exp.Literal.number(1)]).from_(exp.to_identifier(alias, quoted=True))
         return exp.Exists(this=query.where(*ties)), names, ties
 
-    def ask_all(self, condition: exp.Expr, question: exp.In, node: Linear) -> None:
+    def filter_over_all_rows(self, condition: exp.Expr, predicate: exp.In, node: Linear) -> None:
         """Keep the rows for which a condition with one IN holds; any row of the node may matter to any of them."""
         alias = self.builder.name("i")
-        condition = substituted(condition, {question: self.reading(question, alias, node)})
-        self._become(alias, node, {}, condition, [], value=None)
+        condition = substitute(condition, {predicate: self.in_over(predicate, alias, node)})
+        self._become_keyed(alias, node, {}, condition, [], value=None)
 
-    def reading(self, question: exp.In, alias: str, node: Linear) -> exp.Expr:
+    def in_over(self, predicate: exp.In, alias: str, node: Linear) -> exp.Expr:
         """IN over a node's rows, which are read under ``alias``."""
         columns = [exp.column(name, table=alias, quoted=True) for name in node.columns]
         query = exp.Select(expressions=columns).from_(exp.to_identifier(alias, quoted=True))
-        return exp.In(this=question.this.copy(), query=exp.Subquery(this=query))
+        return exp.In(this=predicate.this.copy(), query=exp.Subquery(this=query))
 
-    def become_valued(
-        self, alias: str, node: Linear, names: dict[Place, str], tree: exp.Expr, ties: Sequence[exp.Expr]
+    def keyed_value(
+        self, alias: str, node: Linear, names: dict[ColumnRef, str], tree: exp.Expr, ties: Sequence[exp.Expr]
     ) -> exp.Expr:
         """The value of an expression with one subquery, as a column of the block; the parameters are those of the stage."""
         value = (self.builder.name("v"), "v")
-        self._become(alias, node, names, tree, ties, value)
+        self._become_keyed(alias, node, names, tree, ties, value)
         return column(value)
 
-    def _become(
+    def _become_keyed(
         self,
         alias: str,
         node: Linear,
-        names: dict[Place, str],
+        names: dict[ColumnRef, str],
         tree: exp.Expr,
         ties: Sequence[exp.Expr],
-        value: Place | None,
+        value: ColumnRef | None,
     ) -> None:
         """Make the block a stage that asks one subquery.
 
@@ -146,33 +148,33 @@ class Asking:
         :param ties: what ties both; the equalities among it are the stage's keys
         :param value: the query's name of the expression; None to keep the rows for which it is true
         """
-        asking = self.builder.name("o")
-        left, left_names = self.block.packed()
-        trees: dict[exp.Expr, exp.Expr] = {column(place): column((asking, name)) for place, name in left_names.items()}
+        outer_alias = self.builder.name("o")
+        left, left_names = self.block.as_node()
+        trees: dict[exp.Expr, exp.Expr] = {column(place): column((outer_alias, name)) for place, name in left_names.items()}
         pairs = equal_pairs(ties, (left, left_names), (node, names), self.block)
         if pairs:
             own, other = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
         else:
-            own, other = self._read(tree, left_names), ()
+            own, other = self._columns_read(tree, left_names), ()
             if not own or not all(map(is_key_type, key_types(self.builder, left, own))):
                 raise NotIncremental("a subquery that nothing ties to its query by equality has no incremental rule")
             self.builder.reasons.append("a subquery that is tied to its query by no equality is asked again by every row")
         kept = {place: f"c{at}" for at, place in enumerate(left_names)}
-        items = [f"{quote(asking)}.{quote(name)} AS {kept[place]}" for place, name in left_names.items()]
-        text = sql(substituted(tree, trees))
+        items = [f"{quote(outer_alias)}.{quote(name)} AS {kept[place]}" for place, name in left_names.items()]
+        text = sql(substitute(tree, trees))
         where = f" WHERE {text}" if value is None else ""
         if value is not None:
             kept[value] = f"c{len(kept)}"
             items.append(f"{text} AS {kept[value]}")
-        query = f"SELECT {', '.join(items) or '1 AS c0'} FROM {quote(asking)}{where}"
-        pieces = (KeyedSource(asking, left, own), KeyedSource(alias, node, other))
-        self.block.become_keyed(pieces, query, kept or {("", ""): "c0"}, Shape.SUBQUERY)
+        query = f"SELECT {', '.join(items) or '1 AS c0'} FROM {quote(outer_alias)}{where}"
+        pieces = (KeyedSource(outer_alias, left, own), KeyedSource(alias, node, other))
+        self.block.replace_by_keyed(pieces, query, kept or {("", ""): "c0"}, Shape.SUBQUERY)
 
-    def _read(self, tree: exp.Expr, names: dict[Place, str]) -> tuple[str, ...]:
+    def _columns_read(self, tree: exp.Expr, names: dict[ColumnRef, str]) -> tuple[str, ...]:
         """The block's columns that an expression reads, as the packed block calls them."""
         found = distinct(tree.find_all(exp.Column))
         return tuple(
-            bare(exp.column(names[(part.table, part.name)]))
+            unqualified(exp.column(names[(part.table, part.name)]))
             for part in found
             if isinstance(part, exp.Column) and (part.table, part.name) in names
         )

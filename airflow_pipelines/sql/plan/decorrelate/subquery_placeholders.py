@@ -10,9 +10,9 @@ from sqlglot import exp
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import is_aggregate
 from airflow_pipelines.sql.plan.clauses.group_by import Groups
 from airflow_pipelines.sql.plan.clauses.query_blocks import Block, column
-from airflow_pipelines.sql.plan.decorrelate.subquery_predicates import holders
-from airflow_pipelines.sql.plan.decorrelate.unnest_subqueries import answered
-from airflow_pipelines.sql.plan.expressions import substituted
+from airflow_pipelines.sql.plan.decorrelate.subquery_predicates import subquery_expressions
+from airflow_pipelines.sql.plan.decorrelate.unnest_subqueries import unnest_subqueries
+from airflow_pipelines.sql.plan.expressions import substitute
 from airflow_pipelines.sql.plan.passes.qualify import own_sources
 from airflow_pipelines.sql.plan.scope import Scope
 
@@ -21,68 +21,68 @@ _AROUND_ARGUMENTS = (exp.Filter, exp.Where, exp.Distinct, exp.WithinGroup, exp.O
 
 
 @dataclass(slots=True)
-class Hidden:
+class SubqueryPlaceholders:
     """Columns that stand for subqueries, and the subqueries."""
 
     found: dict[exp.Expr, exp.Expr] = field(default_factory=dict)
     """By the columns."""
 
-    def hide(self, tree: exp.Expr) -> exp.Expr:
+    def replace_subqueries(self, tree: exp.Expr) -> exp.Expr:
         """The expression with a column in place of each subquery; equal ones have the same column."""
-        names = {holder: self._column(holder) for holder in holders(tree)}
-        return substituted(tree, names) if names else tree
+        names = {subquery: self._column(subquery) for subquery in subquery_expressions(tree)}
+        return substitute(tree, names) if names else tree
 
-    def hide_groups(self, select: exp.Select) -> exp.Select:
+    def replace_in_group_by(self, select: exp.Select) -> exp.Select:
         """A SELECT with columns in place of the subqueries in its GROUP BY."""
         group = select.args.get("group")
-        if group is None or not any(True for _ in holders(group)):
+        if group is None or not any(True for _ in subquery_expressions(group)):
             return select
         copy = select.copy()
-        copy.set("group", self.hide(group))
+        copy.set("group", self.replace_subqueries(group))
         return copy
 
-    def hides(self, tree: exp.Expr) -> bool:
+    def has_placeholder(self, tree: exp.Expr) -> bool:
         """Whether an expression has such a column."""
         return bool(self.found) and any(part.table == _ALIAS for part in tree.find_all(exp.Column))
 
-    def shown(self, tree: exp.Expr, keys: Mapping[exp.Expr, exp.Expr]) -> exp.Expr:
+    def restore(self, tree: exp.Expr, keys: Mapping[exp.Expr, exp.Expr]) -> exp.Expr:
         """The expression with its subqueries, in which ``keys`` are replaced."""
-        return substituted(tree, {name: substituted(holder, keys) for name, holder in self.found.items()})
+        return substitute(tree, {name: substitute(subquery, keys) for name, subquery in self.found.items()})
 
-    def below(self, block: Block, scope: Scope, groups: Groups) -> dict[exp.Expr, exp.Expr]:
+    def unnest_below_groups(self, block: Block, scope: Scope, groups: Groups) -> dict[exp.Expr, exp.Expr]:
         """Answer the subqueries in keys and in arguments of aggregates, over the rows of FROM.
 
         Gives what these keys and aggregates are to be replaced by.
         """
         names: dict[exp.Expr, exp.Expr] = {}
         for key in groups.keys:
-            if self.hides(key):
-                names[key] = answered(block, scope, self.shown(key, {}))
+            if self.has_placeholder(key):
+                names[key] = unnest_subqueries(block, scope, self.restore(key, {}))
         for call in groups.calls:
-            if self.hides(call):
+            if self.has_placeholder(call):
                 names[call] = self._arguments(call, block, scope)
         return names
 
     def _arguments(self, tree: exp.Expr, block: Block, scope: Scope) -> exp.Expr:
-        if not self.hides(tree):
+        if not self.has_placeholder(tree):
             return tree.copy()
         if not is_aggregate(tree) and not isinstance(tree, _AROUND_ARGUMENTS):
-            return answered(block, scope, self.shown(tree, {}))
+            return unnest_subqueries(block, scope, self.restore(tree, {}))
         answers = {child: self._arguments(child, block, scope) for child in tree.iter_expressions()}
-        return substituted(tree, answers)
+        return substitute(tree, answers)
 
-    def _column(self, holder: exp.Expr) -> exp.Expr:
+    def _column(self, subquery: exp.Expr) -> exp.Expr:
         for name, known in self.found.items():
-            if _canonical(known) == _canonical(holder):
+            if _canonical(known) == _canonical(subquery):
                 return name
         name = column((_ALIAS, f"q{len(self.found)}"))
-        self.found[name] = holder.copy()
+        self.found[name] = subquery.copy()
         return name
 
 
-def _canonical(holder: exp.Expr) -> exp.Expr:
+def _canonical(subquery: exp.Expr) -> exp.Expr:
     """A subquery with its sources named by their places: names are given so that none occurs twice in a query."""
-    copy = holder.copy()
+    copy = subquery.copy()
     own = [alias for select in copy.find_all(exp.Select) for alias in own_sources(select)]
     names = {alias: f"s{at}" for at, alias in enumerate(own)}
     for node in copy.find_all(exp.Column, exp.TableAlias):

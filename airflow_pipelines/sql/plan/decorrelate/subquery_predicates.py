@@ -29,7 +29,7 @@ def has_subquery(tree: exp.Expr) -> bool:
     return tree.find(exp.Query) is not None
 
 
-def question_of(condition: exp.Expr) -> exp.Exists | exp.In | None:
+def predicate_of(condition: exp.Expr) -> exp.Exists | exp.In | None:
     """What a condition asks for if it is [NOT] EXISTS or [NOT] IN alone."""
     inner = condition.unnest()
     while isinstance(inner, exp.Not):
@@ -50,9 +50,9 @@ def is_negated(condition: exp.Expr) -> bool:
     return negated
 
 
-def query_of(holder: exp.Expr) -> exp.Query:
+def query_of(subquery: exp.Expr) -> exp.Query:
     """The query in EXISTS, IN or a scalar subquery."""
-    tree: exp.Expr = holder.args["query"] if isinstance(holder, exp.In) else holder
+    tree: exp.Expr = subquery.args["query"] if isinstance(subquery, exp.In) else subquery
     tree = tree.this if isinstance(tree, exp.Exists) else tree
     while isinstance(tree, exp.Subquery):
         tree = tree.this
@@ -61,18 +61,18 @@ def query_of(holder: exp.Expr) -> exp.Query:
     return tree
 
 
-def holders(tree: exp.Expr) -> Iterator[exp.Expr]:
+def subquery_expressions(tree: exp.Expr) -> Iterator[exp.Expr]:
     """The outermost EXISTS, IN and scalar subqueries in an expression."""
     if isinstance(tree, exp.Exists) or is_in(tree) or isinstance(tree, exp.Query):
         yield tree
         return
     for child in tree.iter_expressions():
-        yield from holders(child)
+        yield from subquery_expressions(child)
 
 
-def in_condition(tree: exp.Expr, holder: exp.Expr) -> bool:
+def in_condition(tree: exp.Expr, subquery: exp.Expr) -> bool:
     """Whether Spark surely takes IN for a condition wherever it stands in an expression: what is unknown counts as false."""
-    places = [node for node in tree.walk() if node == holder]
+    places = [node for node in tree.walk() if node == subquery]
     return all(_is_condition(place, tree) for place in places)
 
 
@@ -115,7 +115,7 @@ def is_unique(query: exp.Query) -> bool:
     return all(key in items for key in group.expressions)
 
 
-def over_nothing(call: exp.Expr) -> str | None:
+def value_over_no_rows(call: exp.Expr) -> str | None:
     """What an aggregate gives over no rows; None when that is not known."""
     while isinstance(call, exp.Filter):
         call = call.this
@@ -125,7 +125,7 @@ def over_nothing(call: exp.Expr) -> str | None:
     return "NULL" if name in _NULL_OVER_NOTHING else None
 
 
-def needs_one_of(condition: exp.Expr, columns: set[exp.Expr]) -> bool:
+def rejects_nulls(condition: exp.Expr, columns: set[exp.Expr]) -> bool:
     """Whether a condition cannot be true when all of some columns are NULL."""
     inner = condition.unnest()
     if not isinstance(inner, _COMPARISONS):

@@ -10,35 +10,35 @@ from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.plan.clauses.outer_joins import outer_join
 from airflow_pipelines.sql.plan.clauses.query_blocks import Block, column, common_type, is_key_type
 from airflow_pipelines.sql.plan.decorrelate.correlation import Correlation, correlation, is_one_row
-from airflow_pipelines.sql.plan.decorrelate.subquery_joins import Asking
+from airflow_pipelines.sql.plan.decorrelate.subquery_joins import SubqueryJoins
 from airflow_pipelines.sql.plan.decorrelate.subquery_predicates import (
     equalities,
     has_subquery,
-    holders,
     in_condition,
     is_negated,
     is_not_null,
     is_unique,
-    needs_one_of,
-    over_nothing,
+    predicate_of,
     query_of,
-    question_of,
+    rejects_nulls,
+    subquery_expressions,
+    value_over_no_rows,
 )
 from airflow_pipelines.sql.plan.expressions import (
     NotIncremental,
     conjuncts,
     distinct,
+    require_deterministic,
     require_scalar,
-    require_steady,
-    substituted,
+    substitute,
 )
 from airflow_pipelines.sql.plan.ir.nodes import Linear
-from airflow_pipelines.sql.plan.ir.to_sql import plain_linear
+from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.plan.passes.qualify import free_sources
 from airflow_pipelines.sql.plan.scope import Scope
 
 
-def keep(block: Block, scope: Scope, conditions: Sequence[exp.Expr]) -> None:
+def apply_conditions(block: Block, scope: Scope, conditions: Sequence[exp.Expr]) -> None:
     """Keep only the rows of a block for which all conditions hold; they may hold subqueries."""
     parts = [part for condition in conditions for part in conjuncts(condition)]
     for part in parts:
@@ -46,84 +46,84 @@ def keep(block: Block, scope: Scope, conditions: Sequence[exp.Expr]) -> None:
             require_scalar(part)
             block.filter(part)
     # What only drops rows comes first: it makes what is joined afterwards smaller.
-    asking = [part for part in parts if has_subquery(part)]
-    asker = _Asker(block, scope)
-    for part in sorted(asking, key=lambda part: question_of(part) is None):
-        asker.keep(part)
-    asker.finish()
+    with_subqueries = [part for part in parts if has_subquery(part)]
+    unnesting = _Unnesting(block, scope)
+    for part in sorted(with_subqueries, key=lambda part: predicate_of(part) is None):
+        unnesting.apply_condition(part)
+    unnesting.finish()
 
 
-def answered(block: Block, scope: Scope, tree: exp.Expr) -> exp.Expr:
+def unnest_subqueries(block: Block, scope: Scope, tree: exp.Expr) -> exp.Expr:
     """The expression with columns of the block in place of its subqueries; the block gets what gives these columns."""
-    return _Asker(block, scope).value(tree)
+    return _Unnesting(block, scope).value(tree)
 
 
-class _Asker(Asking):
+class _Unnesting(SubqueryJoins):
     """Answers one block's subqueries."""
 
     def __init__(self, block: Block, scope: Scope) -> None:
         super().__init__(block, scope)
-        self.unsure: list[tuple[Linear, exp.Expr]] = []
+        self.null_aware_anti_joins: list[tuple[Linear, exp.Expr]] = []
         """The rows of subqueries after NOT IN, and what must not be among them."""
 
     def finish(self) -> None:
         """Apply what is left of the conditions, once nothing else has to be asked."""
-        for node, left in self.unsure:
-            nothing, has_null = self.flags(node)
+        for node, left in self.null_aware_anti_joins:
+            nothing, has_null = self.null_flags(node)
             known = exp.and_(exp.Not(this=has_null), is_not_null(left), copy=True)
             self.block.filter(exp.or_(nothing, known, copy=True))
 
-    def keep(self, condition: exp.Expr) -> None:
+    def apply_condition(self, condition: exp.Expr) -> None:
         """Keep the rows for which a condition with subqueries holds."""
-        question = question_of(condition)
-        if question is None:
+        predicate = predicate_of(condition)
+        if predicate is None:
             self.block.filter(self.value(condition, is_condition=True))
             return
-        for part in self._left_sides(question):
+        for part in self._left_sides(predicate):
             require_scalar(part)
-        negated, query = is_negated(condition), query_of(question)
-        if isinstance(question, exp.Exists):
-            self._keep_existing(question, query, negated)
+        negated, query = is_negated(condition), query_of(predicate)
+        if isinstance(predicate, exp.Exists):
+            self._filter_by_exists(predicate, query, negated)
         else:
-            self._keep_found(question, query, negated)
+            self._filter_by_in(predicate, query, negated)
 
-    def _left_sides(self, question: exp.Exists | exp.In) -> list[exp.Expr]:
-        if isinstance(question, exp.Exists):
+    def _left_sides(self, predicate: exp.Exists | exp.In) -> list[exp.Expr]:
+        if isinstance(predicate, exp.Exists):
             return []
-        left = question.this.unnest()
+        left = predicate.this.unnest()
         return list(left.expressions) if isinstance(left, exp.Tuple) else [left]
 
-    def _keep_existing(self, question: exp.Exists, query: exp.Query, negated: bool) -> None:
+    def _filter_by_exists(self, predicate: exp.Exists, query: exp.Query, negated: bool) -> None:
         if not self._is_correlated(query):
-            there = self.exists_at_all(query)
+            there = self.exists_uncorrelated(query)
             self.block.filter(exp.Not(this=there) if negated else there)
             return
         found = correlation(query, self.scope, self.block.aliases)
-        self.ask(found, question, found.tied, negated=negated)
+        self.semi_join(found, predicate, found.correlated, negated=negated)
 
-    def _keep_found(self, question: exp.In, query: exp.Query, negated: bool) -> None:
-        lefts = self._left_sides(question)
+    def _filter_by_in(self, predicate: exp.In, query: exp.Query, negated: bool) -> None:
+        lefts = self._left_sides(predicate)
         if self._is_correlated(query):
             found = correlation(query, self.scope, self.block.aliases)
             # NOT IN depends on all rows that are tied to the one that asks, IN only on those that are equal.
             equal = equalities(lefts, found.items) if found.is_plain and not negated else []
-            self.ask(found, question, [*found.tied, *equal], negated=negated)
+            self.semi_join(found, predicate, [*found.correlated, *equal], negated=negated)
             return
-        node = self.kept(query)
+        node = self.rereadable(query)
         if not negated:
-            self._join_or_ask(query, lefts, node)
+            self._join_or_semi_join(query, lefts, node)
         elif len(lefts) == 1:
-            self.ask_values(lefts, node, negated=True)
-            self.unsure.append((node, lefts[0]))
+            self.semi_join_on_values(lefts, node, negated=True)
+            self.null_aware_anti_joins.append((node, lefts[0]))
         else:
             # A row of several values may be unlike another one in one value and unknown in the others.
-            self.ask_all(exp.Not(this=question.copy()), question, node)
+            self.filter_over_all_rows(exp.Not(this=predicate.copy()), predicate, node)
 
-    def _join_or_ask(self, query: exp.Query, lefts: list[exp.Expr], node: Linear) -> None:
+    def _join_or_semi_join(self, query: exp.Query, lefts: list[exp.Expr], node: Linear) -> None:
         """``lefts IN query``: a join when the query gives no row twice."""
         alias = self.join(node) if is_unique(query) and self._have_types_of(lefts, node) else None
         if alias is None:
-            self.ask_values(lefts, node, negated=False)
+            self.semi_join_on_values(lefts, node, negated=False)
             return
         for left, name in zip(lefts, node.columns, strict=True):
             self.block.filter(exp.EQ(this=left.copy(), expression=column((alias, name))))
@@ -133,74 +133,74 @@ class _Asker(Asking):
 
         :param is_condition: rows for which the expression is not true are not needed
         """
-        require_steady(tree)
-        for holder in distinct(holders(tree)):
-            if isinstance(holder, exp.In) and not in_condition(tree, holder):
-                return self._whole(tree)
+        require_deterministic(tree)
+        for subquery in distinct(subquery_expressions(tree)):
+            if isinstance(subquery, exp.In) and not in_condition(tree, subquery):
+                return self._keyed_value(tree)
         needed = tree if is_condition else None
-        for holder in distinct(holders(tree)):
-            negated = any(isinstance(node, exp.Not) and node.this.unnest() == holder for node in tree.walk())
-            if isinstance(holder, exp.In) and negated:
-                tree = self._found_values(tree, holder)
+        for subquery in distinct(subquery_expressions(tree)):
+            negated = any(isinstance(node, exp.Not) and node.this.unnest() == subquery for node in tree.walk())
+            if isinstance(subquery, exp.In) and negated:
+                tree = self._replace_in_and_not_in(tree, subquery)
             else:
-                answer = self._answer(holder, needed)
-                tree = substituted(tree, {holder: answer})
+                answer = self._column_for(subquery, needed)
+                tree = substitute(tree, {subquery: answer})
         return tree
 
-    def _answer(self, holder: exp.Expr, needed: exp.Expr | None) -> exp.Expr:
-        query = query_of(holder)
-        if isinstance(holder, exp.Exists):
-            return self._existence(holder, query)
-        if isinstance(holder, exp.In):
-            return self._finding(holder, query)
-        return self._scalar(holder, query, needed)
+    def _column_for(self, subquery: exp.Expr, needed: exp.Expr | None) -> exp.Expr:
+        query = query_of(subquery)
+        if isinstance(subquery, exp.Exists):
+            return self._exists_value(subquery, query)
+        if isinstance(subquery, exp.In):
+            return self._in_value(subquery, query)
+        return self._scalar_value(subquery, query, needed)
 
-    def _existence(self, holder: exp.Exists, query: exp.Query) -> exp.Expr:
+    def _exists_value(self, subquery: exp.Exists, query: exp.Query) -> exp.Expr:
         if not self._is_correlated(query):
-            return self.exists_at_all(query)
+            return self.exists_uncorrelated(query)
         found = correlation(query, self.scope, self.block.aliases)
-        return self.ask_for(found, holder, found.tied)
+        return self.correlated_value(found, subquery, found.correlated)
 
-    def _finding(self, holder: exp.In, query: exp.Query) -> exp.Expr:
+    def _in_value(self, subquery: exp.In, query: exp.Query) -> exp.Expr:
         """Whether IN is true; as Spark does, what is unknown counts as false here."""
-        lefts = self._left_sides(holder)
+        lefts = self._left_sides(subquery)
         for part in lefts:
             require_scalar(part)
         if self._is_correlated(query):
             found = correlation(query, self.scope, self.block.aliases)
             equal = equalities(lefts, found.items) if found.is_plain else []
-            return self.ask_for(found, holder, [*found.tied, *equal])
-        return self.value_among(lefts, self.kept(query))
+            return self.correlated_value(found, subquery, [*found.correlated, *equal])
+        return self.membership(lefts, self.rereadable(query))
 
-    def _found_values(self, tree: exp.Expr, holder: exp.In) -> exp.Expr:
+    def _replace_in_and_not_in(self, tree: exp.Expr, subquery: exp.In) -> exp.Expr:
         """The expression with columns in place of one ``IN``, and of its negation where that is what the expression asks for."""
-        query, lefts = query_of(holder), self._left_sides(holder)
-        missing = next(node for node in tree.walk() if isinstance(node, exp.Not) and node.this.unnest() == holder)
+        query, lefts = query_of(subquery), self._left_sides(subquery)
+        missing = next(node for node in tree.walk() if isinstance(node, exp.Not) and node.this.unnest() == subquery)
         if self._is_correlated(query):
             found = correlation(query, self.scope, self.block.aliases)
-            tree = substituted(tree, {missing: self.ask_for(found, missing, found.tied)})
+            tree = substitute(tree, {missing: self.correlated_value(found, missing, found.correlated)})
         elif len(lefts) == 1:
             for part in lefts:
                 require_scalar(part)
-            node = self.kept(query)
-            there = self.value_among(lefts, node)
-            nothing, has_null = self.flags(node)
+            node = self.rereadable(query)
+            there = self.membership(lefts, node)
+            nothing, has_null = self.null_flags(node)
             known = exp.and_(exp.Not(this=has_null), is_not_null(lefts[0]), exp.Not(this=there), copy=True)
-            tree = substituted(tree, {missing: exp.Paren(this=exp.or_(nothing, known, copy=True)), holder: there})
+            tree = substitute(tree, {missing: exp.Paren(this=exp.or_(nothing, known, copy=True)), subquery: there})
         else:
-            return self._whole(tree)
-        return tree if holder not in list(tree.walk()) else substituted(tree, {holder: self._finding(holder, query)})
+            return self._keyed_value(tree)
+        return tree if subquery not in list(tree.walk()) else substitute(tree, {subquery: self._in_value(subquery, query)})
 
-    def _scalar(self, holder: exp.Expr, query: exp.Query, needed: exp.Expr | None) -> exp.Expr:
+    def _scalar_value(self, subquery: exp.Expr, query: exp.Query, needed: exp.Expr | None) -> exp.Expr:
         if not self._is_correlated(query):
-            node = self.kept(query)
+            node = self.rereadable(query)
             if not is_one_row(query):
-                node = self.single(node)
+                node = self.scalar(node)
             alias = self.join(node)
             return column((alias, node.columns[0]))
         found = correlation(query, self.scope, self.block.aliases)
-        answer = self._grouped(found, holder, needed)
-        return answer if answer is not None else self.ask_for(found, exp.Subquery(this=query.copy()), found.tied)
+        answer = self._join_grouped(found, subquery, needed)
+        return answer if answer is not None else self.correlated_value(found, exp.Subquery(this=query.copy()), found.correlated)
 
     def _is_correlated(self, query: exp.Query) -> bool:
         return bool(free_sources(query))
@@ -210,55 +210,55 @@ class _Asker(Asking):
         if len(lefts) != len(node.columns):
             raise NotIncremental("IN with a row of another length has no incremental rule")
         kinds = self.types(lefts)
-        return kinds == [kind for _, kind in self.builder.types(plain_linear(node))]
+        return kinds == [kind for _, kind in self.builder.types(linear_to_sql(node))]
 
-    def _grouped(self, found: Correlation, holder: exp.Expr, needed: exp.Expr | None) -> exp.Expr | None:
+    def _join_grouped(self, found: Correlation, subquery: exp.Expr, needed: exp.Expr | None) -> exp.Expr | None:
         """A correlated aggregate as a relation with one row per key, joined to the block; None when it is not of that kind.
 
         ``needed``: the condition that the value is for; when it cannot hold without rows, an inner join will do.
         """
-        query, pairs = found.whole, self._key_pairs(found)
+        query, pairs = found.whole, self._correlation_keys(found)
         if query is not found.core or not is_one_row(query) or pairs is None:
             return None
         item = query.expressions[0].unalias()
         calls = distinct(aggregate_calls(item))
         outer = free_sources(query)
-        if len(query.expressions) != 1 or any(over_nothing(call) is None or free_sources(call) & outer for call in calls):
+        if len(query.expressions) != 1 or any(value_over_no_rows(call) is None or free_sources(call) & outer for call in calls):
             return None
         names = {call: f"r{at}" for at, call in enumerate(calls)}
         items: list[exp.Expr] = [exp.alias_(key.copy(), f"k{at}") for at, (_, key) in enumerate(pairs)]
         items += [exp.alias_(call.copy(), name) for call, name in names.items()]
         node = self.builder.rereadable(found.scope.linear(found.query(items, [key.copy() for _, key in pairs])))
         alias = self.builder.name("s")
-        self.block.wanted = self.block.wanted | {(alias, name) for name in node.columns}
+        self.block.required = self.block.required | {(alias, name) for name in node.columns}
         ties = []
         for at, (tie, _) in enumerate(pairs):
             ties.append(type(tie)(this=tie.this, expression=column((alias, f"k{at}"))))
         values: dict[exp.Expr, exp.Expr] = {call: column((alias, name)) for call, name in names.items()}
-        nulls = {values[call] for call in calls if over_nothing(call) == "NULL"}
-        answer = substituted(item, values)
-        if needed is not None and needs_one_of(substituted(needed, {holder: answer}), nulls):
+        nulls = {values[call] for call in calls if value_over_no_rows(call) == "NULL"}
+        answer = substitute(item, values)
+        if needed is not None and rejects_nulls(substitute(needed, {subquery: answer}), nulls):
             self.block.add(alias, node)
             for tie in ties:
                 self.block.filter(tie)
             return exp.Paren(this=answer)
-        right = Block(self.builder, self.block.wanted)
+        right = Block(self.builder, self.block.required)
         right.add(alias, node)
         outer_join(self.block, right, "LEFT", exp.and_(*ties, copy=True))
         zeros = {
             values[call]: exp.Coalesce(this=values[call].copy(), expressions=[exp.Literal.number(0)])
             for call in calls
-            if over_nothing(call) == "0"
+            if value_over_no_rows(call) == "0"
         }
-        return exp.Paren(this=substituted(answer, zeros))
+        return exp.Paren(this=substitute(answer, zeros))
 
-    def _key_pairs(self, found: Correlation) -> list[tuple[exp.Binary, exp.Expr]] | None:
+    def _correlation_keys(self, found: Correlation) -> list[tuple[exp.Binary, exp.Expr]] | None:
         """What ties a subquery as equalities: each with its outer side on the left, and the inner side in the type they compare in.
 
         None when there is more to it, or when keys cannot be made of them.
         """
         outer, pairs = free_sources(found.whole), []
-        for tie in found.tied:
+        for tie in found.correlated:
             inner = tie.unnest()
             if not isinstance(inner, exp.EQ | exp.NullSafeEQ) or has_subquery(inner):
                 return None
@@ -288,11 +288,11 @@ class _Asker(Asking):
             typed.append((tie, key if common == kind else exp.cast(key.copy(), common, dialect="spark")))
         return typed
 
-    def _whole(self, tree: exp.Expr) -> exp.Expr:
+    def _keyed_value(self, tree: exp.Expr) -> exp.Expr:
         """An expression with one IN at a place where only Spark knows how it takes what is unknown, as a column."""
-        found = distinct(holders(tree))
-        holder = found[0]
-        if len(found) > 1 or not isinstance(holder, exp.In) or self._is_correlated(query_of(holder)):
+        found = distinct(subquery_expressions(tree))
+        subquery = found[0]
+        if len(found) > 1 or not isinstance(subquery, exp.In) or self._is_correlated(query_of(subquery)):
             raise NotIncremental("this form of IN within an expression has no incremental rule")
-        node, alias = self.kept(query_of(holder)), self.builder.name("i")
-        return self.become_valued(alias, node, {}, substituted(tree, {holder: self.reading(holder, alias, node)}), [])
+        node, alias = self.rereadable(query_of(subquery)), self.builder.name("i")
+        return self.keyed_value(alias, node, {}, substitute(tree, {subquery: self.in_over(subquery, alias, node)}), [])

@@ -14,23 +14,23 @@ WEIGHT = "__weight"
 Reader = Callable[[str, Version], str | None]
 """Gives the text of a table expression for a relation's version (its columns and the weight), or None when it has no rows."""
 
-Crosses = Callable[[Crossing, str], str | None]
+MovedRange = Callable[[Crossing, str], str | None]
 """Gives the condition for rows that a marker (the relation's name) passes by in this step, or None when there is surely none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Printer:
+class DeltaSql:
     """Prints nodes. ``read`` names the relations' versions.
 
     ``single_partition``: unions are asked to stay in one partition, which saves exchanges when everything is small.
     ``broadcast``: the delta of a join term is broadcast, so that the other sides are streamed once.
-    ``crosses``: narrows the terms of markers that move down to the rows that they pass by.
+    ``moved_range``: narrows the terms of markers that move down to the rows that they pass by.
     """
 
     read: Reader
     single_partition: bool = False
     broadcast: bool = False
-    crosses: Crosses | None = None
+    moved_range: MovedRange | None = None
 
     def contents(self, node: Linear, version: Version) -> str | None:
         """A query for a node's weighted contents, or None when there are none."""
@@ -69,7 +69,7 @@ class Printer:
 
     def term(self, node: Select, at: int, changed: Set[str]) -> str | None:
         """What a block gains by the delta of its source ``at``, or None for nothing."""
-        passed = self.passed(node, at)
+        passed = self.moved_range_condition(node, at)
         if passed is None:
             return None
         tables: list[str | None] = []
@@ -82,13 +82,13 @@ class Printer:
                 tables.append(self.contents(source.node, Version.AFTER))
         return self.select(node, tables, node.sources[at] if len(node.sources) > 1 else None, passed)
 
-    def passed(self, node: Select, at: int) -> str | None:
+    def moved_range_condition(self, node: Select, at: int) -> str | None:
         """The condition for the rows that the source ``at`` passes by when it moves (empty: any), or None for none."""
         marker = node.sources[at].node
         crossings = [crossing for crossing in node.crossings if crossing.source == at]
-        if self.crosses is None or not crossings or not isinstance(marker, Scan):
+        if self.moved_range is None or not crossings or not isinstance(marker, Scan):
             return ""
-        found = [self.crosses(crossing, marker.relation) for crossing in crossings]
+        found = [self.moved_range(crossing, marker.relation) for crossing in crossings]
         return " OR ".join(f"({condition})" for condition in found if condition is not None) or None
 
     def select(self, node: Select, tables: list[str | None], delta: Source | None, passed: str = "") -> str | None:

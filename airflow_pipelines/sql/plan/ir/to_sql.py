@@ -6,58 +6,58 @@ from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Full, Keyed, Linear, 
 from airflow_pipelines.sql.syntax.identifiers import quote
 
 
-def plain(node: Node | Linear) -> str:
+def to_sql(node: Node | Linear) -> str:
     """The node's query over the relations themselves. Raises ValueError for recursion, which no query of its own can say."""
     match node:
         case Aggregate():
-            return plain_aggregate(node)
+            return aggregate_to_sql(node)
         case Keyed():
-            return plain_keyed(node)
+            return keyed_to_sql(node)
         case TopK():
-            return ranked(node, plain_linear(node.source))
+            return top_k_over(node, linear_to_sql(node.source))
         case Full():
             return node.query
         case Recursive():
             raise ValueError("recursion reads its own result, so that it has no plain query")
         case _:
-            return plain_linear(node)
+            return linear_to_sql(node)
 
 
-def plain_linear(node: Linear) -> str:
+def linear_to_sql(node: Linear) -> str:
     """The node's query over the relations themselves."""
     match node:
         case Scan():
             return f"SELECT {', '.join(map(quote, node.columns))} FROM {quote(node.relation)}"
         case UnionAll():
-            parts = " UNION ALL ".join(f"({plain_linear(part)})" for part in node.parts)
+            parts = " UNION ALL ".join(f"({linear_to_sql(part)})" for part in node.parts)
             return f"SELECT * FROM ({parts}) AS u({', '.join(map(quote, node.columns))})"
         case Select():
             items = ", ".join(f"{item.text} AS {quote(item.name)}" for item in node.items) or "1 AS `__one`"
-            sources = " CROSS JOIN ".join(f"({plain_linear(source.node)}) AS {quote(source.alias)}" for source in node.sources)
+            sources = " CROSS JOIN ".join(f"({linear_to_sql(source.node)}) AS {quote(source.alias)}" for source in node.sources)
             laterals = "".join(f" {lateral}" for lateral in node.laterals)
             return f"SELECT {items} FROM {sources}{laterals}" + (f" WHERE {node.where}" if node.where else "")
 
 
-def plain_aggregate(node: Aggregate) -> str:
+def aggregate_to_sql(node: Aggregate) -> str:
     """The node's query over the relations themselves."""
     items = ", ".join(f"{item.text} AS {quote(item.name)}" for item in node.items)
     having = f" WHERE {node.having}" if node.having else ""
-    return f"SELECT {items} FROM ({grouped(node, plain_linear(node.input))}){having}"
+    return f"SELECT {items} FROM ({groups_over(node, linear_to_sql(node.input))}){having}"
 
 
-def plain_keyed(node: Keyed) -> str:
+def keyed_to_sql(node: Keyed) -> str:
     """The node's query over the relations themselves."""
-    sources = ", ".join(f"{quote(source.alias)} AS ({plain_linear(source.node)})" for source in node.sources)
+    sources = ", ".join(f"{quote(source.alias)} AS ({linear_to_sql(source.node)})" for source in node.sources)
     return f"WITH {sources} SELECT * FROM ({node.query}) AS q({', '.join(map(quote, node.columns))})"
 
 
-def ranked(node: TopK, rows: str) -> str:
+def top_k_over(node: TopK, rows: str) -> str:
     """The first rows per key of a query's rows."""
     places = f"SELECT *, {node.rank} AS {quote(node.place)} FROM ({rows})"
     return f"SELECT {', '.join(map(quote, node.columns))} FROM ({places}) WHERE {quote(node.place)} <= {node.most}"
 
 
-def grouped(node: Aggregate, rows: str) -> str:
+def groups_over(node: Aggregate, rows: str) -> str:
     """Keys and calls of every group, by their names, over a query for the input's rows, each as often as it is there."""
     keys = [f"{key.text} AS {key.name}" for key in node.keys]
     calls = [f"{call.text} AS {call.name}" for call in node.calls]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.clauses.query_blocks import bare, is_key_type
+from airflow_pipelines.sql.plan.clauses.query_blocks import is_key_type, unqualified
 from airflow_pipelines.sql.plan.expressions import conjuncts, function_name
 from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Keyed, Linear, Node, Scan, Select, Shape, Stage, TopK, reads
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
@@ -18,17 +18,17 @@ from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 _RANKS = frozenset({"row_number", "rank", "dense_rank"})
 
 
-def leading(stages: Sequence[Stage], gains: Callable[[Linear], bool]) -> tuple[Stage, ...]:
+def append_only_top_k(stages: Sequence[Stage], is_append_only: Callable[[Linear], bool]) -> tuple[Stage, ...]:
     """The stages with :class:`TopK` for those that rank rows of which only the first per key are read.
 
     :param stages: of one view, in order; the last is the view's own
-    :param gains: whether a node never loses a row
+    :param is_append_only: whether a node never loses a row
     """
     made = {stage.relation: stage for stage in stages}
     for stage in stages:
         rank = _rank(stage.node)
         comparable = all(is_key_type(kind) for _, kind in stage.columns)
-        if isinstance(stage.node, Keyed) and rank is not None and comparable and gains(stage.node.sources[0].node):
+        if isinstance(stage.node, Keyed) and rank is not None and comparable and is_append_only(stage.node.sources[0].node):
             most = _most(stage, stages)
             if most is not None:
                 source = stage.node.sources[0]
@@ -50,7 +50,7 @@ def _rank(node: Node) -> str | None:
         return None
     if not isinstance(last, exp.Window) or function_name(last.this) not in _RANKS:
         return None
-    return bare(last)
+    return unqualified(last)
 
 
 def _most(stage: Stage, stages: Sequence[Stage]) -> int | None:

@@ -35,8 +35,8 @@ from airflow_pipelines.sql.plan.ir.nodes import (
     TopK,
     UnionAll,
 )
-from airflow_pipelines.sql.plan.ir.to_sql import plain_linear
-from airflow_pipelines.sql.plan.properties.representation import hands_on
+from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
+from airflow_pipelines.sql.plan.properties.representation import propagates_representation
 from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.syntax.identifiers import quote
 
@@ -103,7 +103,7 @@ class _Pass:
                 _check([node.rank, *node.keys], changed)
                 return replace(node, source=source), changed
             case Full():
-                return replace(node, query=canonical_query(node.query, columns)), varied(columns)
+                return replace(node, query=canonical_query(node.query, columns)), columns_with_visible_forms(columns)
             case Recursive():
                 raise TypeError("a recursive stage is made of stages that are canonical already")
 
@@ -125,7 +125,7 @@ class _Pass:
                 for lateral in node.laterals:
                     changed |= _unnested(lateral, changed)
                 _check([node.where] if node.where else [], changed)
-                return {item.name for item in node.items if hands_on(_expression(item.text), changed)}
+                return {item.name for item in node.items if propagates_representation(_expression(item.text), changed)}
 
     def _handed_on(self, node: Linear, kinds: Sequence[str] | None = None) -> tuple[Linear, Set[str]]:
         """The node with canonical columns, and those of which Spark may give other representations.
@@ -147,7 +147,7 @@ class _Pass:
                 computed = {item.name for item in node.items if not _is_stored(node, item.name)}
                 if not computed:
                     return node, changed
-                asked = kinds if kinds is not None else [kind for _, kind in self.builder.types(plain_linear(node))]
+                asked = kinds if kinds is not None else [kind for _, kind in self.builder.types(linear_to_sql(node))]
                 types = dict(zip(node.columns, asked, strict=True))
                 items = tuple(_canonical_item(item, types[item.name]) if item.name in computed else item for item in node.items)
                 return replace(node, items=items), changed | {name for name in computed if has_visible_forms(types[name])}
@@ -160,13 +160,13 @@ class _Pass:
             handed, changed = self._handed_on(node.input, node.input_types or None)
             block = cast(Select, handed)
         _check([key.text for key in node.keys], changed)
-        calls = {call.name for call in node.calls if changed and hands_on(_expression(call.text), changed)}
+        calls = {call.name for call in node.calls if changed and propagates_representation(_expression(call.text), changed)}
         _check([node.having] if node.having else [], calls)
         types = dict(zip(node.columns, (kind for _, kind in columns), strict=True))
         keys = {key.name for key in node.keys}
         # Grouping gives the keys in canonical form.
         items = tuple(item if item.text in keys else _canonical_item(item, types[item.name]) for item in node.items)
-        handing_on = {item.name for item in node.items if calls and hands_on(_expression(item.text), calls)}
+        handing_on = {item.name for item in node.items if calls and propagates_representation(_expression(item.text), calls)}
         computed = {item.name for item in node.items if has_visible_forms(types[item.name]) and not self._is_canonical(node, item)}
         return replace(node, input=block, items=items), handing_on | computed
 
@@ -191,7 +191,7 @@ class _Pass:
         if not changed and not any(has_several_forms(kind) for _, kind in columns):
             return replace(node, sources=tuple(sources)), changed
         tree = parse_query(node.query)
-        seen = hands_on(tree, changed) if changed else False
+        seen = propagates_representation(tree, changed) if changed else False
         passed = _passed_on(tree, node, changed)
         named = tuple(zip(node.columns, (kind for _, kind in columns), strict=True))
         computed = [name for name, kind in named if has_several_forms(kind) and name not in passed]
@@ -216,7 +216,7 @@ def _columns(stage: Stage) -> tuple[str, ...]:
             return stage.node.columns
 
 
-def varied(columns: ColumnTypes) -> frozenset[str]:
+def columns_with_visible_forms(columns: ColumnTypes) -> frozenset[str]:
     """The columns that have values with several representations which functions can tell apart."""
     return frozenset(name for name, kind in columns if has_visible_forms(kind))
 
@@ -257,7 +257,7 @@ def _canonical_item(item: Item, kind: str) -> Item:
 def _check(texts: Sequence[str], changed: Set[str]) -> None:
     """Raise NotIncremental when one of some expressions looks at the representation of a changed column."""
     for text in texts if changed else ():
-        hands_on(_expression(text), changed)
+        propagates_representation(_expression(text), changed)
 
 
 def _expression(text: str) -> exp.Expr:
@@ -267,6 +267,6 @@ def _expression(text: str) -> exp.Expr:
 def _unnested(lateral: str, changed: Set[str]) -> set[str]:
     """The columns that a LATERAL VIEW clause makes of changed ones."""
     tree = parse_query(f"SELECT 1 FROM t {lateral}").args["laterals"][0]
-    if not hands_on(tree.this, changed):
+    if not propagates_representation(tree.this, changed):
         return set()
     return {column.name for column in tree.args["alias"].columns} or {"col", "pos", "key", "value"}

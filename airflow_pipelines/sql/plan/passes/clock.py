@@ -97,7 +97,7 @@ class ClockMarkers:
 
     found: dict[str, Marker] = field(default_factory=dict)
 
-    def settle(self, query: str, analyzer: Analyzer) -> str:
+    def rewrite(self, query: str, analyzer: Analyzer) -> str:
         """The query with fewer and calmer reads of the clock, and the same meaning.
 
         :param query: a query after :func:`clock_edits`

@@ -8,7 +8,7 @@ from airflow_pipelines.sql.plan.ir.nodes import Keyed, Node, Scan, Select, Stage
 from airflow_pipelines.sql.syntax.identifiers import quote
 
 
-def fused(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+def merge_projections(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
     """The stages with each filter and projection of a keyed stage, which nothing else reads, made part of that stage."""
     kept: dict[str, Stage] = {}
     for stage in stages:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
-from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.qualify import qualify as qualify_names
 from sqlglot.schema import MappingSchema
 
 from airflow_pipelines.sql.plan.analyzer import Analyzer
-from airflow_pipelines.sql.plan.expressions import NotIncremental, Unplannable, sql, substituted
+from airflow_pipelines.sql.plan.expressions import NotIncremental, Unplannable, sql, substitute
 from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes
 from airflow_pipelines.sql.syntax.dialect import PipelineSpark, parse_query
 
@@ -20,7 +20,7 @@ _GIVEN = "_col_"
 """How the names begin that sqlglot gives to columns without one."""
 
 
-def qualified(query: str, relations: Mapping[str, ColumnTypes], analyzer: Analyzer) -> exp.Expr:
+def qualify(query: str, relations: Mapping[str, ColumnTypes], analyzer: Analyzer) -> exp.Expr:
     """The query's tree with every column qualified, every star expanded, and names of sources that occur once.
 
     :param query: Spark SQL that Spark accepts
@@ -35,7 +35,7 @@ def qualified(query: str, relations: Mapping[str, ColumnTypes], analyzer: Analyz
         tree = parse_query(query)
         _note_shared_columns(tree)
         schema = MappingSchema(known, dialect=dialect, normalize=False)
-        tree = qualify(tree, schema=schema, dialect=dialect, validate_qualify_columns=True, quote_identifiers=True)
+        tree = qualify_names(tree, schema=schema, dialect=dialect, validate_qualify_columns=True, quote_identifiers=True)
     except Exception as error:
         # Besides its own errors, sqlglot raises ValueError, KeyError and the like for what it does not expect. Spark has
         # accepted the query, so that whatever sqlglot has against it only rules the symbolic way out.
@@ -120,7 +120,7 @@ def _strip_aliases(tree: exp.Expr) -> None:
                 item.replace(item.this)
         if select.args.get("qualify") is not None:
             named = {item.this: exp.column(item.alias, quoted=True) for item in select.expressions if isinstance(item, exp.Alias)}
-            select.set("qualify", substituted(select.args["qualify"], named))
+            select.set("qualify", substitute(select.args["qualify"], named))
 
 
 def _without_given_names(tree: exp.Expr) -> exp.Expr:

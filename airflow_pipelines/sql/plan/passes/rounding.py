@@ -15,7 +15,7 @@ from sqlglot import exp
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, function_name, sql
 from airflow_pipelines.sql.plan.ir.nodes import Keyed, KeyedSource, Stage
-from airflow_pipelines.sql.plan.ir.to_sql import plain_linear
+from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.syntax.dialect import parse_query
 
 _SUMS = frozenset({"avg", "mean", "sum", "try_avg", "try_sum"})
@@ -58,7 +58,7 @@ def _is_rounded(call: exp.Expr, node: Keyed, builder: Builder) -> bool:
     arguments = [part for part in call.iter_expressions() if not isinstance(part, exp.Distinct)]
     arguments += [part for found in call.find_all(exp.Distinct) for part in found.expressions]
     items = ", ".join(f"{sql(argument)} AS `a{at}`" for at, argument in enumerate(arguments))
-    rows = " CROSS JOIN ".join(f"({plain_linear(source.node)}) AS `{source.alias}`" for source in node.sources)
+    rows = " CROSS JOIN ".join(f"({linear_to_sql(source.node)}) AS `{source.alias}`" for source in node.sources)
     try:
         return any(kind in {"float", "double"} for _, kind in builder.types(f"SELECT {items} FROM {rows}"))
     except NotIncremental:

@@ -14,7 +14,7 @@ from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_q
 _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ)
 
 
-def with_crossings(plan: ViewPlan, markers: Mapping[str, Marker]) -> ViewPlan:
+def mark_temporal_filters(plan: ViewPlan, markers: Mapping[str, Marker]) -> ViewPlan:
     """The plan with the crossings of its temporal filters noted.
 
     :param markers: the markers that the plan may read, by relation

@@ -7,7 +7,7 @@ from collections.abc import Set
 from airflow_pipelines.sql.plan.ir.nodes import Select, UnionAll, ViewPlan
 
 
-def gaining(plan: ViewPlan, known: Set[str]) -> frozenset[str]:
+def append_only_relations(plan: ViewPlan, known: Set[str]) -> frozenset[str]:
     """The relations of a plan that never lose a row.
 
     :param plan: a view's plan

@@ -17,7 +17,7 @@ _SELECT = frozenset({
 })  # fmt: skip
 
 
-def needed_rows(query: str, reads: Collection[str]) -> tuple[str, ...]:
+def required_inputs(query: str, reads: Collection[str]) -> tuple[str, ...]:
     """The relations without any row of which a query gives none; empty when it may give some even so.
 
     :param query: a view's query, in Spark SQL

@@ -14,13 +14,13 @@ from sqlglot import exp
 from airflow_pipelines.sql.plan.expressions import NotIncremental, function_name, sql
 
 # fmt: off
-_BLIND = frozenset({
+_INSENSITIVE = frozenset({
     "approx_count_distinct", "avg", "cardinality", "ceil", "ceiling", "corr", "count", "count_if", "covar_pop", "covar_samp",
     "exp", "floor", "isnan", "isnotnull", "isnull", "kurtosis", "map_contains_key", "mean", "size", "skewness", "std", "stddev",
     "stddev_pop", "stddev_samp", "sum", "var_pop", "var_samp", "variance", "variance_pop",
 })
 """Functions whose results are the same for all representations of their arguments. A sum begins with 0.0, and stays so."""
-_HANDING_ON = frozenset({
+_PROPAGATING = frozenset({
     "abs", "any_value", "array", "array_agg", "array_sort", "coalesce", "collect_list", "element_at", "explode",
     "explode_outer", "first", "first_value", "get", "greatest", "if", "ifnull", "inline", "inline_outer", "lag", "last",
     "last_value", "lead", "least", "max", "max_by", "median", "min", "min_by", "mode", "named_struct", "negative", "nth_value",
@@ -29,13 +29,13 @@ _HANDING_ON = frozenset({
 """Functions whose results have the representation of one of their arguments, or hold it."""
 _OF_ONE_ARRAY = frozenset({"array_sort", "exists", "filter", "forall", "transform"})
 """Functions of an array and a lambda, whose parameters are the array's elements."""
-_BLIND_NODES = (
+_INSENSITIVE_NODES = (
     exp.Predicate, exp.Connector, exp.Not, exp.Is, exp.In, exp.Between, exp.Where, exp.Having, exp.Qualify, exp.Group, exp.Ordered,
     exp.Order, exp.Join, exp.Lateral, exp.WindowSpec,
 )
 _TEXTUAL = (exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike, exp.RegexpFullMatch, exp.Glob, exp.SimilarTo)
 """Conditions over text, which others than text are cast to."""
-_HANDING_ON_NODES = (
+_PROPAGATING_NODES = (
     exp.Paren, exp.Alias, exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Neg, exp.Case, exp.If, exp.Coalesce, exp.Bracket, exp.Dot,
     exp.Tuple, exp.Window, exp.Filter, exp.Distinct, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Subquery, exp.Query,
     exp.From, exp.With, exp.CTE, exp.Max, exp.Min, exp.First, exp.Last, exp.AnyValue, exp.Nullif, exp.PropertyEQ,
@@ -48,7 +48,7 @@ _EXACT = frozenset({
 _NUMBERS = _EXACT | {exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE}
 
 
-def hands_on(tree: exp.Expr, columns: Set[str]) -> bool:
+def propagates_representation(tree: exp.Expr, columns: Set[str]) -> bool:
     """Whether the representation of one of some columns may be that of an expression's value, or of a part of it.
 
     :param tree: an expression or a query
@@ -56,32 +56,32 @@ def hands_on(tree: exp.Expr, columns: Set[str]) -> bool:
     :raises NotIncremental: when the expression may look at the representation otherwise
     """
     if not isinstance(tree, exp.Query):
-        return _hands_on(tree, columns)
+        return _propagates(tree, columns)
     known = frozenset(columns)
     while True:
         found = {name for select in tree.find_all(exp.Select) for name in _outputs(select, known)}
         if found <= known:
-            return _hands_on(tree, known)
+            return _propagates(tree, known)
         known |= found
 
 
 def _outputs(select: exp.Select, columns: Set[str]) -> Iterable[str]:
     """The names of a SELECT's columns that hand a representation on."""
-    return (item.alias_or_name for item in select.expressions if _hands_on(item, columns))
+    return (item.alias_or_name for item in select.expressions if _propagates(item, columns))
 
 
-def _hands_on(tree: exp.Expr, columns: Set[str]) -> bool:
+def _propagates(tree: exp.Expr, columns: Set[str]) -> bool:
     if isinstance(tree, exp.Column):
         # A field of a struct is written like a column of a table.
         return tree.name in columns or tree.table in columns
     if isinstance(tree, exp.Star):
         return bool(columns)
     if (function := _lambda_of(tree)) is not None:
-        return _applied_hands_on(tree, function, columns)
-    parts = [part for part in tree.iter_expressions() if _hands_on(part, columns)]
-    if not parts or _is_blind(tree, parts):
+        return _application_propagates(tree, function, columns)
+    parts = [part for part in tree.iter_expressions() if _propagates(part, columns)]
+    if not parts or _is_insensitive(tree, parts):
         return False
-    if _is_handing_on(tree, parts):
+    if _is_propagating(tree, parts):
         return True
     raise NotIncremental(f"{_shown(tree)} may tell representations of a value apart that the plan would keep in one form only")
 
@@ -93,11 +93,11 @@ def _lambda_of(tree: exp.Expr) -> exp.Lambda | None:
     return next((part for part in tree.iter_expressions() if isinstance(part, exp.Lambda)), None)
 
 
-def _applied_hands_on(tree: exp.Expr, function: exp.Lambda, columns: Set[str]) -> bool:
-    """:func:`hands_on` of a function of one array, whose elements are the parameters of its lambda."""
-    held = _hands_on(next(iter(tree.iter_expressions())), columns)
+def _application_propagates(tree: exp.Expr, function: exp.Lambda, columns: Set[str]) -> bool:
+    """:func:`propagates_representation` of a function of one array, whose elements are the parameters of its lambda."""
+    held = _propagates(next(iter(tree.iter_expressions())), columns)
     parameters = {parameter.name for parameter in function.expressions}
-    result = _hands_on(_body(function, parameters), (columns - parameters) | (parameters if held else set()))
+    result = _propagates(_body(function, parameters), (columns - parameters) | (parameters if held else set()))
     match function_name(tree):
         case "transform":
             return result
@@ -118,7 +118,7 @@ def _body(function: exp.Lambda, parameters: Set[str]) -> exp.Expr:
     return body
 
 
-def _is_blind(tree: exp.Expr, parts: list[exp.Expr]) -> bool:
+def _is_insensitive(tree: exp.Expr, parts: list[exp.Expr]) -> bool:
     if isinstance(tree, exp.Cast):
         return tree.to.this in _EXACT
     if isinstance(tree, (exp.Div, exp.IntDiv, *_TEXTUAL)):
@@ -126,16 +126,16 @@ def _is_blind(tree: exp.Expr, parts: list[exp.Expr]) -> bool:
     if isinstance(tree, exp.Window):
         # The definition only compares.
         return all(part is not tree.this for part in parts)
-    return isinstance(tree, _BLIND_NODES) or function_name(tree) in _BLIND
+    return isinstance(tree, _INSENSITIVE_NODES) or function_name(tree) in _INSENSITIVE
 
 
-def _is_handing_on(tree: exp.Expr, parts: list[exp.Expr]) -> bool:
+def _is_propagating(tree: exp.Expr, parts: list[exp.Expr]) -> bool:
     if isinstance(tree, exp.Cast):
         return tree.to.this in _NUMBERS
     if isinstance(tree, exp.Div):
         # The sign of a zero that is divided stays a zero's sign; what is divided by zero may become either infinity.
         return parts == [tree.this]
-    return isinstance(tree, _HANDING_ON_NODES) or function_name(tree) in _HANDING_ON
+    return isinstance(tree, _PROPAGATING_NODES) or function_name(tree) in _PROPAGATING
 
 
 def _shown(tree: exp.Expr) -> str:

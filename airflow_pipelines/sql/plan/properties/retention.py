@@ -15,7 +15,7 @@ from airflow_pipelines.sql.syntax.identifiers import quote
 
 
 @dataclass(frozen=True, slots=True)
-class Discard:
+class RetentionRule:
     """Rows that may go: those for which ``condition`` holds, Spark SQL over the columns and the waterlines' inputs.
 
     ``of_state``: whether they are in the state of the operator that computes ``relation``, or in the relation's own trace.
@@ -26,13 +26,13 @@ class Discard:
     of_state: bool
 
 
-def discards(
+def retention_rules(
     stages: Sequence[Stage],
     analysis: WaterlineAnalysis,
     late_columns: Mapping[str, Sequence[str]],
     shown: Set[str],
     markers: Mapping[str, Marker],
-) -> tuple[Discard, ...]:
+) -> tuple[RetentionRule, ...]:
     """What a program's stages allow to be forgotten.
 
     A group whose key is below the waterline of the key never changes again, so its state may go. Rows of a relation may go when
@@ -49,16 +49,16 @@ def discards(
         if isinstance(stage.node, Aggregate):
             closed = [f"{name} < {text}" for name, text in analysis.keys(stage.node).items()]
             if closed:
-                found.append(Discard(stage.relation, " OR ".join(closed), of_state=True))
+                found.append(RetentionRule(stage.relation, " OR ".join(closed), of_state=True))
     for relation in sorted({name for stage in stages for name in stage.rereads} - shown - markers.keys()):
         readers = [stage for stage in stages if relation in stage.rereads]
         needs = [_unneeded(stage, relation, analysis, markers) for stage in readers]
         own = _own(relation, stages, late_columns)
         if own is not None and all(need is not None for need in needs):
-            found.append(Discard(relation, " AND ".join(f"({need})" for need in [own, *needs]), of_state=False))
+            found.append(RetentionRule(relation, " AND ".join(f"({need})" for need in [own, *needs]), of_state=False))
     # Without any reader a table's rows are only looked up to be deleted, and late rows cannot be.
     unread = late_columns.keys() - shown - {name for stage in stages for name in stage.rereads}
-    found += [Discard(name, str(_own(name, stages, late_columns)), of_state=False) for name in sorted(unread)]
+    found += [RetentionRule(name, str(_own(name, stages, late_columns)), of_state=False) for name in sorted(unread)]
     return tuple(found)
 
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
 from airflow_pipelines.sql.rewrite.determinism.total_order import ListKey, has_order, sortable, sorted_list
 from airflow_pipelines.sql.rewrite.probe import types_in
-from airflow_pipelines.sql.rewrite.token_walker import Call, Scan, mentions
+from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
@@ -35,7 +35,7 @@ class _Aggregate:
     end: int
 
 
-def settled_aggregates(query: Edited, analyzer: Analyzer) -> Edited:
+def deterministic_aggregates(query: Edited, analyzer: Analyzer) -> Edited:
     """The query with lists in order, and FIRST, LAST and ANY_VALUE that choose by value.
 
     ``COLLECT_LIST``, ``ARRAY_AGG`` and ``COLLECT_SET`` are sorted. ``FIRST`` and ``ANY_VALUE`` give the least value, where NULL
@@ -46,8 +46,8 @@ def settled_aggregates(query: Edited, analyzer: Analyzer) -> Edited:
     :raises SyntaxFailure: when no order is to be had; offsets are those of the query as first written
     """
     while mentions(query.text, *_LISTS, *_LEAST, *_GREATEST):
-        scan = Scan(query.text)
-        found = list(_aggregates(scan))
+        walker = TokenWalker(query.text)
+        found = list(_aggregates(walker))
         inner = [one for one in found if not any(other.call.start > one.call.start and other.end <= one.end for other in found)]
         if not inner:
             return query
@@ -63,47 +63,47 @@ def settled_aggregates(query: Edited, analyzer: Analyzer) -> Edited:
     return query
 
 
-def _aggregates(scan: Scan) -> Iterator[_Aggregate]:
-    for call in scan.calls():
+def _aggregates(walker: TokenWalker) -> Iterator[_Aggregate]:
+    for call in walker.calls():
         if call.name not in _LISTS | _LEAST | _GREATEST or not call.arguments:
             continue
         at, condition, nulls = call.close, "", ""
-        if scan.word(at + 1) == "filter" and scan.word(at + 2) == "(":
-            close = scan.closing(at + 2)
+        if walker.word(at + 1) == "filter" and walker.word(at + 2) == "(":
+            close = walker.closing(at + 2)
             if close is None:
                 continue
-            condition, at = f" {scan.piece(scan.start(at + 1), scan.end(close))}", close
-        width = _nulls(scan, at + 1)
+            condition, at = f" {walker.piece(walker.start(at + 1), walker.end(close))}", close
+        width = _nulls(walker, at + 1)
         if width:
-            nulls, at = f" {scan.piece(scan.start(at + 1), scan.end(at + width))}", at + width
-        if scan.word(at + 1) in {"over", "within", "within group"}:
+            nulls, at = f" {walker.piece(walker.start(at + 1), walker.end(at + width))}", at + width
+        if walker.word(at + 1) in {"over", "within", "within group"}:
             continue
-        blind = scan.word(call.at - 1) == "(" and scan.word(call.at - 2) in _ORDER_BLIND and scan.word(at + 1) in {")", ","}
+        blind = walker.word(call.at - 1) == "(" and walker.word(call.at - 2) in _ORDER_BLIND and walker.word(at + 1) in {")", ","}
         if call.name in _LISTS and blind:
             continue
-        yield _read(scan, call, condition, nulls, scan.end(at))
+        yield _read(walker, call, condition, nulls, walker.end(at))
 
 
-def _nulls(scan: Scan, at: int) -> int:
+def _nulls(walker: TokenWalker, at: int) -> int:
     """How many tokens IGNORE NULLS or RESPECT NULLS takes at ``at``: none when it is not there."""
-    if scan.word(at) in {"ignore nulls", "respect nulls"}:
+    if walker.word(at) in {"ignore nulls", "respect nulls"}:
         return 1
-    return 2 if scan.word(at) in {"ignore", "respect"} and scan.word(at + 1) == "nulls" else 0
+    return 2 if walker.word(at) in {"ignore", "respect"} and walker.word(at + 1) == "nulls" else 0
 
 
-def _read(scan: Scan, call: Call, condition: str, nulls: str, end: int) -> _Aggregate:
+def _read(walker: TokenWalker, call: Call, condition: str, nulls: str, end: int) -> _Aggregate:
     first, last, ignores = call.at + 2, call.close, "ignore" in nulls.lower()
-    distinct = scan.word(first) == "distinct"
+    distinct = walker.word(first) == "distinct"
     for width in (1, 2):
-        if _nulls(scan, last - width) == width:
-            ignores, last = scan.word(last - width).startswith("ignore"), last - width
+        if _nulls(walker, last - width) == width:
+            ignores, last = walker.word(last - width).startswith("ignore"), last - width
             break
     if len(call.arguments) == 2:
         # first(x, true) ignores NULLs.
-        ignores = scan.piece(*call.arguments[1]).strip().lower() == "true"
-        value = scan.piece(*call.arguments[0])
+        ignores = walker.piece(*call.arguments[1]).strip().lower() == "true"
+        value = walker.piece(*call.arguments[0])
     else:
-        value = scan.piece(scan.start(first), scan.end(last - 1))
+        value = walker.piece(walker.start(first), walker.end(last - 1))
     if distinct:
         value = value[len("distinct") :].strip()
     return _Aggregate(call, value, distinct, condition, nulls, ignores, end)

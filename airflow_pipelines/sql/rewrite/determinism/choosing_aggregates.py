@@ -7,14 +7,14 @@ from sqlglot import exp
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.determinism.total_order import sortable
 from airflow_pipelines.sql.rewrite.probe import types_in
-from airflow_pipelines.sql.rewrite.token_walker import Call, Scan, mentions
+from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 _CHOICES = frozenset({"max_by", "min_by", "mode"})
 
 
-def settled_choices(query: Edited, analyzer: Analyzer) -> Edited:
+def deterministic_choices(query: Edited, analyzer: Analyzer) -> Edited:
     """The query with MAX_BY, MIN_BY and MODE that choose the same value whatever the order of rows.
 
     Of several values with the greatest (least) key, MAX_BY takes the greatest (MIN_BY the least), of which NULL is the least; of
@@ -25,8 +25,8 @@ def settled_choices(query: Edited, analyzer: Analyzer) -> Edited:
     """
     if not mentions(query.text, *_CHOICES):
         return query
-    scan = Scan(query.text)
-    calls = [call for call in scan.calls() if call.name.lower() in _CHOICES]
+    walker = TokenWalker(query.text)
+    calls = [call for call in walker.calls() if call.name.lower() in _CHOICES]
     if not calls:
         return query
     nodes = {}
@@ -39,22 +39,22 @@ def settled_choices(query: Edited, analyzer: Analyzer) -> Edited:
     edits = []
     for call in calls:
         if call.name.lower() == "mode":
-            edits += _mode(call, scan)
+            edits += _mode(call, walker)
         elif len(call.arguments) == 2:
-            edits += _by(call, nodes.get(call.start), scan, analyzer)
+            edits += _by(call, nodes.get(call.start), walker, analyzer)
     return query.edit(edits)
 
 
-def _mode(call: Call, scan: Scan) -> list[Edit]:
-    if len(call.arguments) != 1 or scan.word(call.close + 1) == "within":
+def _mode(call: Call, walker: TokenWalker) -> list[Edit]:
+    if len(call.arguments) != 1 or walker.word(call.close + 1) == "within":
         return []
     end = call.arguments[0][1]
     return [Edit(end, end, ", TRUE")]
 
 
-def _by(call: Call, node: exp.Expr | None, scan: Scan, analyzer: Analyzer) -> list[Edit]:
+def _by(call: Call, node: exp.Expr | None, walker: TokenWalker, analyzer: Analyzer) -> list[Edit]:
     (first, last), (start, end) = call.arguments
-    value, key = scan.piece(first, last), scan.piece(start, end)
+    value, key = walker.piece(first, last), walker.piece(start, end)
     select = node.find_ancestor(exp.Select) if node is not None else None
     kinds = types_in(select, [value], analyzer) if select is not None else None
     tie = sortable(value, kinds[0] if kinds else "")

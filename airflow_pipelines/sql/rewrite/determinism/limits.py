@@ -7,13 +7,13 @@ from sqlglot import exp
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.determinism.total_order import has_order, sortable
 from airflow_pipelines.sql.rewrite.probe import output_columns
-from airflow_pipelines.sql.rewrite.token_walker import Scan, mentions
+from airflow_pipelines.sql.rewrite.token_walker import TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 from airflow_pipelines.sql.syntax.identifiers import quote
 
 
-def settled_limits(query: Edited, analyzer: Analyzer) -> Edited:
+def deterministic_limits(query: Edited, analyzer: Analyzer) -> Edited:
     """The query with LIMIT and OFFSET that always take the same rows.
 
     All columns of the result are added to the ORDER BY by their numbers; without ORDER BY they are the order. Rows that agree in
@@ -25,31 +25,31 @@ def settled_limits(query: Edited, analyzer: Analyzer) -> Edited:
     if not mentions(query.text, "limit", "offset"):
         return query
     tree = parse_query(query.text)
-    scan = Scan(query.text)
+    walker = TokenWalker(query.text)
     edits = []
     for node in tree.find_all(exp.Query):
         if isinstance(node.parent, exp.Exists):
             continue
-        at = _limit(node, scan)
+        at = _limit(node, walker)
         if at is not None:
-            edits += _edit(node, at, scan, analyzer)
+            edits += _edit(node, at, walker, analyzer)
     return query.edit(edits)
 
 
-def _limit(node: exp.Expr, scan: Scan) -> int | None:
+def _limit(node: exp.Expr, walker: TokenWalker) -> int | None:
     """The token LIMIT or OFFSET of a query, whichever comes first."""
     found = []
     for clause in (node.args.get("limit"), node.args.get("offset")):
         starts = [part.meta["start"] for part in clause.walk() if "start" in part.meta] if clause is not None else []
         if starts:
-            first = next(at for at, token in enumerate(scan.tokens) if token.start == min(starts))
-            while scan.word(first) not in {"limit", "offset"} and first > 0:
+            first = next(at for at, token in enumerate(walker.tokens) if token.start == min(starts))
+            while walker.word(first) not in {"limit", "offset"} and first > 0:
                 first -= 1
             found.append(first)
     return min(found, default=None)
 
 
-def _edit(node: exp.Expr, at: int, scan: Scan, analyzer: Analyzer) -> list[Edit]:
+def _edit(node: exp.Expr, at: int, walker: TokenWalker, analyzer: Analyzer) -> list[Edit]:
     order = node.args.get("order")
     if order is not None and any(isinstance(part.this, exp.Var) and part.this.name.upper() == "ALL" for part in order.expressions):
         return []
@@ -57,8 +57,8 @@ def _edit(node: exp.Expr, at: int, scan: Scan, analyzer: Analyzer) -> list[Edit]
     if not ties:
         return []
     if order is None:
-        return [Edit(scan.start(at), scan.start(at), f"ORDER BY {', '.join(ties)} ")]
-    behind = scan.end(_end_of_order(scan, at) - 1)
+        return [Edit(walker.start(at), walker.start(at), f"ORDER BY {', '.join(ties)} ")]
+    behind = walker.end(_end_of_order(walker, at) - 1)
     return [Edit(behind, behind, f", {', '.join(ties)}")]
 
 
@@ -82,14 +82,14 @@ def _columns(node: exp.Expr, analyzer: Analyzer) -> list[str]:
     return ties
 
 
-def _end_of_order(scan: Scan, at: int) -> int:
+def _end_of_order(walker: TokenWalker, at: int) -> int:
     """The token behind the ORDER BY list that comes before token ``at``: a WINDOW clause may stand between."""
     end = at
     place = at - 1
     while place >= 0:
-        word = scan.word(place)
+        word = walker.word(place)
         if word == ")":
-            place = scan.opening(place) or 0
+            place = walker.opening(place) or 0
         elif word == "window":
             end = place
         elif word == "order by":

@@ -12,7 +12,7 @@ from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.rewrite.clauses import SelectText, Tokens, around, level, selects, split, text
 from airflow_pipelines.sql.rewrite.determinism.total_order import ListKey, sorted_list
 from airflow_pipelines.sql.rewrite.probe import input_columns
-from airflow_pipelines.sql.rewrite.token_walker import Scan, mentions
+from airflow_pipelines.sql.rewrite.token_walker import TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 from airflow_pipelines.sql.syntax.identifiers import quote
@@ -44,7 +44,7 @@ class _Call:
     """The tokens of the definition, without parentheses."""
 
 
-def ordered_windows(query: Edited, analyzer: Analyzer) -> Edited:
+def deterministic_windows(query: Edited, analyzer: Analyzer) -> Edited:
     """The query with window functions whose answers follow from the rows alone.
 
     ``ROW_NUMBER``, ``NTILE``, ``LAG``, ``LEAD``, ``FIRST_VALUE``, ``LAST_VALUE``, ``NTH_VALUE``, lists, and everything with a ROWS
@@ -57,60 +57,60 @@ def ordered_windows(query: Edited, analyzer: Analyzer) -> Edited:
     tree = parse_query(query.text) if mentions(query.text, "over") else None
     if tree is None or tree.find(exp.Window) is None:
         return query
-    scan = Scan(query.text)
-    places = selects(scan)
+    walker = TokenWalker(query.text)
+    places = selects(walker)
     known: dict[int, tuple[str, ...]] = {}
     edits: list[Edit] = []
     for window in tree.find_all(exp.Window):
-        call = _call(window, scan, places)
+        call = _call(window, walker, places)
         select = window.find_ancestor(exp.Select)
         if call is None or select is None:
             continue
         if id(select) not in known:
-            known[id(select)] = _ties(select, around(places, call.at), scan, analyzer)
-        edits += _edits(call, known[id(select)], scan)
+            known[id(select)] = _ties(select, around(places, call.at), walker, analyzer)
+        edits += _edits(call, known[id(select)], walker)
     return query.edit(edits)
 
 
-def _call(window: exp.Window, scan: Scan, places: list[SelectText]) -> _Call | None:
+def _call(window: exp.Window, walker: TokenWalker, places: list[SelectText]) -> _Call | None:
     """The place of a window function; None for the definitions of the WINDOW clause."""
     function = window.this
     while isinstance(function, _WRAPPERS):
         function = function.this
     if "start" not in function.meta:
         return None
-    at = next((number for number, token in enumerate(scan.tokens) if token.start == function.meta["start"]), None)
-    close = scan.closing(at + 1) if at is not None else None
+    at = next((number for number, token in enumerate(walker.tokens) if token.start == function.meta["start"]), None)
+    close = walker.closing(at + 1) if at is not None else None
     if at is None or close is None:
         return None
     over = close + 1
-    while over < len(scan.tokens) and scan.word(over) != "over":
-        closing = scan.closing(over) if scan.word(over) == "(" else over
-        over = len(scan.tokens) if closing is None else closing + 1
+    while over < len(walker.tokens) and walker.word(over) != "over":
+        closing = walker.closing(over) if walker.word(over) == "(" else over
+        over = len(walker.tokens) if closing is None else closing + 1
     place = around(places, at)
-    definition, content = window, (over + 2, (scan.closing(over + 1) or over + 1))
+    definition, content = window, (over + 2, (walker.closing(over + 1) or over + 1))
     tokens = (over + 1, content[1] + 1)
-    if scan.word(over + 1) != "(":
+    if walker.word(over + 1) != "(":
         content, tokens = (over + 1, over + 2), (over + 1, over + 2)
     while place is not None and content[1] - content[0] == 1:
-        named = _named(scan.name(content[0]), scan, place)
+        named = _named(walker.name(content[0]), walker, place)
         select = window.find_ancestor(exp.Select)
-        found = [part for part in (select.args.get("windows") or [] if select else []) if part.name == scan.name(content[0])]
+        found = [part for part in (select.args.get("windows") or [] if select else []) if part.name == walker.name(content[0])]
         if named is None or not found:
             return None
         definition, content = found[0], named
-    return _Call(scan.word(at), at, close, window, definition, tokens, content)
+    return _Call(walker.word(at), at, close, window, definition, tokens, content)
 
 
-def _named(name: str, scan: Scan, place: SelectText) -> Tokens | None:
+def _named(name: str, walker: TokenWalker, place: SelectText) -> Tokens | None:
     """The tokens of a definition in the WINDOW clause."""
-    for piece in split(scan, place.clauses.get("window", (0, 0))):
-        if scan.name(piece[0]) == name and scan.word(piece[0] + 2) == "(":
+    for piece in split(walker, place.clauses.get("window", (0, 0))):
+        if walker.name(piece[0]) == name and walker.word(piece[0] + 2) == "(":
             return piece[0] + 3, piece[1] - 1
     return None
 
 
-def _edits(call: _Call, ties: tuple[str, ...], scan: Scan) -> list[Edit]:
+def _edits(call: _Call, ties: tuple[str, ...], walker: TokenWalker) -> list[Edit]:
     spec = call.definition.args.get("spec")
     rows = spec is not None and str(spec.args.get("kind")).upper() == "ROWS"
     start, end = _bounds(spec)
@@ -119,18 +119,18 @@ def _edits(call: _Call, ties: tuple[str, ...], scan: Scan) -> list[Edit]:
     given = _given(call, ties)
     added = tuple(tie for tie in ties if tie not in given)
     if call.name in _POSITIONS or (rows and not whole):
-        return _appended(call, added, scan, ordered, "")
+        return _appended(call, added, walker, ordered, "")
     if call.name not in _PICKS | _LISTS or (call.name in _LISTS and _is_order_blind(call.window)):
         return []
     if whole:
-        return _appended(call, added, scan, ordered, "" if ordered or spec is not None else _WHOLE)
+        return _appended(call, added, walker, ordered, "" if ordered or spec is not None else _WHOLE)
     # A RANGE frame begins and ends between rows that are equal to its ORDER BY, so that more columns would change it.
-    ignoring = isinstance(call.window.this, exp.IgnoreNulls) or len(list(split(scan, (call.at + 2, call.close)))) > 1
+    ignoring = isinstance(call.window.this, exp.IgnoreNulls) or len(list(split(walker, (call.at + 2, call.close)))) > 1
     if call.name in _FIRST and start == "UNBOUNDED PRECEDING" and end in {"CURRENT ROW", "UNBOUNDED FOLLOWING"} and not ignoring:
-        return _appended(call, added, scan, ordered, "")
+        return _appended(call, added, walker, ordered, "")
     if call.name in _LAST and (start, end) == ("CURRENT ROW", "UNBOUNDED FOLLOWING") and not ignoring:
-        return _appended(call, added, scan, ordered, "")
-    return _by_value(call, added, scan)
+        return _appended(call, added, walker, ordered, "")
+    return _by_value(call, added, walker)
 
 
 def _bounds(spec: exp.Expr | None) -> tuple[str, str]:
@@ -158,52 +158,52 @@ def _given(call: _Call, ties: tuple[str, ...]) -> set[str]:
     return found
 
 
-def _appended(call: _Call, ties: tuple[str, ...], scan: Scan, ordered: bool, frame: str) -> list[Edit]:
+def _appended(call: _Call, ties: tuple[str, ...], walker: TokenWalker, ordered: bool, frame: str) -> list[Edit]:
     """The definition with more columns to sort by; a named one is written out at its place."""
     if not ties:
         return []
     first, last = call.content
-    marks = [at for at in level(scan, call.content) if scan.word(at) in {"rows", "range"} and _is_frame(scan, at)]
-    behind = scan.end(marks[0] - 1) if marks else (scan.end(last - 1) if last > first else scan.end(first - 1))
+    marks = [at for at in level(walker, call.content) if walker.word(at) in {"rows", "range"} and _is_frame(walker, at)]
+    behind = walker.end(marks[0] - 1) if marks else (walker.end(last - 1) if last > first else walker.end(first - 1))
     more = (", " if ordered else " ORDER BY ") + ", ".join(ties) + frame
     if call.over[0] + 1 == first:
         return [Edit(behind, behind, more)]
-    begin, end = scan.start(first), scan.end(last - 1)
-    written = scan.piece(begin, behind) + more + scan.piece(behind, end)
-    return [Edit(scan.start(call.over[0]), scan.end(call.over[1] - 1), f"({written})")]
+    begin, end = walker.start(first), walker.end(last - 1)
+    written = walker.piece(begin, behind) + more + walker.piece(behind, end)
+    return [Edit(walker.start(call.over[0]), walker.end(call.over[1] - 1), f"({written})")]
 
 
-def _is_frame(scan: Scan, at: int) -> bool:
-    return scan.word(at + 1) in {"between", "unbounded", "current"} or scan.word(at + 2) in {"preceding", "following"}
+def _is_frame(walker: TokenWalker, at: int) -> bool:
+    return walker.word(at + 1) in {"between", "unbounded", "current"} or walker.word(at + 2) in {"preceding", "following"}
 
 
-def _by_value(call: _Call, ties: tuple[str, ...], scan: Scan) -> list[Edit]:
+def _by_value(call: _Call, ties: tuple[str, ...], walker: TokenWalker) -> list[Edit]:
     """FIRST and LAST as the value of the row with the least or greatest place in the frame, others from its rows in order."""
     order = call.definition.args.get("order")
     parts = order.expressions if order is not None else []
     descending = {bool(part.args.get("desc")) for part in parts}
     plain = all(bool(part.args.get("nulls_first")) is not bool(part.args.get("desc")) for part in parts)
-    arguments = split(scan, (call.at + 2, call.close))
-    keys = _order_keys(call, scan)
-    value = text(scan, arguments[0])
+    arguments = split(walker, (call.at + 2, call.close))
+    keys = _order_keys(call, walker)
+    value = text(walker, arguments[0])
     if call.name not in _FIRST | _LAST or len(descending) != 1 or not plain or len(arguments) != 1:
-        return _from_list(call, value, [text(scan, argument) for argument in arguments[1:]], (keys, parts, ties), scan)
+        return _from_list(call, value, [text(walker, argument) for argument in arguments[1:]], (keys, parts, ties), walker)
     place_in_frame = f"STRUCT({', '.join([*keys, *ties])})"
     if isinstance(call.window.this, exp.IgnoreNulls):
         place_in_frame = f"CASE WHEN ({value}) IS NOT NULL THEN {place_in_frame} END"
     name = "MIN_BY" if (call.name in _FIRST) is not descending.pop() else "MAX_BY"
     over = call.over[0] - 1
-    condition = _condition(call, scan)
-    return [Edit(scan.start(call.at), scan.start(over), f"{name}({value}, {place_in_frame}){condition} ")]
+    condition = _condition(call, walker)
+    return [Edit(walker.start(call.at), walker.start(over), f"{name}({value}, {place_in_frame}){condition} ")]
 
 
-def _order_keys(call: _Call, scan: Scan) -> list[str]:
+def _order_keys(call: _Call, walker: TokenWalker) -> list[str]:
     """The expressions of a definition's ORDER BY."""
-    listed = next((at for at in level(scan, call.content) if scan.word(at) == "order by"), None)
+    listed = next((at for at in level(walker, call.content) if walker.word(at) == "order by"), None)
     if listed is None:
         return []
-    frames = [at for at in level(scan, call.content) if scan.word(at) in {"rows", "range"} and _is_frame(scan, at)]
-    return [text(scan, _without_direction(scan, key)) for key in split(scan, (listed + 1, (frames or [call.content[1]])[0]))]
+    frames = [at for at in level(walker, call.content) if walker.word(at) in {"rows", "range"} and _is_frame(walker, at)]
+    return [text(walker, _without_direction(walker, key)) for key in split(walker, (listed + 1, (frames or [call.content[1]])[0]))]
 
 
 def _from_list(
@@ -211,7 +211,7 @@ def _from_list(
     value: str,
     more: list[str],
     order: tuple[Sequence[str], Sequence[exp.Expr], Sequence[str]],
-    scan: Scan,
+    walker: TokenWalker,
 ) -> list[Edit]:
     """What a function picks from the values of the frame, sorted by ORDER BY and then by all columns.
 
@@ -235,10 +235,10 @@ def _from_list(
     else:
         place = f"({more[0]}) - 1" if call.name == "nth_value" else "0"
         before, after = "GET(", f", {place}).v"
-    condition = _condition(call, scan)
-    end = scan.end(call.over[1] - 1)
+    condition = _condition(call, walker)
+    end = walker.end(call.over[1] - 1)
     return [
-        Edit(scan.start(call.at), scan.start(call.over[0] - 1), f"{before}{head}COLLECT_LIST({element}){condition} "),
+        Edit(walker.start(call.at), walker.start(call.over[0] - 1), f"{before}{head}COLLECT_LIST({element}){condition} "),
         Edit(end, end, f"{tail}{after}"),
     ]
 
@@ -248,16 +248,16 @@ def _ignores_nulls(call: _Call, more: Sequence[str]) -> bool:
     return in_words or (call.name in _FIRST | _LAST and [argument.strip().lower() for argument in more] == ["true"])
 
 
-def _condition(call: _Call, scan: Scan) -> str:
+def _condition(call: _Call, walker: TokenWalker) -> str:
     """The FILTER clause between a call and OVER."""
     at = call.close + 1
-    close = scan.closing(at + 1) if scan.word(at) == "filter" else None
-    return "" if close is None else f" {scan.piece(scan.start(at), scan.end(close))}"
+    close = walker.closing(at + 1) if walker.word(at) == "filter" else None
+    return "" if close is None else f" {walker.piece(walker.start(at), walker.end(close))}"
 
 
-def _without_direction(scan: Scan, key: Tokens) -> Tokens:
+def _without_direction(walker: TokenWalker, key: Tokens) -> Tokens:
     last = key[1]
-    while last > key[0] + 1 and scan.word(last - 1) in _DIRECTIONS:
+    while last > key[0] + 1 and walker.word(last - 1) in _DIRECTIONS:
         last -= 1
     return key[0], last
 
@@ -269,52 +269,52 @@ def _is_order_blind(window: exp.Window) -> bool:
     return isinstance(above, exp.Func) and bool({above.sql_name().lower(), above.name.lower()} & _ORDER_BLIND)
 
 
-def _ties(select: exp.Select, place: SelectText | None, scan: Scan, analyzer: Analyzer) -> tuple[str, ...]:
+def _ties(select: exp.Select, place: SelectText | None, walker: TokenWalker, analyzer: Analyzer) -> tuple[str, ...]:
     """What tells apart the rows that a SELECT's window functions see."""
     if place is not None and "group by" in place.clauses:
-        return _group_keys(select, place, scan)
+        return _group_keys(select, place, walker)
     if select.args.get("having") is not None or any(True for item in select.expressions for _ in aggregate_calls(item)):
         return ()
     return tuple(column.sortable for column in input_columns(select, analyzer) or ())
 
 
-def _group_keys(select: exp.Select, place: SelectText, scan: Scan) -> tuple[str, ...]:
+def _group_keys(select: exp.Select, place: SelectText, walker: TokenWalker) -> tuple[str, ...]:
     clause = place.clauses["group by"]
-    items = split(scan, place.clauses["list"])
-    texts = [_without_alias(scan, item, tree) for item, tree in zip(items, select.expressions, strict=False)]
-    if clause[1] - clause[0] == 1 and scan.word(clause[0]) == "all":
+    items = split(walker, place.clauses["list"])
+    texts = [_without_alias(walker, item, tree) for item, tree in zip(items, select.expressions, strict=False)]
+    if clause[1] - clause[0] == 1 and walker.word(clause[0]) == "all":
         plain = [not any(True for _ in aggregate_calls(item)) and not item.find(exp.Window) for item in select.expressions]
         return tuple(text for text, is_key in zip(texts, plain, strict=False) if is_key)
     aliases: Mapping[str, str] = {tree.alias: item for item, tree in zip(texts, select.expressions, strict=False) if tree.alias}
-    sets = any(scan.word(at) in _SETS for at in range(*clause))
-    if scan.word(clause[1] - 2) == "with" and sets:
+    sets = any(walker.word(at) in _SETS for at in range(*clause))
+    if walker.word(clause[1] - 2) == "with" and sets:
         clause = clause[0], clause[1] - 2
     keys: dict[str, None] = {}
-    for piece in _flat(scan, clause):
-        written = text(scan, piece)
+    for piece in _flat(walker, clause):
+        written = text(walker, piece)
         if piece[1] - piece[0] == 1 and written.isdigit() and int(written) <= len(texts):
             written = texts[int(written) - 1]
-        elif piece[1] - piece[0] == 1 and scan.name(piece[0]) in aliases:
-            written = aliases[scan.name(piece[0])]
+        elif piece[1] - piece[0] == 1 and walker.name(piece[0]) in aliases:
+            written = aliases[walker.name(piece[0])]
         keys[written] = None
     return tuple([*keys, *(["GROUPING_ID()"] if sets else [])])
 
 
-def _flat(scan: Scan, clause: Tokens) -> list[Tokens]:
+def _flat(walker: TokenWalker, clause: Tokens) -> list[Tokens]:
     """The expressions of a GROUP BY, those within grouping sets too."""
     found = []
-    for piece in split(scan, clause):
-        opening = next((at for at in range(*piece) if scan.word(at) == "("), None)
-        within = opening is not None and (opening == piece[0] or scan.word(piece[0]) in _SETS)
-        if within and opening is not None and scan.closing(opening) == piece[1] - 1:
-            found += _flat(scan, (opening + 1, piece[1] - 1))
+    for piece in split(walker, clause):
+        opening = next((at for at in range(*piece) if walker.word(at) == "("), None)
+        within = opening is not None and (opening == piece[0] or walker.word(piece[0]) in _SETS)
+        if within and opening is not None and walker.closing(opening) == piece[1] - 1:
+            found += _flat(walker, (opening + 1, piece[1] - 1))
         else:
             found.append(piece)
     return found
 
 
-def _without_alias(scan: Scan, item: Tokens, tree: exp.Expr) -> str:
+def _without_alias(walker: TokenWalker, item: Tokens, tree: exp.Expr) -> str:
     last = item[1]
     if isinstance(tree, exp.Alias):
-        last -= 2 if scan.word(last - 2) == "as" else 1
-    return text(scan, (item[0], last))
+        last -= 2 if walker.word(last - 2) == "as" else 1
+    return text(walker, (item[0], last))

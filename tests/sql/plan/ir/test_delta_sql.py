@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from airflow_pipelines.sql.plan.ir.delta_sql import Printer
+from airflow_pipelines.sql.plan.ir.delta_sql import DeltaSql
 from airflow_pipelines.sql.plan.ir.nodes import Item, Scan, Select, Source, UnionAll, Version
 
 A, B, C = (Scan(name, ("k",)) for name in "abc")
@@ -10,8 +10,8 @@ def _join(*scans: Scan) -> Select:
     return Select(tuple(Source(scan.relation, scan) for scan in scans), (Item("k", "`a`.`k`"),), "(x)")
 
 
-def _printer(*empty: tuple[str, Version]) -> Printer:
-    return Printer(lambda name, version: None if (name, version) in empty else f"{name}_{version.value}")
+def _printer(*empty: tuple[str, Version]) -> DeltaSql:
+    return DeltaSql(lambda name, version: None if (name, version) in empty else f"{name}_{version.value}")
 
 
 def _terms(query: str | None) -> list[list[str]]:

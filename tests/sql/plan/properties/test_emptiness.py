@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.sql.plan.properties.emptiness import needed_rows
+from airflow_pipelines.sql.plan.properties.emptiness import required_inputs
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from airflow_pipelines.sql.plan.properties.emptiness import needed_rows
     ],
 )
 def test_queries_that_need_rows(query: str) -> None:
-    assert needed_rows(query, ["t", "u", "now$0"]) == ("t", "u")
+    assert required_inputs(query, ["t", "u", "now$0"]) == ("t", "u")
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_queries_that_need_rows(query: str) -> None:
     ],
 )
 def test_queries_that_may_give_rows_even_so(query: str) -> None:
-    assert needed_rows(query, ["t", "u", "now$0"]) == ()
+    assert required_inputs(query, ["t", "u", "now$0"]) == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_pipelines.sql.plan.expressions import NotIncremental
-from airflow_pipelines.sql.plan.properties.representation import hands_on
+from airflow_pipelines.sql.plan.properties.representation import propagates_representation
 from airflow_pipelines.sql.syntax.dialect import parse_query
 
 
@@ -19,7 +19,7 @@ from airflow_pipelines.sql.syntax.dialect import parse_query
     ],
 )  # fmt: skip
 def test_these_hand_a_representation_on(text: str) -> None:
-    assert hands_on(parse_query(f"SELECT {text}").expressions[0], {"x"})
+    assert propagates_representation(parse_query(f"SELECT {text}").expressions[0], {"x"})
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_these_hand_a_representation_on(text: str) -> None:
     ],
 )  # fmt: skip
 def test_these_are_the_same_for_all_representations(text: str) -> None:
-    assert not hands_on(parse_query(f"SELECT {text}").expressions[0], {"x"})
+    assert not propagates_representation(parse_query(f"SELECT {text}").expressions[0], {"x"})
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ def test_these_are_the_same_for_all_representations(text: str) -> None:
 )  # fmt: skip
 def test_these_may_look(text: str) -> None:
     with pytest.raises(NotIncremental, match="may tell representations"):
-        hands_on(parse_query(f"SELECT {text}").expressions[0], {"x"})
+        propagates_representation(parse_query(f"SELECT {text}").expressions[0], {"x"})
 
 
 def test_columns_of_derived_tables_are_followed() -> None:
-    assert hands_on(parse_query("select a.z from (select -x as z from t) as a"), {"x"})
+    assert propagates_representation(parse_query("select a.z from (select -x as z from t) as a"), {"x"})
     with pytest.raises(NotIncremental, match="CAST"):
-        hands_on(parse_query("with a as (select -x as z from t) select cast(a.z as string) from a"), {"x"})
+        propagates_representation(parse_query("with a as (select -x as z from t) select cast(a.z as string) from a"), {"x"})
 
 
 def test_what_reads_other_columns_is_free_to_look() -> None:
-    assert not hands_on(parse_query("select cast(y as string), to_json(z) from t where x > 1"), {"x"})
+    assert not propagates_representation(parse_query("select cast(y as string), to_json(z) from t where x > 1"), {"x"})

@@ -18,9 +18,9 @@ from airflow_pipelines.sql.plan.ir.nodes import (
     UnionAll,
     ViewPlan,
 )
-from airflow_pipelines.sql.plan.passes.temporal_filters import with_crossings
-from airflow_pipelines.sql.plan.properties.append_only import gaining
-from airflow_pipelines.sql.plan.properties.retention import Discard, discards
+from airflow_pipelines.sql.plan.passes.temporal_filters import mark_temporal_filters
+from airflow_pipelines.sql.plan.properties.append_only import append_only_relations
+from airflow_pipelines.sql.plan.properties.retention import RetentionRule, retention_rules
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
 
 T = Scan("t", ("id", "ts"))
@@ -107,25 +107,25 @@ def test_unions_have_the_lower_waterline_and_recomputed_views_none(analysis: Wat
 def test_closed_groups_and_rows_below_them_may_go(analysis: WaterlineAnalysis) -> None:
     stage = Stage("v", (("k", "date"), ("m", "bigint")), grouped("CAST(c1 AS DATE)"))
     late = {"t": ["ts"], "u": ["ts"]}
-    found = discards([stage], analysis, late, set(), {})
+    found = retention_rules([stage], analysis, late, set(), {})
     assert found == (
-        Discard("v", "__k0 < CAST(`__w:t.ts` AS DATE)", of_state=True),
-        Discard("t", "(`ts` < `__w:t.ts`) AND ((CAST(`ts` AS DATE)) < CAST(`__w:t.ts` AS DATE))", of_state=False),
-        Discard("u", "`ts` < `__w:u.ts`", of_state=False),
+        RetentionRule("v", "__k0 < CAST(`__w:t.ts` AS DATE)", of_state=True),
+        RetentionRule("t", "(`ts` < `__w:t.ts`) AND ((CAST(`ts` AS DATE)) < CAST(`__w:t.ts` AS DATE))", of_state=False),
+        RetentionRule("u", "`ts` < `__w:u.ts`", of_state=False),
     )
     # What can be asked for, and what is recomputed, stays.
-    assert [one.relation for one in discards([stage], analysis, late, {"t", "u"}, {})] == ["v"]
+    assert [one.relation for one in retention_rules([stage], analysis, late, {"t", "u"}, {})] == ["v"]
     full = Stage("w", (("ts", "timestamp"),), Full("select ts from t", ("t",), "chosen"))
-    assert [one.relation for one in discards([stage, full], analysis, late, {"u"}, {})] == ["v"]
+    assert [one.relation for one in retention_rules([stage, full], analysis, late, {"u"}, {})] == ["v"]
 
 
 def test_the_other_side_of_a_join_bounds_what_may_go(analysis: WaterlineAnalysis) -> None:
     joined = block("`a`.`id`", sources=(("a", T), ("b", U)), where="`a`.`ts` = `b`.`ts`")
-    found = discards([Stage("v", (("c0", "bigint"),), joined)], analysis, {"t": ["ts"], "u": ["ts"]}, set(), {})
+    found = retention_rules([Stage("v", (("c0", "bigint"),), joined)], analysis, {"t": ["ts"], "u": ["ts"]}, set(), {})
     assert [one.relation for one in found] == ["t", "u"]
     assert all("LEAST(" in one.condition for one in found)
     free = block("`a`.`id`", sources=(("a", T), ("b", U)), where="`a`.`id` = `b`.`id`")
-    assert discards([Stage("v", (("c0", "bigint"),), free)], analysis, {"t": ["ts"], "u": ["ts"]}, set(), {}) == ()
+    assert retention_rules([Stage("v", (("c0", "bigint"),), free)], analysis, {"t": ["ts"], "u": ["ts"]}, set(), {}) == ()
 
 
 def _plan(node: Select) -> ViewPlan:
@@ -147,14 +147,14 @@ def _plan(node: Select) -> ViewPlan:
 def test_temporal_filters_touch_the_rows_that_the_clock_passes_by(where: str, item: str, crossings: list[Crossing]) -> None:
     plan = _plan(block(item, sources=(("n", CLOCK_SCAN), ("t", T)), where=where))
     markers: dict[str, Marker] = {CLOCK.relation: CLOCK}
-    node = with_crossings(plan, markers).stages[0].node
+    node = mark_temporal_filters(plan, markers).stages[0].node
     assert isinstance(node, Select)
     assert list(node.crossings) == crossings
 
 
 def test_linear_views_of_append_only_tables_only_gain() -> None:
-    assert gaining(_plan(block("`t`.`id`")), {"t"}) == {"v"}
-    assert gaining(_plan(block("`t`.`id`")), set()) == frozenset()
-    assert gaining(_plan(block("`t`.`id`", sources=(("n", CLOCK_SCAN), ("t", T)))), {"t"}) == frozenset()
+    assert append_only_relations(_plan(block("`t`.`id`")), {"t"}) == {"v"}
+    assert append_only_relations(_plan(block("`t`.`id`")), set()) == frozenset()
+    assert append_only_relations(_plan(block("`t`.`id`", sources=(("n", CLOCK_SCAN), ("t", T)))), {"t"}) == frozenset()
     aggregate = Stage("v", (("k", "date"), ("m", "bigint")), grouped("c1"))
-    assert gaining(ViewPlan("v", "", aggregate.columns, (aggregate,), aggregate), {"t"}) == frozenset()
+    assert append_only_relations(ViewPlan("v", "", aggregate.columns, (aggregate,), aggregate), {"t"}) == frozenset()

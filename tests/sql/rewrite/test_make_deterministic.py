@@ -6,8 +6,8 @@ import pytest
 
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.sql.rewrite.determinism.deterministic import break_ties
-from airflow_pipelines.sql.rewrite.exact_variance import exact_moments
+from airflow_pipelines.sql.rewrite.exact_variance import exact_variance
+from airflow_pipelines.sql.rewrite.make_deterministic import make_deterministic
 from airflow_pipelines.sql.syntax.edits import Edited
 
 RELATIONS = {
@@ -74,26 +74,26 @@ def analyzer(sessions: SparkSessions) -> SparkAnalyzer:
     ],
 )  # fmt: skip
 def test_ties_are_broken_by_all_columns(analyzer: SparkAnalyzer, query: str, wanted: str | None) -> None:
-    text = break_ties(Edited(query), analyzer).text
+    text = make_deterministic(Edited(query), analyzer).text
     assert text == (query if wanted is None else wanted)
     analyzer.columns(text)
 
 
 def test_values_of_a_range_are_picked_from_a_sorted_list(analyzer: SparkAnalyzer) -> None:
-    text = break_ties(Edited("select nth_value(s, 2) ignore nulls over (order by k desc, d) as x from t"), analyzer).text
+    text = make_deterministic(Edited("select nth_value(s, 2) ignore nulls over (order by k desc, d) as x from t"), analyzer).text
     element = "CASE WHEN (s) IS NOT NULL THEN STRUCT(k AS k0, d AS k1, `t`.`s` AS t0, `t`.`f` AS t1, s AS v) END"
     assert f"COLLECT_LIST({element}) over (order by k desc, d)" in text
     assert text.startswith("select GET(ARRAY_SORT(")
     assert analyzer.columns(text) == (("x", "string"),)
     every = "select collect_list(k) over (partition by s order by d) as x, last_value(k) over (order by s, d desc) as y from t"
-    assert analyzer.columns(break_ties(Edited(every), analyzer).text) == (("x", "array<int>"), ("y", "int"))
+    assert analyzer.columns(make_deterministic(Edited(every), analyzer).text) == (("x", "array<int>"), ("y", "int"))
 
 
 def test_variances_of_exact_numbers_are_made_of_sums(analyzer: SparkAnalyzer) -> None:
-    text = exact_moments(Edited("select stddev(k) filter (where s = 'a') as x from t"), analyzer).text
+    text = exact_variance(Edited("select stddev(k) filter (where s = 'a') as x from t"), analyzer).text
     assert text.startswith("select SQRT(")
     assert text.count("filter (where s = 'a')") > 3
     assert analyzer.columns(text) == (("x", "double"),)
     for left in ("stddev(f)", "stddev(distinct k)"):
         query = f"select {left} as x from t"
-        assert exact_moments(Edited(query), analyzer).text == query
+        assert exact_variance(Edited(query), analyzer).text == query

@@ -1,0 +1,31 @@
+"""Rewrites constructs that Spark's grammar lacks and whose meaning depends on the columns of relations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from airflow_pipelines.sql.plan.analyzer import Analyzer
+from airflow_pipelines.sql.rewrite.asof import asof_joins
+from airflow_pipelines.sql.rewrite.stars import expand_star_replace
+from airflow_pipelines.sql.rewrite.time_windows import time_windows
+from airflow_pipelines.sql.syntax.edits import Edited
+
+PASSES: tuple[Callable[[Edited, Analyzer], Edited], ...] = (
+    lambda query, _analyzer: time_windows(query),
+    asof_joins,
+    expand_star_replace,
+)
+"""The passes in their order. Each takes the output of the one before it."""
+
+
+def to_spark_syntax(query: Edited, analyzer: Analyzer) -> Edited:
+    """Rewrite time windows, ASOF joins and stars with REPLACE to Spark SQL.
+
+    :param query: folded text that parses
+    :param analyzer: knows the relations that the query reads
+    :returns: the query in Spark's syntax
+    :raises SyntaxFailure: when a construct is used in a wrong way; offsets are those of the query as first written
+    """
+    for rewrite in PASSES:
+        query = rewrite(query, analyzer)
+    return query
