@@ -13,8 +13,8 @@ from pathlib import Path
 
 from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.spark.sessions import SparkSessions, build_spark
-from airflow_pipelines.sql.syntax.errors import ProgramErrors
-from airflow_pipelines.sql.syntax.source import Source
+from airflow_pipelines.program.messages import ProgramErrors
+from airflow_pipelines.program.source import Source
 
 EXAMPLES = Path(__file__).with_suffix(".sql")
 PAGE = Path(__file__).parent.parent / "docs" / "refusals.md"

@@ -27,11 +27,14 @@ from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import IN_TASKS_CONF, LARGE_CONF, SMALL_CONF, sibling
 from airflow_pipelines.engine.values.canonical import canonical_frame
 from airflow_pipelines.engine.values.required import missing_part
+from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA
+from airflow_pipelines.program.functions import FunctionDefinition
+from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors
+from airflow_pipelines.program.names import SYSTEM_VIEW, display, quote
+from airflow_pipelines.program.relations import Column, Table, ViewKind
+from airflow_pipelines.program.source import Source
 from airflow_pipelines.sql.plan.ir.markers import CLOCK_TYPE
 from airflow_pipelines.sql.plan.passes.clock import clock_edits
-from airflow_pipelines.sql.program.column_types import UNSIGNED_MAXIMA
-from airflow_pipelines.sql.program.definitions import FunctionDefinition
-from airflow_pipelines.sql.program.parsed import Column, Table, ViewKind
 from airflow_pipelines.sql.program.provided_functions import with_provided
 from airflow_pipelines.sql.rewrite.casts import cast_text, spark_type
 from airflow_pipelines.sql.rewrite.clauses import Tokens, around, level, selects, split
@@ -39,9 +42,7 @@ from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.adhoc import AdhocKind, AdhocStatement, parse_adhoc
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure
 from airflow_pipelines.sql.syntax.edits import Edited
-from airflow_pipelines.sql.syntax.errors import COMPILATION_ERROR, ProgramErrors
-from airflow_pipelines.sql.syntax.identifiers import SYSTEM_VIEW, display, quote, string_hint
-from airflow_pipelines.sql.syntax.source import Source
+from airflow_pipelines.sql.syntax.hints import string_hint
 
 _GROWING = re.compile(r"(?i)\b(?:repeat|space|[lr]pad|sequence|array_repeat|format_string|printf)\s*\(")
 """Calls that make much of little. Spark would compute those of constants in its driver, where no task's limits hold."""

@@ -28,17 +28,25 @@ from airflow_pipelines.engine.spark.failures import spark_complaint
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.time.lateness import ERROR_VIEW, LateColumn
+from airflow_pipelines.program.column_types import CALENDAR_INTERVAL, ColumnType
+from airflow_pipelines.program.connectors import Connector
+from airflow_pipelines.program.fingerprints import Fingerprints
+from airflow_pipelines.program.functions import FunctionDefinition, FunctionKind
+from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors, ProgramMessage
+from airflow_pipelines.program.names import INTERNAL_PREFIX, SYSTEM_VIEW, apart, display, quote
+from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.relations import Column, Table
+from airflow_pipelines.program.source import Source
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
 from airflow_pipelines.sql.plan.clauses.recursion import Member, plan_query, plan_recursive_views
 from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes, ViewPlan
 from airflow_pipelines.sql.plan.properties.append_only import append_only_relations
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
-from airflow_pipelines.sql.program.column_types import CALENDAR_INTERVAL, ColumnType
-from airflow_pipelines.sql.program.compare import Fingerprints, fingerprint
-from airflow_pipelines.sql.program.definitions import FunctionBody, FunctionDefinition, FunctionKind
-from airflow_pipelines.sql.program.info import program_info
-from airflow_pipelines.sql.program.parsed import Column, Connector, Program, Span, Table, View
+from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
+from airflow_pipelines.sql.program.definitions import FunctionBody
+from airflow_pipelines.sql.program.describe import program_info
+from airflow_pipelines.sql.program.fingerprint import fingerprint
 from airflow_pipelines.sql.program.parser import parse_program
 from airflow_pipelines.sql.program.provided_functions import is_provided
 from airflow_pipelines.sql.program.safety import unsafe_part, unsteady_parts
@@ -47,9 +55,7 @@ from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.translate import spell_for_spark
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 from airflow_pipelines.sql.syntax.edits import Edited
-from airflow_pipelines.sql.syntax.errors import COMPILATION_ERROR, ProgramErrors, ProgramMessage
-from airflow_pipelines.sql.syntax.identifiers import INTERNAL_PREFIX, SYSTEM_VIEW, apart, display, quote, string_hint
-from airflow_pipelines.sql.syntax.source import Source
+from airflow_pipelines.sql.syntax.hints import string_hint
 
 ConnectorCheck = Callable[[Connector, RelationSchema], None]
 """Raises ValueError when a connector's declaration is wrong, with a message for the user that names the connector.
@@ -67,7 +73,7 @@ class CompiledProgram:
     ``info``: the ``program_info`` of the REST contract. ``fingerprints``: for comparing programs.
     """
 
-    program: Program
+    program: ParsedProgram
     schemas: Mapping[str, RelationSchema]
     view_columns: Mapping[str, tuple[Column, ...]]
     plans: Mapping[str, ViewPlan]
@@ -163,7 +169,7 @@ _recent = _RecentPrograms(64)
 
 
 def _connector_messages(
-    program: Program, schemas: Mapping[str, RelationSchema], check: ConnectorCheck | None
+    program: ParsedProgram, schemas: Mapping[str, RelationSchema], check: ConnectorCheck | None
 ) -> list[ProgramMessage]:
     source, messages = Source(program.text), []
     for connector in program.connectors() if check is not None else ():
@@ -199,7 +205,7 @@ def _message(source: Source, span: Span | None, message: str) -> ProgramMessage:
 class _Compiler:
     """Adds relation by relation; notes what is wrong and goes on with the rest."""
 
-    def __init__(self, program: Program, analyzer: SparkAnalyzer) -> None:
+    def __init__(self, program: ParsedProgram, analyzer: SparkAnalyzer) -> None:
         self._program = program
         self._source = Source(program.text)
         self._analyzer = analyzer
@@ -249,7 +255,7 @@ class _Compiler:
         if defaults:
             self._check_defaults(defaults)
 
-    def add_view(self, view: View) -> None:
+    def add_view(self, view: ViewDeclaration) -> None:
         """Add a view; one that is declared recursive only by its declaration, its query is for :meth:`add_circles`."""
         if view.declared is not None:
             schema = RelationSchema(view.name, view.declared)
@@ -267,7 +273,7 @@ class _Compiler:
             if not self.messages:
                 self._plan(view, prepared)
 
-    def _plan(self, view: View, prepared: Understood) -> None:
+    def _plan(self, view: ViewDeclaration, prepared: Understood) -> None:
         query, types = self._settled(view, prepared)
         self._members[view.name] = self._member(view, query, prepared), types
         plan = plan_query(view.name, query, types, self._types[view.name], tuple(types), self._analyzer, self.append_only)
@@ -297,7 +303,7 @@ class _Compiler:
                 self.plans |= {view.name: self.time.finish(view, plans[view.name]) for view in views}
 
     @contextmanager
-    def _refusing(self, view: View) -> Iterator[None]:
+    def _refusing(self, view: ViewDeclaration) -> Iterator[None]:
         """Note what is raised against a view's query where no pass has found its place."""
         try:
             yield
@@ -307,7 +313,7 @@ class _Compiler:
             cause = str(error) if isinstance(error, AnalysisFailed) else spark_complaint(error)
             self._note(view.span, f"Spark cannot plan the query of {display(view.name)}: {cause}")
 
-    def _fits_declaration(self, view: View, analyzed: Analyzed) -> bool:
+    def _fits_declaration(self, view: ViewDeclaration, analyzed: Analyzed) -> bool:
         """Whether a recursive view's query gives what its declaration says; notes it where not."""
         columns, declared = self._view_columns(view, analyzed), view.declared or ()
         if columns is None:
@@ -335,11 +341,11 @@ class _Compiler:
                 self._note(other.span, f"{title} holds a MAP or VARIANT, but a recursive view is a set, whose rows can be compared")
         return len(self.messages) == count
 
-    def _member(self, view: View, query: str, prepared: Understood) -> Member:
+    def _member(self, view: ViewDeclaration, query: str, prepared: Understood) -> Member:
         names = tuple(str(field["name"]) for field in prepared.analyzed.fields)
         return Member(view.name, query, names, self._types[view.name])
 
-    def _settled(self, view: View, prepared: Understood) -> tuple[str, dict[str, ColumnTypes]]:
+    def _settled(self, view: ViewDeclaration, prepared: Understood) -> tuple[str, dict[str, ColumnTypes]]:
         """The view's query for the planner, and the columns of all it reads."""
         query, types = prepared.query.text, self._read_types(view)
         if prepared.clocked:
@@ -347,7 +353,7 @@ class _Compiler:
             types |= {marker.relation: ((marker.column, marker.type),) for marker in markers}
         return query, types
 
-    def _prepared(self, view: View) -> Understood | None:
+    def _prepared(self, view: ViewDeclaration) -> Understood | None:
         """The view's query as both strategies are to understand it; None when something about it is wrong."""
         if any(read not in self.schemas for read in view.reads):
             # What it reads is wrong already; errors that only follow from that would hide the cause.
@@ -383,7 +389,7 @@ class _Compiler:
         self.schemas[schema.name] = schema
         self._types[schema.name] = tuple((field.name, type_text(field.dataType)) for field in schema.spark.fields)
 
-    def _read_types(self, view: View) -> dict[str, ColumnTypes]:
+    def _read_types(self, view: ViewDeclaration) -> dict[str, ColumnTypes]:
         return {name: self._types[name] for name in view.reads}
 
     def _check_defaults(self, columns: list[Column]) -> None:
@@ -401,7 +407,7 @@ class _Compiler:
                     hint = string_hint(f'"{name[1]}"') if name is not None and is_unknown_name(refused) else ""
                     self._note(column.span, f"The DEFAULT of column {display(column.name)} is wrong: {refused.message}{hint}")
 
-    def _view_columns(self, view: View, analyzed: Analyzed) -> tuple[Column, ...] | None:
+    def _view_columns(self, view: ViewDeclaration, analyzed: Analyzed) -> tuple[Column, ...] | None:
         """The view's columns with the names of its column list; None when something about them is wrong."""
         names = apart(_output_names(analyzed))
         count = len(self.messages)
@@ -421,7 +427,7 @@ class _Compiler:
                 columns.append(column)
         return tuple(columns) if len(self.messages) == count else None
 
-    def _output_column(self, view: View, name: str, field: Mapping[str, Any]) -> Column | None:
+    def _output_column(self, view: ViewDeclaration, name: str, field: Mapping[str, Any]) -> Column | None:
         title = f"Column {display(name)} of view {display(view.name)}"
         if name.startswith(INTERNAL_PREFIX):
             self._note(view.span, f"{title} has a reserved name: names that start with '{INTERNAL_PREFIX}' are the engine's")
@@ -440,11 +446,11 @@ class _Compiler:
             return None
         return replace(column, case_sensitive=name != name.lower())
 
-    def _note_in(self, view: View, start: int, end: int, message: str) -> None:
+    def _note_in(self, view: ViewDeclaration, start: int, end: int, message: str) -> None:
         """Note an error at a place of a view's query."""
         self._note(self._source.span(*view.place(start, end)), message)
 
-    def _note_refused(self, view: View, refused: QueryRefused | SyntaxFailure) -> None:
+    def _note_refused(self, view: ViewDeclaration, refused: QueryRefused | SyntaxFailure) -> None:
         """Note what Spark, or a rewriting, has against a view's query."""
         span = self._source.span(*view.place(refused.start, refused.end))
         hint = string_hint(self._source.slice(span)) if is_unknown_name(refused) else ""

@@ -9,15 +9,17 @@ from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.spark.analysis import Analysis, QueryRefused
 from airflow_pipelines.engine.time.lateness import LateColumn
+from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.program.names import display, quote
+from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.relations import Table
 from airflow_pipelines.sql.plan.ir.markers import CLOCK, Marker
 from airflow_pipelines.sql.plan.ir.nodes import Crossing, Full, Item, Scan, Select, Source, Stage, ViewPlan
 from airflow_pipelines.sql.plan.passes.clock import ClockMarkers, clock_edits
 from airflow_pipelines.sql.plan.passes.temporal_filters import mark_temporal_filters
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
-from airflow_pipelines.sql.program.column_types import ColumnType
-from airflow_pipelines.sql.program.parsed import PropertyText, Span, Table, View
+from airflow_pipelines.sql.program.declarations import PropertyText, ViewDeclaration
 from airflow_pipelines.sql.syntax.edits import Edit
-from airflow_pipelines.sql.syntax.identifiers import display, quote
 
 Note = Callable[[Span | None, str], None]
 """Takes an error and its place."""
@@ -63,7 +65,7 @@ class TimeCompiler:
         settled = self._clock.rewrite(query, self._analyzer)
         return settled, self._clock.read_by(settled)
 
-    def add_view(self, view: View, schema: RelationSchema) -> None:
+    def add_view(self, view: ViewDeclaration, schema: RelationSchema) -> None:
         """Check and note the lateness of a view's columns."""
         for lateness in view.lateness:
             if lateness.column not in schema.column_names:
@@ -74,7 +76,7 @@ class TimeCompiler:
                 continue
             self._add_lateness(schema, lateness.column, lateness.bound, lateness.span)
 
-    def finish(self, view: View, plan: ViewPlan) -> ViewPlan:
+    def finish(self, view: ViewDeclaration, plan: ViewPlan) -> ViewPlan:
         """The plan of a view with what its clock, lateness and ``emit_final`` add to it."""
         clock = {marker.relation: marker for marker in self._clock.found.values()}
         self.waterlines.markers = frozenset(clock)
@@ -101,7 +103,7 @@ class TimeCompiler:
             plan = self._emitting_final(view, plan, inner, final)
         return plan
 
-    def _emitting_final(self, view: View, plan: ViewPlan, inner: str, final: PropertyText) -> ViewPlan:
+    def _emitting_final(self, view: ViewDeclaration, plan: ViewPlan, inner: str, final: PropertyText) -> ViewPlan:
         names = [name for name, _ in plan.columns]
         wanted = final.value.strip()
         if wanted.isdigit() and int(wanted) < len(names):
@@ -133,7 +135,7 @@ class TimeCompiler:
         )
         return replace(plan, after=(Stage(view.name, plan.columns, shown),))
 
-    def _no_waterline(self, view: View, plan: ViewPlan, column: str) -> str:
+    def _no_waterline(self, view: ViewDeclaration, plan: ViewPlan, column: str) -> str:
         reason = f"; {plan.reason}" if isinstance(plan.stages[-1].node, Full) and plan.reason else ""
         return (
             f"No waterline can be derived for column {display(column)} of view {display(view.name)}, which 'emit_final' names: it "

@@ -27,8 +27,8 @@ from airflow_pipelines.connectors.transports.file_output import FileOutput, File
 from airflow_pipelines.connectors.transports.null_output import NullOutput, NullOutputOptions
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence
+from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import References, ReferenceWithoutValueError
-from airflow_pipelines.sql.program.parsed import Connector, ConnectorDirection
 
 Options = TypeVar("Options", bound=BaseModel)
 

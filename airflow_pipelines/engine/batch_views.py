@@ -21,9 +21,9 @@ from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.storage.batch_store import Verification
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.nodes import merging
 from airflow_pipelines.sql.rewrite.determinism.total_order import sortable
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 _VIEW = "airflow_pipelines_batch_"
 _PREFIX = f"global_temp.{_VIEW}"

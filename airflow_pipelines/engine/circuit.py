@@ -43,8 +43,8 @@ from airflow_pipelines.engine.time.lateness import ERROR_VIEW, Late, Waterlines
 from airflow_pipelines.engine.time.timing import TimedStep, Timing
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.engine.values.intervals import shown
+from airflow_pipelines.program.names import SYSTEM_VIEW
 from airflow_pipelines.sql.plan.ir.nodes import Stage
-from airflow_pipelines.sql.syntax.identifiers import SYSTEM_VIEW
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql import canonical_form
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 
 def without_cancelled(delta: Batch, context: Context) -> Batch:

@@ -16,7 +16,7 @@ from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.time.lateness import late_rows
 from airflow_pipelines.engine.values.canonical import in_canonical_form
-from airflow_pipelines.sql.program.parsed import Table
+from airflow_pipelines.program.relations import Table
 
 SAMPLE = 10
 """So many of the rejected rows of one kind are kept to show."""

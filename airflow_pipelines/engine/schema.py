@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
-from airflow_pipelines.sql.program.column_types import SPARK_NAMES, UNSIGNED_MAXIMA, ColumnType, from_spark_json
-from airflow_pipelines.sql.program.parsed import Column
+from airflow_pipelines.program.column_types import SPARK_NAMES, UNSIGNED_MAXIMA, ColumnType, from_spark_json
+from airflow_pipelines.program.relations import Column
 
 TYPE_HINT = "airflow_pipelines.type"
 """Key of a Spark field's metadata that keeps what Spark's own type cannot say, e.g. that a STRING holds UUIDs."""

@@ -13,10 +13,11 @@ from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.time.lateness import LateColumn
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.program.relations import ViewKind
 from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Stage, ViewPlan
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
-from airflow_pipelines.sql.program.parsed import Program, ViewKind
+from airflow_pipelines.sql.program.declarations import ParsedProgram
 
 STRATEGIES = ("auto", "incremental", "full")
 
@@ -25,7 +26,7 @@ class Compiled(Protocol):
     """What a circuit needs of a compiled program."""
 
     @property
-    def program(self) -> Program:
+    def program(self) -> ParsedProgram:
         """Tables and views."""
 
     @property
@@ -64,13 +65,13 @@ def stages_of(compiled: Compiled, strategy: str) -> tuple[Stage, ...]:
     return tuple(stages)
 
 
-def shown_relations(program: Program) -> frozenset[str]:
+def shown_relations(program: ParsedProgram) -> frozenset[str]:
     """The relations whose contents users may ask for, so that all of their rows must stay."""
     tables = {table.name for table in program.tables.values() if table.materialized}
     return frozenset(tables | {view.name for view in program.views.values() if view.kind is ViewKind.MATERIALIZED})
 
 
-def kept_relations(program: Program, stages: Iterable[Stage]) -> frozenset[str]:
+def kept_relations(program: ParsedProgram, stages: Iterable[Stage]) -> frozenset[str]:
     """The relations whose contents are kept.
 
     Of a table that nobody may ask for, that only gains rows and that no stage reads again, nothing is ever needed.
@@ -84,7 +85,7 @@ def kept_relations(program: Program, stages: Iterable[Stage]) -> frozenset[str]:
     return frozenset(kept)
 
 
-def ends(program: Program, stages: Iterable[Stage], kept: Set[str]) -> frozenset[str]:
+def ends(program: ParsedProgram, stages: Iterable[Stage], kept: Set[str]) -> frozenset[str]:
     """The views whose deltas nothing in the circuit needs.
 
     :param kept: relations of which more is needed than what others read

@@ -12,10 +12,11 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.outdated import outdated
 from airflow_pipelines.host.durability import SavedState
-from airflow_pipelines.sql.program.compare import Fingerprints, compare
-from airflow_pipelines.sql.program.parsed import Program
+from airflow_pipelines.program.diff import compare
+from airflow_pipelines.program.fingerprints import Fingerprints
+from airflow_pipelines.program.names import SYSTEM_VIEW
+from airflow_pipelines.sql.program.declarations import ParsedProgram
 from airflow_pipelines.sql.program.parser import parse_program
-from airflow_pipelines.sql.syntax.identifiers import SYSTEM_VIEW
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def _outdated_views(saved: SavedState, circuit: Circuit, kept: frozenset[str]) -
     return found.views
 
 
-def _refuse_lateness(old: Program, new: Program) -> None:
+def _refuse_lateness(old: ParsedProgram, new: ParsedProgram) -> None:
     late = sorted({name for program in (old, new) for name in program.late_relations})
     if late:
         raise Problem(
@@ -111,7 +112,7 @@ def _refuse_lateness(old: Program, new: Program) -> None:
         )
 
 
-def _refuse_lost_contents(program: Program, fresh_tables: set[str], fresh_views: set[str]) -> None:
+def _refuse_lost_contents(program: ParsedProgram, fresh_tables: set[str], fresh_views: set[str]) -> None:
     reads = {
         (view, name)
         for view in fresh_views

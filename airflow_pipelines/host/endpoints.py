@@ -17,8 +17,8 @@ from airflow_pipelines.host.inputs import ConnectorInput, InputEndpoint, check_s
 from airflow_pipelines.host.listeners import Listener, Listeners
 from airflow_pipelines.host.outputs import OutputEndpoint
 from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES, References
-from airflow_pipelines.sql.program.parsed import Connector, ConnectorDirection
 
 OUTPUTS = "outputs"
 """The folder of a pipeline's storage in which its outputs keep how far they are."""

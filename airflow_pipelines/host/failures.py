@@ -12,7 +12,7 @@ from airflow_pipelines.engine.spark.failures import failure_text
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.engine.storage.remote_calls import SyncError
 from airflow_pipelines.host.storage_problems import storage_problem
-from airflow_pipelines.sql.syntax.errors import ProgramErrors
+from airflow_pipelines.program.messages import ProgramErrors
 
 
 def deployment_error(failure: Exception) -> dict[str, Any]:

@@ -25,8 +25,8 @@ from airflow_pipelines.host.queries import DEFAULT_QUERY_LIMITS, Queries, QueryL
 from airflow_pipelines.host.query_watch import QueryWatch
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.host.spark_health import spark_problem
+from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.references import NO_REFERENCES, References
-from airflow_pipelines.sql.syntax.errors import ProgramErrors
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,8 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.statistics import InputFigures
-from airflow_pipelines.sql.program.parsed import Connector, Table
+from airflow_pipelines.program.connectors import Connector
+from airflow_pipelines.program.relations import Table
 
 CHUNK_RECORDS = 100_000
 """Rows a connector is asked for at a time when its declaration sets no limit."""

@@ -10,7 +10,7 @@ from airflow_pipelines.connectors.base import ConnectorError, OutputTransport, R
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.statistics import OutputFigures
-from airflow_pipelines.sql.program.parsed import Connector
+from airflow_pipelines.program.connectors import Connector
 
 
 class OutputEndpoint:

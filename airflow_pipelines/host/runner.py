@@ -40,8 +40,8 @@ from airflow_pipelines.host.spark_health import spark_problem
 from airflow_pipelines.host.statistics import PipelineFigures
 from airflow_pipelines.host.storage_problems import STORAGE_CODES
 from airflow_pipelines.host.tokens import CompletionToken
+from airflow_pipelines.program.fingerprints import program_hash
 from airflow_pipelines.references import References
-from airflow_pipelines.sql.program.compare import program_hash
 
 _WAITING = {
     RuntimeStatus.INITIALIZING: (ErrorCode.INITIALIZING, "is still initializing"),

@@ -21,8 +21,8 @@ from functools import lru_cache
 
 from sqlglot import exp
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.syntax.dialect import DIALECT
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 _VARIED = re.compile(r"\b(float|double|variant)\b|\bmap<", re.IGNORECASE)
 _VISIBLE = re.compile(r"\b(float|double)\b|\bmap<", re.IGNORECASE)

@@ -8,8 +8,8 @@ from pyspark.errors import PySparkException
 
 from airflow_pipelines.compiler.adhoc import AdhocError, AdhocResult, run_adhoc
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.sql.syntax.errors import ProgramErrors
-from airflow_pipelines.sql.syntax.source import Source
+from airflow_pipelines.program.messages import ProgramErrors
+from airflow_pipelines.program.source import Source
 from tests.engine.programs import Running
 
 PROGRAM = """

@@ -9,15 +9,15 @@ import pytest
 from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
 from airflow_pipelines.connectors.base import UnknownOptionError
-from airflow_pipelines.sql.program.column_types import ColumnType, decimal
-from airflow_pipelines.sql.program.compare import compare
-from airflow_pipelines.sql.syntax.errors import ProgramErrors, ProgramMessage
-from airflow_pipelines.sql.syntax.source import Source
+from airflow_pipelines.program.column_types import ColumnType, decimal
+from airflow_pipelines.program.diff import compare
+from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
+from airflow_pipelines.program.source import Source
 
 if TYPE_CHECKING:
     from airflow_pipelines.engine.schema import RelationSchema
     from airflow_pipelines.engine.spark.sessions import SparkSessions
-    from airflow_pipelines.sql.program.parsed import Connector
+    from airflow_pipelines.program.connectors import Connector
 
 TABLE = 'create table t (a int not null, b string, d decimal(5,2), i uuid, "Q x" date, arr int array, ts timestamp);\n'
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.sql.program.column_types import ColumnType
-from airflow_pipelines.sql.program.parsed import Column
+from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.program.relations import Column
 
 
 def col(

@@ -12,9 +12,9 @@ from airflow_pipelines.connectors.base import ConnectorFailure, InvalidOptionErr
 from airflow_pipelines.connectors.registry import InputOptions, common_options, open_input, open_output, validate
 from airflow_pipelines.connectors.transports.file_output import FileOutput
 from airflow_pipelines.connectors.transports.null_output import NullOutput
+from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES, References
 from airflow_pipelines.secret_files import SecretFiles
-from airflow_pipelines.sql.program.parsed import Connector, ConnectorDirection
 from tests.connectors.relations import GRADES, col, relation
 
 INPUT = Connector("grades", "c", ConnectorDirection.INPUT, "file_input", {"path": "/data/g.csv"}, "csv")

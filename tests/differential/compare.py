@@ -17,7 +17,7 @@ from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.circuit import Step
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
-from airflow_pipelines.sql.syntax.identifiers import quote
+from airflow_pipelines.program.names import quote
 from tests.differential.data import TABLES, Part, Row, canonical, declaration, steps
 from tests.differential.suite import Theme, View
 from tests.engine.programs import Running

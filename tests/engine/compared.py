@@ -15,7 +15,7 @@ from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.engine.values.intervals import frame_with_months, has_months
-from airflow_pipelines.sql.syntax.identifiers import quote
+from airflow_pipelines.program.names import quote
 from tests.engine.programs import Running, emitted
 from tests.engine.random_changes import comparable
 

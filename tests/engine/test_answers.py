@@ -17,7 +17,7 @@ from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.changes import Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
-from airflow_pipelines.sql.syntax.identifiers import quote
+from airflow_pipelines.program.names import quote
 from tests.engine.programs import Running
 from tests.engine.random_changes import comparable, multiset
 

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.sql.syntax.errors import ProgramErrors
+from airflow_pipelines.program.messages import ProgramErrors
 from tests.engine.compared import Compared
 
 TABLES = """

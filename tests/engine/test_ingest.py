@@ -24,8 +24,8 @@ from airflow_pipelines.engine.batch import WEIGHT, weighted
 from airflow_pipelines.engine.normalise import Normaliser
 from airflow_pipelines.engine.schema import RelationSchema, arrow_type
 from airflow_pipelines.engine.values.required import missing_part
-from airflow_pipelines.sql.program.column_types import ColumnType
-from airflow_pipelines.sql.program.parsed import Column, Table
+from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.program.relations import Column, Table
 from tests.engine import ingested
 
 Row = dict[str, Any]

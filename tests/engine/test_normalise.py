@@ -10,10 +10,9 @@ from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.engine.normalise import Normaliser
 from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.sql.program.column_types import ColumnType
-from airflow_pipelines.sql.program.parsed import Column, PropertyText, Span, Table
+from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.program.relations import Column, Table
 
-_PLACE = Span(1, 1, 1, 1)
 COLUMNS = (
     Column("id", ColumnType("BIGINT", nullable=False)),
     Column("name", ColumnType("VARCHAR")),
@@ -23,9 +22,8 @@ SCHEMA = RelationSchema("t", COLUMNS)
 Row = tuple[Any, ...]
 
 
-def _normaliser(stored: Sequence[Row], key: tuple[str, ...] | None, **properties: str) -> Normaliser:
+def _normaliser(stored: Sequence[Row], key: tuple[str, ...] | None, *, append_only: bool = False) -> Normaliser:
     """A normaliser over a table that holds ``stored``."""
-    texts = {name: PropertyText(value, _PLACE, _PLACE) for name, value in properties.items()}
 
     def lookup(wanted: Any, names: Sequence[str]) -> Any:
         looked_for = [tuple(row[name] for name in names) for row in wanted.to_pylist()]
@@ -37,7 +35,7 @@ def _normaliser(stored: Sequence[Row], key: tuple[str, ...] | None, **properties
         schema = pa.schema([*(field.with_nullable(True) for field in SCHEMA.arrow), pa.field(WEIGHT, pa.int64())])
         return pa.Table.from_pylist(list(counts.values()), schema=schema)
 
-    return Normaliser(Table("t", COLUMNS, primary_key=key, properties=texts), SCHEMA, lookup)
+    return Normaliser(Table("t", COLUMNS, primary_key=key, append_only=append_only), SCHEMA, lookup)
 
 
 def _changes(*operations: tuple[Op, Row] | tuple[Op, Row, list[str]]) -> TableChanges:
@@ -130,7 +128,7 @@ def test_nulls_where_they_must_not_be_are_reported() -> None:
 
 
 def test_an_append_only_table_reports_deletes() -> None:
-    normaliser = _normaliser([(1, "a", None)], None, append_only="true")
+    normaliser = _normaliser([(1, "a", None)], None, append_only=True)
     assert _delta(normaliser, _changes((Op.DELETE, (1, "a", None)), (Op.INSERT, (2, "b", None)))) == [(2, "b", None, 1)]
     assert normaliser.rejected[0].reason == "the table is append-only"
 

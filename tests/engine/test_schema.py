@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from airflow_pipelines.engine.schema import RelationSchema, arrow_type, column_from_spark
-from airflow_pipelines.sql.program.column_types import ColumnType, decimal, from_spark_json
-from airflow_pipelines.sql.program.parsed import Column
+from airflow_pipelines.program.column_types import ColumnType, decimal, from_spark_json
+from airflow_pipelines.program.relations import Column
 
 if TYPE_CHECKING:
     from airflow_pipelines.engine.spark.sessions import SparkSessions

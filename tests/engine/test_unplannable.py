@@ -7,9 +7,9 @@ import pytest
 from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.program.messages import ProgramErrors
+from airflow_pipelines.program.source import Source
 from airflow_pipelines.sql.plan.ir.nodes import Full, Recursive
-from airflow_pipelines.sql.syntax.errors import ProgramErrors
-from airflow_pipelines.sql.syntax.source import Source
 from tests.engine.programs import Running
 from tests.engine.time.test_timing import at
 

@@ -19,8 +19,8 @@ import pyarrow.json as pajson
 from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.connectors.formats.values import INTEGER_RANGES, REAL_OVERFLOW
 from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.sql.program.column_types import UNSIGNED_MAXIMA, ColumnType
-from airflow_pipelines.sql.program.parsed import Column
+from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA, ColumnType
+from airflow_pipelines.program.relations import Column
 
 SMALL_BYTES = 2 << 10
 """Less than this is read faster row by row: setting up pyarrow's readers takes longer than that."""

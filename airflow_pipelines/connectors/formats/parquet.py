@@ -18,7 +18,7 @@ from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.values.required import missing_part
-from airflow_pipelines.sql.program.column_types import UNSIGNED_MAXIMA
+from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA
 
 _CHECKED = {"CHAR", "BINARY", "UUID", "VARIANT", "MAP", *UNSIGNED_MAXIMA}
 """Types whose values have a form of their own, which is checked value by value."""

@@ -14,8 +14,8 @@ from sqlglot.optimizer.simplify import simplify
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
 from airflow_pipelines.connectors.formats.values import Converter, is_null_text, json_converter, text_converter
 from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.sql.program.column_types import INTERVAL_UNITS
-from airflow_pipelines.sql.program.parsed import Column
+from airflow_pipelines.program.column_types import INTERVAL_UNITS
+from airflow_pipelines.program.relations import Column
 from airflow_pipelines.sql.rewrite.durations import microseconds, months
 
 

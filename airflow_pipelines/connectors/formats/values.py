@@ -16,7 +16,7 @@ from uuid import UUID
 from airflow_pipelines.connectors.formats import jsontext, variant
 from airflow_pipelines.connectors.formats.intervals import interval_converter
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
-from airflow_pipelines.sql.program.column_types import UNSIGNED_MAXIMA, ColumnType
+from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA, ColumnType
 
 Converter = Callable[[Any], Any]
 

@@ -22,10 +22,10 @@ from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
 from pyspark.sql.types import StructField, StructType
 
 from airflow_pipelines.engine.functions import python_probe, python_worker
-from airflow_pipelines.sql.program.definitions import FunctionDefinition
-from airflow_pipelines.sql.syntax.errors import COMPILATION_ERROR, SYNTAX_ERROR, ProgramErrors, ProgramMessage
-from airflow_pipelines.sql.syntax.identifiers import display
-from airflow_pipelines.sql.syntax.source import Source
+from airflow_pipelines.program.functions import FunctionDefinition
+from airflow_pipelines.program.messages import COMPILATION_ERROR, SYNTAX_ERROR, ProgramErrors, ProgramMessage
+from airflow_pipelines.program.names import display
+from airflow_pipelines.program.source import Source
 
 IMPORT_TIMEOUT_S = 60.0
 """How long importing a program's module may take."""

@@ -16,7 +16,7 @@ from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_table
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.sql.syntax.identifiers import quote
+from airflow_pipelines.program.names import quote
 
 _WANTED = "__wanted"
 

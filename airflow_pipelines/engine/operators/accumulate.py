@@ -16,8 +16,8 @@ from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Stage, merging, reads
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 _SIGN = "__sign"
 _SHOWN = "__shown"

@@ -21,9 +21,9 @@ from airflow_pipelines.engine.operators.lookup_join.matching import (
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.nodes import Stage, TopK, reads
 from airflow_pipelines.sql.plan.ir.to_sql import top_k_over
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 _WAS = "__was"
 """The place that a row had before the step."""

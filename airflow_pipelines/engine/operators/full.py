@@ -7,8 +7,8 @@ from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.nodes import Full, Stage
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 
 def evaluate_full(stage: Stage, node: Full, context: Context, before: Trace) -> Outcome:

@@ -11,9 +11,9 @@ from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch, read_columns, wanted_of
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Item, Stage, Version
 from airflow_pipelines.sql.plan.ir.to_sql import groups_over
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 
 def touched_state(stage: Stage, node: Aggregate) -> Trace:

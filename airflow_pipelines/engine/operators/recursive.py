@@ -27,8 +27,8 @@ from airflow_pipelines.engine.operators.full import subtracted, with_contents
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.spark.sessions import RECURSION_LEVELS
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.nodes import Full, Linear, Recursive, Stage, rereads
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 MAX_SECONDS = 3600.0
 """A fixed point that takes longer than this fails its step."""

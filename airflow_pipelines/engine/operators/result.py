@@ -9,8 +9,8 @@ from typing import cast
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes, Stage
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.spark.failures import spark_cause
 from airflow_pipelines.engine.spark.java_errors import java_causes
-from airflow_pipelines.sql.syntax.identifiers import quote
-from airflow_pipelines.sql.syntax.source import Source
+from airflow_pipelines.program.names import quote
+from airflow_pipelines.program.source import Source
 
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
 _WORD = re.compile(r"\w+|\S")

@@ -9,8 +9,8 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from sqlglot import exp
 from sqlglot.errors import ParseError
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.syntax.dialect import DIALECT
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

@@ -19,8 +19,8 @@ from airflow_pipelines.engine.spark.failures import step_error
 from airflow_pipelines.engine.time.lateness import Waterlines
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.engine.values.text import literal, scalar
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.markers import CLOCK_COLUMN, CLOCK_TYPE, Marker, waterline_input
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 _REMEMBERED = 8
 

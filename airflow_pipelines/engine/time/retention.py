@@ -10,9 +10,9 @@ from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.time.lateness import Waterlines
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.markers import waterline_input
 from airflow_pipelines.sql.plan.properties.retention import RetentionRule
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 
 @dataclass(slots=True)

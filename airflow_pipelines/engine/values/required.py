@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.sql.program.column_types import ColumnType
+from airflow_pipelines.program.column_types import ColumnType
 
 
 def missing_part(values: Any, kind: ColumnType) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from airflow_pipelines.sql.syntax.identifiers import quote
+from airflow_pipelines.program.names import quote
 
 
 def scalar(text: str, kind: Any) -> Any:

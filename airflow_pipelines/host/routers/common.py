@@ -16,8 +16,8 @@ from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.outputs import OutputEndpoint
 from airflow_pipelines.host.runner import PipelineRunner
-from airflow_pipelines.sql.program.parsed import Table, ViewKind
-from airflow_pipelines.sql.syntax.identifiers import SYSTEM_VIEW, canonical
+from airflow_pipelines.program.names import SYSTEM_VIEW, canonical
+from airflow_pipelines.program.relations import Table, ViewKind
 
 T = TypeVar("T")
 

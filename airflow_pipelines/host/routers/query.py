@@ -20,7 +20,7 @@ from airflow_pipelines.host.queries import Query
 from airflow_pipelines.host.rendering import FORMATS, check_format, counted
 from airflow_pipelines.host.routers.common import Runner, is_read_only
 from airflow_pipelines.host.runner import PipelineRunner
-from airflow_pipelines.sql.syntax.errors import ProgramErrors
+from airflow_pipelines.program.messages import ProgramErrors
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
 ReadOnly = Annotated[bool, Depends(is_read_only)]

@@ -22,9 +22,9 @@ from airflow_pipelines.host.inputs import acceptable
 from airflow_pipelines.host.listeners import Listener, Listeners
 from airflow_pipelines.host.routers.common import Runner, listenable, table_of
 from airflow_pipelines.host.runner import PipelineRunner
-from airflow_pipelines.sql.program.column_types import ColumnType
-from airflow_pipelines.sql.program.parsed import Column
-from airflow_pipelines.sql.syntax.identifiers import canonical
+from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.program.names import canonical
+from airflow_pipelines.program.relations import Column
 
 router = APIRouter(prefix="/deployments/{deployment_id}")
 CLOCK_TABLE = RelationSchema("now", (Column("now", ColumnType("TIMESTAMP", nullable=False)),))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from airflow_pipelines.program.column_types import has_calendar_interval
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
 from airflow_pipelines.sql.plan.expressions import NotIncremental
 from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes, Linear, Node, Scan, Select, Stage, UnionAll, reads
 from airflow_pipelines.sql.plan.ir.to_sql import to_sql
-from airflow_pipelines.sql.program.column_types import has_calendar_interval
 
 
 @dataclass(slots=True)

@@ -1,23 +1,25 @@
-"""Program text -> :class:`Program`: statements read, names resolved, views in dependency order."""
+"""Program text -> :class:`ParsedProgram`: statements read, names resolved, views in dependency order."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from airflow_pipelines.sql.program.parsed import Program, Span, Table, View
+from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors, ProgramMessage, place_order
+from airflow_pipelines.program.names import display
+from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.relations import Table
+from airflow_pipelines.program.source import Source, twice
+from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
 from airflow_pipelines.sql.program.provided_functions import with_provided
 from airflow_pipelines.sql.program.recursive_views import ordered, recursion_errors, with_declarations
 from airflow_pipelines.sql.syntax.definitions import is_definition, read_definitions
-from airflow_pipelines.sql.syntax.errors import COMPILATION_ERROR, ProgramErrors, ProgramMessage, place_order
-from airflow_pipelines.sql.syntax.identifiers import display
 from airflow_pipelines.sql.syntax.relation_names import references
-from airflow_pipelines.sql.syntax.source import Source, twice
 from airflow_pipelines.sql.syntax.statements import ParsedView, Statements, parse_statement
 from airflow_pipelines.sql.syntax.tokens import fold_text, split_statements
 
 
-def parse_program(text: str, udf_python: str = "") -> Program:
+def parse_program(text: str, udf_python: str = "") -> ParsedProgram:
     """Read a program.
 
     Views may be written in any order; in the result each comes after those it reads, as far as they do not read each other.
@@ -47,7 +49,7 @@ def parse_program(text: str, udf_python: str = "") -> Program:
     if statements.messages:
         raise ProgramErrors(statements.messages)
     warnings = tuple(sorted(statements.warnings, key=place_order))
-    return Program(text, tables, resolved, statements.definitions, defined.bodies, warnings)
+    return ParsedProgram(text, tables, resolved, statements.definitions, statements.table_properties, defined.bodies, warnings)
 
 
 def _declare(statements: Statements, source: Source) -> tuple[dict[str, Table], dict[str, ParsedView]]:
@@ -92,7 +94,7 @@ def _add_lateness(statements: Statements, tables: Mapping[str, Table], views: di
 
 def _resolve(
     parsed: ParsedView, tables: Mapping[str, Table], views: Mapping[str, ParsedView], statements: Statements, source: Source
-) -> View:
+) -> ViewDeclaration:
     reads: list[str] = []
     for reference in references(parsed.tree):
         known = not reference.qualified and (reference.name in tables or reference.name in views)

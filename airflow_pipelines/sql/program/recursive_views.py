@@ -7,18 +7,20 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramMessage
+from airflow_pipelines.program.names import display
+from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.relations import Table
+from airflow_pipelines.program.source import Source, twice
 from airflow_pipelines.sql.plan.properties.monotone import not_monotone
 from airflow_pipelines.sql.program.cycles import components
-from airflow_pipelines.sql.program.parsed import Span, Table, View
-from airflow_pipelines.sql.syntax.errors import COMPILATION_ERROR, ProgramMessage
-from airflow_pipelines.sql.syntax.identifiers import display
-from airflow_pipelines.sql.syntax.source import Source, twice
+from airflow_pipelines.sql.program.declarations import ViewDeclaration
 from airflow_pipelines.sql.syntax.statements import Statements
 
 
 def with_declarations(
-    views: Mapping[str, View], tables: Mapping[str, Table], statements: Statements, source: Source
-) -> dict[str, View]:
+    views: Mapping[str, ViewDeclaration], tables: Mapping[str, Table], statements: Statements, source: Source
+) -> dict[str, ViewDeclaration]:
     """The views with the columns that DECLARE RECURSIVE VIEW gives them; declarations that do not fit are noted."""
     declared = dict(views)
     places: dict[str, Span] = {}
@@ -39,12 +41,12 @@ def with_declarations(
     return declared
 
 
-def ordered(views: Mapping[str, View], messages: list[ProgramMessage], source: Source) -> dict[str, View]:
-    """The views with each after those it reads, else in the order written, and with their circles noted in ``View.cycle``.
+def ordered(views: Mapping[str, ViewDeclaration], messages: list[ProgramMessage], source: Source) -> dict[str, ViewDeclaration]:
+    """The views with each after those it reads, else in the order written, and with their circles noted in ``cycle``.
 
     Of a circle those declared recursive come first. A circle in which no view is declared so is an error.
     """
-    placed: dict[str, View] = {}
+    placed: dict[str, ViewDeclaration] = {}
     for component in components({name: view.reads for name, view in views.items()}):
         if len(component) == 1 and component[0] not in views[component[0]].reads:
             placed[component[0]] = views[component[0]]
@@ -59,7 +61,7 @@ def ordered(views: Mapping[str, View], messages: list[ProgramMessage], source: S
     return placed
 
 
-def recursion_errors(views: Mapping[str, View], trees: Mapping[str, exp.Query], source: Source) -> list[ProgramMessage]:
+def recursion_errors(views: Mapping[str, ViewDeclaration], trees: Mapping[str, exp.Query], source: Source) -> list[ProgramMessage]:
     """What the queries of a circle must not do with the views of the circle, at the places where they read them."""
     messages = []
     for name, view in views.items():
@@ -75,7 +77,7 @@ def recursion_errors(views: Mapping[str, View], trees: Mapping[str, exp.Query], 
     return messages
 
 
-def _undeclared(names: tuple[str, ...], views: Mapping[str, View], source: Source) -> ProgramMessage:
+def _undeclared(names: tuple[str, ...], views: Mapping[str, ViewDeclaration], source: Source) -> ProgramMessage:
     """The error about a circle of views none of which is declared recursive; it shows one way around."""
     path = [names[0]]
     while True:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from airflow_pipelines.sql.program.column_types import UNSIGNED_MAXIMA, ColumnType
+from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA, ColumnType
+from airflow_pipelines.program.source import Source
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.column_types import parse_type
 from airflow_pipelines.sql.syntax.cursor import Cursor, StatementError
 from airflow_pipelines.sql.syntax.edits import Edit
-from airflow_pipelines.sql.syntax.source import Source
 from airflow_pipelines.sql.syntax.tokens import FoldedText
 
 _CASTS: Mapping[str, bool] = {"cast": False, "try_cast": True, "safe_cast": True}

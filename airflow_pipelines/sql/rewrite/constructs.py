@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from airflow_pipelines.sql.program.column_types import INTERVAL_UNITS
+from airflow_pipelines.program.column_types import INTERVAL_UNITS
 from airflow_pipelines.sql.rewrite.clauses import level, split
 from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit

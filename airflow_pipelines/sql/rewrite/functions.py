@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.program.column_types import ColumnType
-from airflow_pipelines.sql.program.definitions import FunctionDefinition, FunctionKind
+from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.program.functions import FunctionDefinition, FunctionKind
 from airflow_pipelines.sql.rewrite.casts import cast_text, spark_type
 from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from sqlglot.tokenizer_core import TokenType
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.rewrite import clauses
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 _BEHIND_RELATION = frozenset(
     {

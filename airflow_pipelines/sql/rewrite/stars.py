@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.probe import star_columns
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 
 def expand_star_replace(query: Edited, analyzer: Analyzer) -> Edited:

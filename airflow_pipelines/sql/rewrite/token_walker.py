@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from airflow_pipelines.program.names import fold
 from airflow_pipelines.sql.syntax.dialect import tokenise
-from airflow_pipelines.sql.syntax.identifiers import fold
 from airflow_pipelines.sql.syntax.tokens import LITERALS
 
 _OPENING = frozenset({"(", "[", "{"})

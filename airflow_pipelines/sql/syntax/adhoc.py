@@ -9,18 +9,18 @@ from enum import Enum
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
+from airflow_pipelines.program.messages import COMPILATION_ERROR, NOT_SUPPORTED, SYNTAX_ERROR, ProgramErrors
+from airflow_pipelines.program.names import quote
+from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.source import twice
 from airflow_pipelines.sql.program.definitions import Definitions
-from airflow_pipelines.sql.program.parsed import Span
 from airflow_pipelines.sql.program.safety import unsafe_part
 from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.translate import translate
 from airflow_pipelines.sql.syntax.cursor import Cursor, StatementError
 from airflow_pipelines.sql.syntax.dialect import QUERY_STARTS, SyntaxFailure, parse_tokens, tokenise
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
-from airflow_pipelines.sql.syntax.errors import COMPILATION_ERROR, NOT_SUPPORTED, SYNTAX_ERROR, ProgramErrors
-from airflow_pipelines.sql.syntax.identifiers import quote
 from airflow_pipelines.sql.syntax.relation_names import references
-from airflow_pipelines.sql.syntax.source import twice
 from airflow_pipelines.sql.syntax.tokens import FoldedText, fold_text, split_statements
 
 _DDL = frozenset({"create", "drop", "alter", "truncate", "declare", "grant", "revoke", "comment", "analyze", "refresh"})

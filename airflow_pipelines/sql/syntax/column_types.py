@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_pipelines.sql.program.column_types import INTERVAL_UNITS, MAX_DECIMAL_PRECISION, ColumnType, decimal
-from airflow_pipelines.sql.program.parsed import Span
+from airflow_pipelines.program.column_types import INTERVAL_UNITS, MAX_DECIMAL_PRECISION, ColumnType, decimal
+from airflow_pipelines.program.messages import COMPILATION_ERROR
+from airflow_pipelines.program.places import Span
 from airflow_pipelines.sql.syntax.cursor import Cursor, StatementError
-from airflow_pipelines.sql.syntax.errors import COMPILATION_ERROR
 from airflow_pipelines.sql.syntax.storage_clauses import take_comment
 
 _SIMPLE: Mapping[str, str] = {

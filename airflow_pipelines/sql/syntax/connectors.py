@@ -11,11 +11,12 @@ from typing import Any
 from sqlglot.tokenizer_core import Token
 
 from airflow_pipelines.contract import strict_json
-from airflow_pipelines.sql.program.parsed import Connector, ConnectorDirection, Span
+from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramMessage
+from airflow_pipelines.program.names import display
+from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.source import twice
 from airflow_pipelines.sql.syntax.cursor import Cursor
-from airflow_pipelines.sql.syntax.errors import COMPILATION_ERROR, ProgramMessage
-from airflow_pipelines.sql.syntax.identifiers import display
-from airflow_pipelines.sql.syntax.source import twice
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 

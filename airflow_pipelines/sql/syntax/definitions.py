@@ -8,17 +8,14 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
+from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.program.functions import FunctionDefinition, FunctionKind, Parameter
+from airflow_pipelines.program.messages import COMPILATION_ERROR, SYNTAX_ERROR, ProgramMessage
+from airflow_pipelines.program.names import RESERVED_PREFIX, display, fold
+from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.source import twice
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import is_aggregate
-from airflow_pipelines.sql.program.column_types import ColumnType
-from airflow_pipelines.sql.program.definitions import (
-    JSON_PREFIX,
-    Definitions,
-    FunctionBody,
-    FunctionDefinition,
-    FunctionKind,
-    Parameter,
-)
-from airflow_pipelines.sql.program.parsed import Span
+from airflow_pipelines.sql.program.definitions import JSON_PREFIX, Definitions, FunctionBody
 from airflow_pipelines.sql.program.provided_functions import with_provided
 from airflow_pipelines.sql.program.safety import unsafe_part
 from airflow_pipelines.sql.rewrite.refused import CallRefused
@@ -28,9 +25,6 @@ from airflow_pipelines.sql.syntax.column_types import RESERVED_TYPES, parse_type
 from airflow_pipelines.sql.syntax.cursor import Cursor, Name, StatementError
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_tokens, tokenise
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
-from airflow_pipelines.sql.syntax.errors import COMPILATION_ERROR, SYNTAX_ERROR, ProgramMessage
-from airflow_pipelines.sql.syntax.identifiers import RESERVED_PREFIX, display, fold
-from airflow_pipelines.sql.syntax.source import twice
 from airflow_pipelines.sql.syntax.storage_clauses import take_comment, take_head
 from airflow_pipelines.sql.syntax.tokens import FoldedText
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_pipelines.sql.program.parsed import Span
-from airflow_pipelines.sql.syntax.errors import NO_EFFECT, ProgramMessage
-from airflow_pipelines.sql.syntax.source import Source
+from airflow_pipelines.program.messages import NO_EFFECT, ProgramMessage
+from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.source import Source
 
 _ARRANGED = "the pipeline arranges the rows that it stores by itself"
 _CONNECTED = "a pipeline keeps its rows itself, and they come and go through connectors: WITH ('connectors' = '[...]')"

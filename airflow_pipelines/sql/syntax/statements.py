@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
+from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.program.messages import COMPILATION_ERROR, NOT_SUPPORTED, SYNTAX_ERROR, ProgramMessage
+from airflow_pipelines.program.names import INTERNAL_PREFIX, RESERVED_PREFIX, SYSTEM_VIEW, display
+from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.relations import Column, Table, ViewKind
+from airflow_pipelines.program.source import twice
+from airflow_pipelines.sql.program.declarations import Lateness, PropertyText, ViewDeclaration
 from airflow_pipelines.sql.program.definitions import Definitions
-from airflow_pipelines.sql.program.parsed import (
-    Column,
-    Connector,
-    ConnectorDirection,
-    Lateness,
-    PropertyText,
-    Span,
-    Table,
-    View,
-    ViewKind,
-)
 from airflow_pipelines.sql.program.safety import unsafe_part
 from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.translate import translate
@@ -28,10 +24,8 @@ from airflow_pipelines.sql.syntax.connectors import PropertyString, parse_connec
 from airflow_pipelines.sql.syntax.cursor import Cursor, Name, StatementError
 from airflow_pipelines.sql.syntax.dialect import QUERY_STARTS, SyntaxFailure, parse_tokens, tokenise
 from airflow_pipelines.sql.syntax.edits import Edited
-from airflow_pipelines.sql.syntax.errors import COMPILATION_ERROR, NOT_SUPPORTED, SYNTAX_ERROR, ProgramMessage
-from airflow_pipelines.sql.syntax.identifiers import INTERNAL_PREFIX, RESERVED_PREFIX, SYSTEM_VIEW, display, literal_hint
+from airflow_pipelines.sql.syntax.hints import literal_hint
 from airflow_pipelines.sql.syntax.refused_statements import REFUSALS
-from airflow_pipelines.sql.syntax.source import twice
 from airflow_pipelines.sql.syntax.storage_clauses import take_clause, take_collation, take_comment, take_head, take_key_hints
 from airflow_pipelines.sql.syntax.tokens import FoldedText
 
@@ -62,9 +56,9 @@ _UNKEYABLE = frozenset({"MAP", "VARIANT"})
 
 @dataclass(slots=True)
 class ParsedView:
-    """A view and the tree of its query; names in the tree carry their offsets in :attr:`View.query`."""
+    """A view and the tree of its query; names in the tree carry their offsets in :attr:`ViewDeclaration.query`."""
 
-    view: View
+    view: ViewDeclaration
     tree: exp.Query
 
 
@@ -82,6 +76,8 @@ class Statements:
     """What the statements of a program declare, before names are resolved, and all errors found."""
 
     tables: list[Table] = field(default_factory=list)
+    table_properties: dict[str, Mapping[str, PropertyText]] = field(default_factory=dict)
+    """What the WITH clause of each table says."""
     views: list[ParsedView] = field(default_factory=list)
     declarations: list[Declaration] = field(default_factory=list)
     attempted: set[str] = field(default_factory=set)
@@ -214,7 +210,20 @@ class _StatementReader:
         self._refuse_query_of_table()
         if cursor.current is not None:
             raise cursor.failure("Expected the end of the statement")
-        return Table(name.text, tuple(columns), name.quoted, primary_key, properties, tuple(connectors), name.span)
+        self._into.table_properties[name.text] = properties
+        bounded = any(column.lateness for column in columns if column.name in (primary_key or ()))
+        return Table(
+            name.text,
+            tuple(columns),
+            name.quoted,
+            primary_key,
+            # A key finds any row, unless it is forgotten some day.
+            materialized=_is_set(properties, "materialized") or (primary_key is not None and not bounded),
+            append_only=_is_set(properties, "append_only"),
+            skip_unused_columns=_is_set(properties, "skip_unused_columns"),
+            connectors=tuple(connectors),
+            span=name.span,
+        )
 
     def _refuse_query_of_table(self) -> None:
         if self._cursor.peek() in {"as", "like"}:
@@ -400,7 +409,7 @@ class _StatementReader:
         tree = self._parse(edits, start)
         if not isinstance(tree, exp.Query):
             raise cursor.failure("Expected a query after AS")
-        view = View(
+        view = ViewDeclaration(
             name.text, kind, edits.text, start, (), name.quoted, column_names, properties, tuple(connectors), name.span, edits=edits
         )
         return ParsedView(view, tree)
@@ -521,3 +530,7 @@ class _StatementReader:
             self._note(key_span, f"Unknown property '{key}'. Known properties: {', '.join(sorted(known))}")
         elif key in _BOOLEAN_PROPERTIES and value.strip().lower() not in {"true", "false"}:
             self._note(value_span, f"Property '{key}' must be 'true' or 'false', not '{value}'")
+
+
+def _is_set(properties: Mapping[str, PropertyText], key: str) -> bool:
+    return key in properties and properties[key].value.strip().lower() == "true"

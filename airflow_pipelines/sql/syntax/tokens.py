@@ -9,10 +9,10 @@ from typing import Final
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from airflow_pipelines.program.messages import SYNTAX_ERROR, ProgramErrors
+from airflow_pipelines.program.names import fold
+from airflow_pipelines.program.source import Source
 from airflow_pipelines.sql.syntax.dialect import tokenise
-from airflow_pipelines.sql.syntax.errors import SYNTAX_ERROR, ProgramErrors
-from airflow_pipelines.sql.syntax.identifiers import fold
-from airflow_pipelines.sql.syntax.source import Source
 
 _BYTE_ORDER_MARK = "\ufeff"
 """Some editors start a file with it; it is no part of the first word."""

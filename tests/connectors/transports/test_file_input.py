@@ -16,8 +16,8 @@ import pytest
 from airflow_pipelines.connectors.base import ConnectorFailure, InputChunk, InputTransport
 from airflow_pipelines.connectors.registry import open_input
 from airflow_pipelines.connectors.transports import readers
+from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES
-from airflow_pipelines.sql.program.parsed import Connector, ConnectorDirection
 from tests.connectors.relations import GRADES
 
 

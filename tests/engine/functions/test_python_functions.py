@@ -12,8 +12,8 @@ from airflow_pipelines.compiler.adhoc import run_adhoc
 from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.errors import StepError
-from airflow_pipelines.sql.syntax.errors import ProgramErrors, ProgramMessage
-from airflow_pipelines.sql.syntax.source import Source
+from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
+from airflow_pipelines.program.source import Source
 from tests.engine.programs import Running
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from airflow_pipelines.engine.circuit import Circuit, Step
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.sql.syntax.errors import ProgramErrors
+from airflow_pipelines.program.messages import ProgramErrors
 from tests.engine.programs import Running, emitted
 
 DAY = "2026-01-01 "

@@ -20,7 +20,7 @@ from airflow_pipelines.engine.circuit import Circuit, Step
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
-from airflow_pipelines.sql.syntax.errors import ProgramErrors
+from airflow_pipelines.program.messages import ProgramErrors
 from tests.engine.programs import Running, emitted
 from tests.engine.random_changes import comparable
 from tests.engine.sizes import SIZES

@@ -4,11 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_pipelines.sql.program.column_types import ColumnType, decimal
-from airflow_pipelines.sql.program.parsed import ConnectorDirection, Span, ViewKind
+from airflow_pipelines.program.column_types import ColumnType, decimal
+from airflow_pipelines.program.connectors import ConnectorDirection
+from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
+from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.relations import ViewKind
+from airflow_pipelines.program.source import Source
 from airflow_pipelines.sql.program.parser import parse_program
-from airflow_pipelines.sql.syntax.errors import ProgramErrors, ProgramMessage
-from airflow_pipelines.sql.syntax.source import Source
 
 GRADES = """create table students (
     id bigint,
@@ -354,10 +356,10 @@ def test_syntax_errors_have_a_place(text: str, at: str, says: str) -> None:
 
 def test_properties() -> None:
     text = "create table t (a int) with ('append_only' = 'true', 'expected_size' = '10')"
-    table = parse_program(text).tables["t"]
-    assert table.append_only
-    assert not table.materialized
-    place = table.properties["append_only"]
+    program = parse_program(text)
+    assert program.tables["t"].append_only
+    assert not program.tables["t"].materialized
+    place = program.table_properties["t"]["append_only"]
     assert Source(text).slice(place.key_span) == "'append_only'"
     assert Source(text).slice(place.value_span) == "'true'"
     assert "Known properties: append_only, connectors" in the_error(

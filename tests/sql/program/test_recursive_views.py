@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.sql.program.parsed import ViewKind
+from airflow_pipelines.program.relations import ViewKind
 from airflow_pipelines.sql.program.parser import parse_program
 from tests.sql.program.test_parser import caught_texts, errors, the_error
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_pipelines.program.messages import ProgramErrors
+from airflow_pipelines.program.source import Source
 from airflow_pipelines.sql.syntax.adhoc import AdhocKind, parse_adhoc
-from airflow_pipelines.sql.syntax.errors import ProgramErrors
-from airflow_pipelines.sql.syntax.source import Source
 
 
 def test_select() -> None:

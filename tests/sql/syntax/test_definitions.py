@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.sql.program.column_types import ColumnType, decimal
-from airflow_pipelines.sql.program.compare import compare, fingerprint
-from airflow_pipelines.sql.program.definitions import FunctionKind
+from airflow_pipelines.program.column_types import ColumnType, decimal
+from airflow_pipelines.program.diff import compare
+from airflow_pipelines.program.functions import FunctionKind
+from airflow_pipelines.program.messages import ProgramErrors
+from airflow_pipelines.program.source import Source
+from airflow_pipelines.sql.program.fingerprint import fingerprint
 from airflow_pipelines.sql.program.parser import parse_program
-from airflow_pipelines.sql.syntax.errors import ProgramErrors
-from airflow_pipelines.sql.syntax.source import Source
 
 
 def the_error(text: str, place: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.sql.program.parsed import ViewKind
+from airflow_pipelines.program.messages import NO_EFFECT, ProgramErrors
+from airflow_pipelines.program.relations import ViewKind
 from airflow_pipelines.sql.program.parser import parse_program
-from airflow_pipelines.sql.syntax.errors import NO_EFFECT, ProgramErrors
 from airflow_pipelines.sql.syntax.ignored_clauses import REASONS
 
 PASTED = """CREATE OR REPLACE EXTERNAL TABLE IF NOT EXISTS events (

@@ -10,10 +10,10 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.lookup_join.known_rows import Known
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.delta_sql import DeltaSql
 from airflow_pipelines.sql.plan.ir.join_graph import JoinGraph, join_graph
 from airflow_pipelines.sql.plan.ir.nodes import Linear, Select, Version, reads, rereads
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 _KEYS = "__keys"
 

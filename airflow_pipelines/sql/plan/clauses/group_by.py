@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import Accumulators, ValueCall, aggregate_calls, linear_form, value_call
 from airflow_pipelines.sql.plan.clauses.grouping_sets import grouping_sets, in_sets, is_session, over_sets
 from airflow_pipelines.sql.plan.clauses.query_blocks import Block, is_key_type
@@ -20,7 +21,6 @@ from airflow_pipelines.sql.plan.expressions import (
 )
 from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Call, Item, Keyed, KeyedSource, Select, Shape
 from airflow_pipelines.sql.plan.ir.to_sql import groups_over, linear_to_sql
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 Outputs = list[tuple[str, exp.Expr]]
 """The SELECT list: names and trees."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.clauses.outer_joins import outer_join
 from airflow_pipelines.sql.plan.clauses.pivots import plan_pivot
 from airflow_pipelines.sql.plan.clauses.query_blocks import Block
@@ -22,7 +23,6 @@ from airflow_pipelines.sql.plan.expressions import (
 from airflow_pipelines.sql.plan.ir.nodes import Full
 from airflow_pipelines.sql.plan.passes.qualify import free_sources
 from airflow_pipelines.sql.plan.scope import Scope
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 _JOIN_PARTS = frozenset({"this", "on", "kind", "side", "method", "using"})
 

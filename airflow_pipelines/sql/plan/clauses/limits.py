@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
 from airflow_pipelines.sql.plan.ir.nodes import Keyed, KeyedSource, Linear, Shape
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 Outputs = Sequence[tuple[str, exp.Expr]]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.clauses.query_blocks import (
     Block,
     ColumnRef,
@@ -17,7 +18,6 @@ from airflow_pipelines.sql.plan.clauses.query_blocks import (
 )
 from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, is_generator, sql, substitute
 from airflow_pipelines.sql.plan.ir.nodes import KeyedSource, Linear, Shape
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 
 def outer_join(left: Block, right: Block, sort: str, condition: exp.Expr | None) -> None:

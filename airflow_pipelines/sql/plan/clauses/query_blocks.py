@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from airflow_pipelines.program.column_types import has_calendar_interval
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
 from airflow_pipelines.sql.plan.ir.nodes import Item, Keyed, KeyedSource, Linear, Select, Shape, Source
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
-from airflow_pipelines.sql.program.column_types import has_calendar_interval
 
 ColumnRef = tuple[str, str]
 """A column: the name of its source and its own."""

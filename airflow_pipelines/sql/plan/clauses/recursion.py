@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from sqlglot import exp
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
@@ -29,7 +30,6 @@ from airflow_pipelines.sql.plan.passes.canonical_form import canonical_query, co
 from airflow_pipelines.sql.plan.passes.qualify import require_same
 from airflow_pipelines.sql.plan.planner import plan_view
 from airflow_pipelines.sql.syntax.dialect import parse_query
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 _VIEW = "__view"
 """Where several views are one recursive relation, the column that tells their rows apart."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import Accumulators
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import Linear as LinearCall
 from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Call, ColumnTypes, Item, Linear, Select, Source, UnionAll
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 
 def union_all(builder: Builder, parts: Sequence[Linear]) -> UnionAll:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.plan.clauses.query_blocks import ColumnRef, column
 from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, distinct, require_deterministic, substitute
 from airflow_pipelines.sql.plan.ir.nodes import Linear
 from airflow_pipelines.sql.plan.passes.qualify import free_sources
 from airflow_pipelines.sql.plan.scope import Scope
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 _PLAIN = frozenset({"with_", "kind", "expressions", "hint", "from_", "joins", "laterals", "where", "order"})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.clauses.outer_joins import equal_pairs, outer_join
 from airflow_pipelines.sql.plan.clauses.query_blocks import Block, ColumnRef, column
 from airflow_pipelines.sql.plan.decorrelate.correlation import correlation
@@ -11,7 +12,6 @@ from airflow_pipelines.sql.plan.expressions import NotIncremental, require_scala
 from airflow_pipelines.sql.plan.ir.nodes import KeyedSource, Linear, Shape
 from airflow_pipelines.sql.plan.passes.qualify import free_sources
 from airflow_pipelines.sql.plan.scope import Scope
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 
 def join_lateral(block: Block, scope: Scope, lateral: exp.Lateral, condition: exp.Expr | None, *, outer: bool) -> None:

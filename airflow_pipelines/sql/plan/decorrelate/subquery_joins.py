@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.plan.clauses.group_by import Groups, aggregate
 from airflow_pipelines.sql.plan.clauses.outer_joins import equal_pairs
@@ -16,7 +17,6 @@ from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, sql
 from airflow_pipelines.sql.plan.ir.nodes import Keyed, KeyedSource, Linear, Shape
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.plan.scope import Scope
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 
 class SubqueryJoins:

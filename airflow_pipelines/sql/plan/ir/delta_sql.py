@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from dataclasses import dataclass
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.nodes import Crossing, Linear, Scan, Select, Source, UnionAll, Version, reads
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 WEIGHT = "__weight"
 """The weight's column name; the engine's batches use the same."""

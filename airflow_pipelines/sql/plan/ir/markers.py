@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_pipelines.sql.syntax.identifiers import quote
+from airflow_pipelines.program.names import quote
 
 CLOCK_RELATION = "now$0"
 """The marker of the clock itself."""

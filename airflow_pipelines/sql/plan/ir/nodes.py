@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from airflow_pipelines.sql.syntax.identifiers import quote
+from airflow_pipelines.program.names import quote
 
 ColumnTypes = tuple[tuple[str, str], ...]
 """Names and Spark DDL types of columns, in order."""

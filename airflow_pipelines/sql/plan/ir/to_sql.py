@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Full, Keyed, Linear, Node, Recursive, Scan, Select, TopK, UnionAll
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 
 def to_sql(node: Node | Linear) -> str:

@@ -16,6 +16,7 @@ from typing import cast
 
 from sqlglot import exp
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.canonical_form import has_several_forms, has_visible_forms, in_canonical_form
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import function_name
@@ -38,7 +39,6 @@ from airflow_pipelines.sql.plan.ir.nodes import (
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.plan.properties.representation import propagates_representation
 from airflow_pipelines.sql.syntax.dialect import parse_query
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 _COLUMN = re.compile(r"`((?:[^`]|``)+)`\.`((?:[^`]|``)+)`")
 """A column as the planner writes it."""

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls, is_aggregate
 from airflow_pipelines.sql.plan.ir.markers import CLOCK, CLOCK_COLUMN, CLOCK_RELATION, Marker
 from airflow_pipelines.sql.rewrite.token_walker import mentions
 from airflow_pipelines.sql.syntax.dialect import DIALECT, parse_query, tokenise
 from airflow_pipelines.sql.syntax.edits import Edit
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 _MARKER = f"(SELECT {quote(CLOCK_COLUMN)} FROM {quote(CLOCK_RELATION)})"
 _DATE = "CAST({now} AS DATE)"

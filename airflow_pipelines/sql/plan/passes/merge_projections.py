@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.nodes import Keyed, Node, Scan, Select, Stage
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 
 def merge_projections(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:

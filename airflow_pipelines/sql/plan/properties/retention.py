@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.markers import Marker, waterline_input
 from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Scan, Select, Stage, TopK
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis, equal_columns, least, tumbling_start
 from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_query
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.markers import waterline_input
 from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Linear, Node, Scan, Select, Stage, UnionAll
 from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_query
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 Known = Mapping[str, str]
 """The waterline of each column that has one, as text."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from airflow_pipelines.sql.program.column_types import has_calendar_interval
+from airflow_pipelines.program.column_types import has_calendar_interval
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.syntax.dialect import DIALECT
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 _PARAMETER = "__e{}"
 """Parameters of lambdas, by how deep they are in each other."""

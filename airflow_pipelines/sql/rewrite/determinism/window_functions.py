@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.rewrite.clauses import SelectText, Tokens, around, level, selects, split, text
@@ -15,7 +16,6 @@ from airflow_pipelines.sql.rewrite.probe import input_columns
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
-from airflow_pipelines.sql.syntax.identifiers import quote
 
 _POSITIONS = frozenset({"lag", "lead", "ntile", "row_number"})
 _FIRST = frozenset({"any_value", "first", "first_value"})

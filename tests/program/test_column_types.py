@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.sql.program.column_types import ColumnType, decimal, from_spark_json
+from airflow_pipelines.program.column_types import ColumnType, decimal, from_spark_json
 
 
 @pytest.mark.parametrize(

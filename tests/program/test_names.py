@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_pipelines.sql.syntax.identifiers import canonical, display, fold, quote
+from airflow_pipelines.program.names import canonical, display, fold, quote
 from airflow_pipelines.sql.syntax.tokens import fold_text
 
 

@@ -4,9 +4,11 @@ import json
 
 import pytest
 
-from airflow_pipelines.sql.program.column_types import ColumnType
-from airflow_pipelines.sql.program.compare import Fingerprints, PipelineDiff, ProgramDiff, compare, fingerprint, program_hash
-from airflow_pipelines.sql.program.parsed import Column
+from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.program.diff import PipelineDiff, ProgramDiff, compare
+from airflow_pipelines.program.fingerprints import Fingerprints, program_hash
+from airflow_pipelines.program.relations import Column
+from airflow_pipelines.sql.program.fingerprint import fingerprint
 from airflow_pipelines.sql.program.parser import parse_program
 
 BASE = """create table t (a int not null, b string) with ('materialized' = 'true', 'connectors' = '[

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_pipelines.sql.program.parsed import Span
+from airflow_pipelines.program.places import Span
 
 SYNTAX_ERROR = "Error parsing SQL"
 """Error type of a text that is not SQL, or not a statement known here."""

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import json
 
-from airflow_pipelines.sql.program.column_types import ColumnType
-from airflow_pipelines.sql.program.info import program_info
-from airflow_pipelines.sql.program.parsed import Column
+from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.program.relations import Column
+from airflow_pipelines.sql.program.describe import program_info
 from airflow_pipelines.sql.program.parser import parse_program
 
 TEXT = """create table t (

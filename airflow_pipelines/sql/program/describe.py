@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow_pipelines.sql.program.column_types import ColumnType
-from airflow_pipelines.sql.program.parsed import (
-    Column,
-    Connector,
-    ConnectorDirection,
-    Program,
-    PropertyText,
-    Span,
-    Table,
-    View,
-    ViewKind,
-)
-from airflow_pipelines.sql.syntax.identifiers import SYSTEM_VIEW
+from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.program.names import SYSTEM_VIEW
+from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.relations import Column, Table, ViewKind
+from airflow_pipelines.sql.program.declarations import ParsedProgram, PropertyText, ViewDeclaration
 
 ERROR_VIEW_COLUMNS: tuple[Column, ...] = (
     Column("table_or_view_name", ColumnType("VARCHAR", nullable=False)),
@@ -27,7 +20,7 @@ ERROR_VIEW_COLUMNS: tuple[Column, ...] = (
 """Columns of the system view that lists rows which were refused or came too late."""
 
 
-def program_info(program: Program, view_columns: Mapping[str, Sequence[Column]]) -> dict[str, Any]:
+def program_info(program: ParsedProgram, view_columns: Mapping[str, Sequence[Column]]) -> dict[str, Any]:
     """Describe a program as the REST contract does.
 
     :param program: the program
@@ -39,18 +32,21 @@ def program_info(program: Program, view_columns: Mapping[str, Sequence[Column]])
     outputs.append(_relation(SYSTEM_VIEW, False, ERROR_VIEW_COLUMNS, False, None, {}))
     connectors = program.connectors()
     return {
-        "schema": {"inputs": [_table(table) for table in program.tables.values()], "outputs": outputs},
+        "schema": {
+            "inputs": [_table(table, program.table_properties[table.name]) for table in program.tables.values()],
+            "outputs": outputs,
+        },
         "udf_stubs": "",
         "input_connectors": {c.endpoint: _connector(c) for c in connectors if c.direction is ConnectorDirection.INPUT},
         "output_connectors": {c.endpoint: _connector(c) for c in connectors if c.direction is ConnectorDirection.OUTPUT},
     }
 
 
-def _table(table: Table) -> dict[str, Any]:
-    return _relation(table.name, table.case_sensitive, table.columns, table.materialized, table.primary_key, table.properties)
+def _table(table: Table, properties: Mapping[str, PropertyText]) -> dict[str, Any]:
+    return _relation(table.name, table.case_sensitive, table.columns, table.materialized, table.primary_key, properties)
 
 
-def _view(view: View, columns: Sequence[Column]) -> dict[str, Any]:
+def _view(view: ViewDeclaration, columns: Sequence[Column]) -> dict[str, Any]:
     return _relation(view.name, view.case_sensitive, columns, view.kind is ViewKind.MATERIALIZED, None, view.properties)
 
 

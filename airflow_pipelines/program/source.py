@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from airflow_pipelines.sql.program.parsed import Span
-from airflow_pipelines.sql.syntax.errors import ProgramMessage
+from airflow_pipelines.program.messages import ProgramMessage
+from airflow_pipelines.program.places import Span
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 

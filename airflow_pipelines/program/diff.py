@@ -1,0 +1,91 @@
+"""The difference between two programs, which a person approves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from airflow_pipelines.program.fingerprints import Fingerprints
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramDiff:
+    """Sorted canonical names of the relations that differ between two programs."""
+
+    added_tables: tuple[str, ...] = ()
+    removed_tables: tuple[str, ...] = ()
+    modified_tables: tuple[str, ...] = ()
+    added_views: tuple[str, ...] = ()
+    removed_views: tuple[str, ...] = ()
+    modified_views: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no relation differs."""
+        return not any(asdict(self).values())
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineDiff:
+    """The difference between two programs. ``program_diff`` is None when the old program is unavailable, ``error`` says why."""
+
+    program_diff: ProgramDiff | None = field(default_factory=ProgramDiff)
+    program_diff_error: str | None = None
+    added_input_connectors: tuple[str, ...] = ()
+    modified_input_connectors: tuple[str, ...] = ()
+    removed_input_connectors: tuple[str, ...] = ()
+    added_output_connectors: tuple[str, ...] = ()
+    modified_output_connectors: tuple[str, ...] = ()
+    removed_output_connectors: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing differs, so that a pipeline can simply resume."""
+        if self.program_diff is None or not self.program_diff.is_empty:
+            return False
+        return not any(value for key, value in asdict(self).items() if key.endswith("_connectors"))
+
+    def to_wire(self) -> dict[str, Any]:
+        """The object that the REST contract shows for approval."""
+        wire: dict[str, Any] = {
+            key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items() if key != "program_diff"
+        }
+        program = None if self.program_diff is None else {key: list(value) for key, value in asdict(self.program_diff).items()}
+        return {"program_diff": program, **wire}
+
+
+def compare(old: Fingerprints, new: Fingerprints) -> PipelineDiff:
+    """What changes when a pipeline goes from ``old`` to ``new``."""
+    new_relations = {**new.tables, **new.views}
+
+    def kept(connectors: Mapping[str, str]) -> dict[str, str]:
+        # With its relation a connector goes without a word of its own.
+        return {name: value for name, value in connectors.items() if old.owners.get(name) in new_relations}
+
+    tables, views = _parts(old.tables, new.tables), _parts(old.views, new.views)
+    inputs = _parts(kept(old.input_connectors), new.input_connectors)
+    outputs = _parts(kept(old.output_connectors), new.output_connectors)
+    return PipelineDiff(
+        ProgramDiff(
+            added_tables=tables[0],
+            removed_tables=tables[1],
+            modified_tables=tables[2],
+            added_views=views[0],
+            removed_views=views[1],
+            modified_views=views[2],
+        ),
+        added_input_connectors=inputs[0],
+        removed_input_connectors=inputs[1],
+        modified_input_connectors=inputs[2],
+        added_output_connectors=outputs[0],
+        removed_output_connectors=outputs[1],
+        modified_output_connectors=outputs[2],
+    )
+
+
+def _parts(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Added, removed and modified names."""
+    added = tuple(sorted(new.keys() - old.keys()))
+    removed = tuple(sorted(old.keys() - new.keys()))
+    return added, removed, tuple(sorted(name for name in old.keys() & new.keys() if old[name] != new[name]))

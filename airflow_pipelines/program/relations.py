@@ -1,0 +1,53 @@
+"""Tables and views with their columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.program.connectors import Connector
+from airflow_pipelines.program.places import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table or view.
+
+    ``name`` is canonical: lower case when it was written unquoted, verbatim when quoted (``case_sensitive``).
+    ``default`` is Spark SQL text, or None. ``type.nullable`` is False for NOT NULL and primary-key columns.
+    """
+
+    name: str
+    type: ColumnType
+    case_sensitive: bool = False
+    default: str | None = None
+    lateness: str | None = None
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table.
+
+    ``primary_key`` is None or the key's column names in order. ``materialized``: whether ad-hoc queries may read it.
+    ``append_only``: whether deletes are refused. ``skip_unused_columns``: whether columns that no view reads may be left out.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    case_sensitive: bool = False
+    primary_key: tuple[str, ...] | None = None
+    materialized: bool = False
+    append_only: bool = False
+    skip_unused_columns: bool = False
+    connectors: tuple[Connector, ...] = ()
+    span: Span | None = None
+
+
+class ViewKind(Enum):
+    """How a view was declared."""
+
+    PLAIN = "plain"
+    MATERIALIZED = "materialized"
+    LOCAL = "local"

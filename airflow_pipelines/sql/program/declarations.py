@@ -1,0 +1,101 @@
+"""What the text of a SQL program declares, before Spark has seen it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from airflow_pipelines.program.connectors import Connector
+from airflow_pipelines.program.messages import ProgramMessage
+from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.relations import Column, Table, ViewKind
+from airflow_pipelines.sql.program.definitions import Definitions, FunctionBody
+from airflow_pipelines.sql.syntax.edits import Edited
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyText:
+    """One ``'key' = 'value'`` pair of a WITH clause, with the places of both."""
+
+    value: str
+    key_span: Span
+    value_span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """``LATENESS view.column bound``: rows more than ``bound`` (Spark SQL text) behind the greatest value seen are too late."""
+
+    column: str
+    bound: str
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ViewDeclaration:
+    """A view declaration.
+
+    ``query`` is Spark SQL with every unquoted name folded to lower case and every quoted one in back quotes, and with what Spark
+    writes in another way translated. ``query_offset`` is where the query starts in the program; folding keeps lengths, and
+    ``edits`` knows what translating changed, so that :meth:`place` leads back.
+    ``column_names`` is the optional ``name(cols)`` list. ``reads`` are the relations the query names, canonical.
+    ``declared`` are the columns of ``DECLARE RECURSIVE VIEW``, or None when the view was not declared so. ``cycle`` are the views
+    that it reads in a circle with, itself included, in the order written; empty when there is no circle.
+    ``lateness`` are the LATENESS statements about its columns.
+    """
+
+    name: str
+    kind: ViewKind
+    query: str
+    query_offset: int
+    reads: tuple[str, ...]
+    case_sensitive: bool = False
+    column_names: tuple[str, ...] | None = None
+    properties: Mapping[str, PropertyText] = field(default_factory=dict)
+    connectors: tuple[Connector, ...] = ()
+    span: Span | None = None
+    declared: tuple[Column, ...] | None = None
+    cycle: tuple[str, ...] = ()
+    lateness: tuple[Lateness, ...] = ()
+    edits: Edited | None = None
+
+    def place(self, start: int, end: int) -> tuple[int, int]:
+        """The place in the program's text of characters ``start`` to ``end`` (exclusive) of the query."""
+        first, last = (start, end) if self.edits is None else self.edits.origin(start, end)
+        return self.query_offset + first, self.query_offset + last
+
+    @property
+    def emit_final(self) -> PropertyText | None:
+        """The property that lets only final rows out: the name or number (from 0) of the column whose waterline decides."""
+        return self.properties.get("emit_final")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedProgram:
+    """A program whose names resolve: tables in the order written, views ordered so that each comes after what it reads.
+
+    Of views that read each other in a circle those declared recursive come first, then the others, each after what it reads of the
+    others.
+
+    ``definitions``: its own types and functions. ``table_properties``: what the WITH clause of each table says. ``bodies``: the
+    expressions of its SQL functions with their places. ``warnings``: about clauses that have no effect.
+    """
+
+    text: str
+    tables: Mapping[str, Table]
+    views: Mapping[str, ViewDeclaration]
+    definitions: Definitions
+    table_properties: Mapping[str, Mapping[str, PropertyText]] = field(default_factory=dict)
+    bodies: Mapping[str, FunctionBody] = field(default_factory=dict)
+    warnings: tuple[ProgramMessage, ...] = ()
+
+    @property
+    def late_relations(self) -> frozenset[str]:
+        """The tables and views rows of which may come too late."""
+        tables = {table.name for table in self.tables.values() if any(column.lateness is not None for column in table.columns)}
+        return frozenset(tables | {view.name for view in self.views.values() if view.lateness})
+
+    def connectors(self) -> tuple[Connector, ...]:
+        """All declared connectors, of tables first."""
+        relations: list[Table | ViewDeclaration] = [*self.tables.values(), *self.views.values()]
+        return tuple(connector for relation in relations for connector in relation.connectors)
