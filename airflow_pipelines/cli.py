@@ -25,7 +25,7 @@ from airflow_pipelines.host.http_server import server_config
 from airflow_pipelines.pins import SetupError
 from airflow_pipelines.secret_files import SecretError, SecretFiles
 from airflow_pipelines.service.api_keys import Scope, new_key
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.cross_site import is_loopback
 from airflow_pipelines.service.edits import check_name
 from airflow_pipelines.service.hosts import HostUnreachable
@@ -96,7 +96,7 @@ def serve(
     )
     tls = _tls_options(settings)
     app = create_app(settings)
-    keyed = app.state.control.api_keys.are_required()
+    keyed = app.state.control_plane.api_keys.are_required()
     if not keyed and not is_loopback(host):
         _fail(
             f"{host} can be reached from other machines, and whoever reaches the service runs programs here: give it an API key "
@@ -132,14 +132,14 @@ def fsck(pipeline: Annotated[str, typer.Argument(help="The pipeline's name")], h
     # Imported here because the other commands need nothing of the engine.
     from airflow_pipelines.engine.storage.fsck import check_storage
 
-    control = Control(Settings.load(home))
-    record = control.store.require(pipeline)
-    folder = control.files.storage(record)
+    control_plane = ControlPlane(Settings.load(home))
+    record = control_plane.store.require(pipeline)
+    folder = control_plane.files.storage(record)
     report = check_storage(folder, record.newest_checkpoint)
     if not report.is_good and not record.fully_stopped:
         # What it read first may have been replaced by a checkpoint before it read the rest.
         report = check_storage(folder, record.newest_checkpoint)
-    control.close()
+    control_plane.close()
     _print_report(report, pipeline if record.fully_stopped else f"{pipeline} (which is not stopped)")
     if not report.is_good:
         raise SystemExit(1)
@@ -152,29 +152,29 @@ def create_key(
     home: Home = None,
 ) -> None:
     """Make an API key and print it, once. From then on the service asks for a key."""
-    control = Control(Settings.load(home))
-    _, key = control.api_keys.create(check_name(name), scope)
+    control_plane = ControlPlane(Settings.load(home))
+    _, key = control_plane.api_keys.create(check_name(name), scope)
     typer.echo(key)
-    control.close()
+    control_plane.close()
 
 
 @keys_cli.command("list")
 def list_keys(home: Home = None) -> None:
     """List the API keys; the keys themselves are not kept."""
-    control = Control(Settings.load(home))
+    control_plane = ControlPlane(Settings.load(home))
     table = Table("name", "scope", "id")
-    for key in control.api_keys.all():
+    for key in control_plane.api_keys.all():
         table.add_row(key.name, key.scope.value, str(key.id))
     _print(table)
-    control.close()
+    control_plane.close()
 
 
 @keys_cli.command("delete")
 def delete_key(name: Annotated[str, typer.Argument(help="The key's name")], home: Home = None) -> None:
     """Take an API key away; it opens nothing from now on."""
-    control = Control(Settings.load(home))
-    control.api_keys.delete(name)
-    control.close()
+    control_plane = ControlPlane(Settings.load(home))
+    control_plane.api_keys.delete(name)
+    control_plane.close()
 
 
 @secrets_cli.command("set")
@@ -207,15 +207,15 @@ def delete_secret(name: Annotated[str, typer.Argument(help="The secret's name")]
 @hosts_cli.command("list")
 def list_hosts(home: Home = None) -> None:
     """List the hosts that have not ended."""
-    control = Control(Settings.load(home))
+    control_plane = ControlPlane(Settings.load(home))
     table = Table("id", "kind", "state", "machine", "pid", "submitted", "log")
-    for host in control.registry.live_hosts():
-        health = control.hosts.health(host)
+    for host in control_plane.registry.live_hosts():
+        health = control_plane.hosts.health(host)
         state = f"{health.state}: {health.reason}" if health.reason else health.state.value
         submitted = f"{host.submitted_at:%Y-%m-%d %H:%M:%S}"
         table.add_row(str(host.host_id), host.kind, state, host.machine or "", str(host.pid or ""), submitted, host.log_path)
     _print(table)
-    control.close()
+    control_plane.close()
 
 
 @hosts_cli.command("stop")
@@ -224,51 +224,51 @@ def stop_hosts(
     home: Home = None,
 ) -> None:
     """Stop a host. What ran on it stops with an error; its committed state stays and is resumed by the next start."""
-    control = Control(Settings.load(home))
+    control_plane = ControlPlane(Settings.load(home))
     if host_id is None:
-        found = control.registry.live_hosts("shared")
+        found = control_plane.registry.live_hosts("shared")
     else:
-        host = control.registry.get(_uuid(host_id))
+        host = control_plane.registry.get(_uuid(host_id))
         found = [] if host is None or host.ended_at is not None else [host]
         if not found:
             _fail(f"There is no live host {host_id}: see 'airflow-pipelines hosts list'")
     for host in found:
-        _stop_host(control, host)
+        _stop_host(control_plane, host)
         typer.echo(f"Stopped the {host.kind} host {host.host_id}")
     if not found:
         typer.echo("There is no shared host")
-    control.close()
+    control_plane.close()
 
 
 @pipelines_cli.command("list")
 def list_pipelines(home: Home = None) -> None:
     """List the pipelines and how they are."""
-    control = Control(Settings.load(home))
+    control_plane = ControlPlane(Settings.load(home))
     table = Table("name", "status", "desired", "program", "storage", "error")
-    for record in control.pipelines():
+    for record in control_plane.pipelines():
         message = (record.deployment_error or {}).get("message", "")
         error = message.splitlines()[0] if message else ""
         desired = record.deployment_desired_status
         table.add_row(record.name, record.deployment_status, desired, record.program_status, record.storage_status, error)
     _print(table)
-    control.close()
+    control_plane.close()
 
 
-def _stop_host(control: Control, host: HostRecord) -> None:
+def _stop_host(control_plane: ControlPlane, host: HostRecord) -> None:
     """Ask the host to go, then make it go."""
     try:
-        answer = control.hosts.call(host, "POST", "/shutdown", timeout_s=5.0)
+        answer = control_plane.hosts.call(host, "POST", "/shutdown", timeout_s=5.0)
     except HostUnreachable as error:
         typer.echo(f"The host does not answer ({error}) and is ended", err=True)
-        control.registry.end(host.host_id)
+        control_plane.registry.end(host.host_id)
     else:
         if not answer.is_success:
             # A shared host that runs pipelines refuses to go, but goes in order when it finds its row ended.
-            control.registry.end(host.host_id)
+            control_plane.registry.end(host.host_id)
     deadline = time.monotonic() + STOP_WAIT_S
-    while time.monotonic() < deadline and not control.hosts.is_gone(host):
+    while time.monotonic() < deadline and not control_plane.hosts.is_gone(host):
         time.sleep(0.1)
-    control.hosts.end(host)
+    control_plane.hosts.end(host)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from airflow_pipelines.cli import cli
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.secret_files import SecretFiles
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.settings import Settings
 from tests.host.saved import make_store
@@ -150,9 +150,9 @@ def test_a_store_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
 
 def test_pipelines_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_pipelines.service.deployers.shared.SharedDeployer.host", lambda _: None)
-    control = Control(Settings.load(tmp_path))
-    control.create({"name": "grades", "program_code": ""})
-    control.close()
+    control_plane = ControlPlane(Settings.load(tmp_path))
+    control_plane.create({"name": "grades", "program_code": ""})
+    control_plane.close()
     output = CliRunner().invoke(cli, ["pipelines", "list", "--home", str(tmp_path)]).output
     assert "grades" in output
     assert "Stopped" in output
@@ -160,9 +160,9 @@ def test_pipelines_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_fsck_tells_good_storage_from_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_pipelines.service.deployers.shared.SharedDeployer.host", lambda _: None)
-    control = Control(Settings.load(tmp_path))
-    folder = control.files.storage(control.create({"name": "orders", "program_code": ""}))
-    control.close()
+    control_plane = ControlPlane(Settings.load(tmp_path))
+    folder = control_plane.files.storage(control_plane.create({"name": "orders", "program_code": ""}))
+    control_plane.close()
 
     def fsck(expected_code: int) -> str:
         result = CliRunner().invoke(cli, ["fsck", "orders", "--home", str(tmp_path)])
@@ -195,7 +195,7 @@ def test_fsck_tells_good_storage_from_damaged(tmp_path: Path, monkeypatch: pytes
 
 
 def test_hosts_are_listed_and_stopped(tmp_path: Path) -> None:
-    control = Control(Settings.load(tmp_path))
+    control_plane = ControlPlane(Settings.load(tmp_path))
     assert CliRunner().invoke(cli, ["hosts", "stop", "--home", str(tmp_path)]).output.strip() == "There is no shared host"
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -204,7 +204,7 @@ def test_hosts_are_listed_and_stopped(tmp_path: Path) -> None:
             token="s3cret", pid=_ended_process(), machine=socket.gethostname(), log_path="/logs/host.log",
             submitted_at=datetime.now(UTC), heartbeat=time.time(), ended_at=None,
         )  # fmt: skip
-    control.registry.submit(host)
+    control_plane.registry.submit(host)
     listed = CliRunner().invoke(cli, ["hosts", "list", "--home", str(tmp_path)]).output
     assert str(host.host_id) in listed
     assert "lost" in listed
@@ -212,8 +212,8 @@ def test_hosts_are_listed_and_stopped(tmp_path: Path) -> None:
     assert "no host id" in _failure("hosts", "stop", "abc", "--home", str(tmp_path))
     assert "no live host" in _failure("hosts", "stop", str(UUID(int=4)), "--home", str(tmp_path))
     assert CliRunner().invoke(cli, ["hosts", "stop", str(host.host_id), "--home", str(tmp_path)]).exit_code == 0
-    assert control.registry.live_hosts() == []
-    control.close()
+    assert control_plane.registry.live_hosts() == []
+    control_plane.close()
 
 
 def _failure(*arguments: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.transports.file_output import FileOutput, FileOutputOptions
 from airflow_pipelines.private_files import OUTPUT_UMASK, current_umask, make_private_folder, make_private_tree
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.settings import Settings
 
 
@@ -36,12 +36,12 @@ def modes(folder: Path) -> dict[str, int]:
 def test_a_new_home_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_pipelines.service.deployers.shared.SharedDeployer.host", lambda _: None)
     home = tmp_path / "home"
-    control = Control(Settings.load(home, storage=tmp_path / "elsewhere"))
-    control.create({"name": "p", "program_code": ""})
-    control.files.create(control.pipeline("p"))
-    with control.store.engine.begin():  # the side files are there as long as somebody has the store open
+    control_plane = ControlPlane(Settings.load(home, storage=tmp_path / "elsewhere"))
+    control_plane.create({"name": "p", "program_code": ""})
+    control_plane.files.create(control_plane.pipeline("p"))
+    with control_plane.store.engine.begin():  # the side files are there as long as somebody has the store open
         found = modes(home) | modes(tmp_path / "elsewhere")
-    control.close()
+    control_plane.close()
     assert {"store.sqlite", "store.sqlite-wal", "logs"} <= found.keys()
     assert {name: f"{mode:o}" for name, mode in found.items() if mode & 0o077} == {}
 
@@ -58,9 +58,9 @@ def test_a_home_that_an_earlier_release_made_is_closed(tmp_path: Path) -> None:
     target.write_text("")
     (home / "storage" / "link").symlink_to(target)
     assert mode(home / "store.sqlite") == 0o644
-    control = Control(Settings.load(home))
+    control_plane = ControlPlane(Settings.load(home))
     found = modes(home)
-    control.close()
+    control_plane.close()
     connection.close()
     del found["storage/link"]
     assert {name: f"{mode:o}" for name, mode in found.items() if mode & 0o077} == {}

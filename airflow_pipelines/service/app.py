@@ -19,7 +19,7 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.bounds import BoundedRequests
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.answers import JsonAnswer
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.cross_site import AllowedHosts, CrossSiteGuard
 from airflow_pipelines.service.deployers.base import DedicatedHosts
 from airflow_pipelines.service.key_check import KeyCheck
@@ -39,7 +39,7 @@ def create_app(settings: Settings, dedicated: DedicatedHosts | None = None) -> F
     """Return the REST API as it is served: :func:`create_embedded_app` with keys, bounds, and no answers for other sites' pages."""
     app = create_embedded_app(settings, dedicated)
     app.add_middleware(BoundedRequests, limit_of=lambda scope: _body_limit(settings, scope["path"]))
-    keys = app.state.control.api_keys
+    keys = app.state.control_plane.api_keys
     app.add_middleware(KeyCheck, keys=keys)
     app.add_middleware(CrossSiteGuard, allowed=AllowedHosts.of(settings, any_host=keys.are_required()))
     return app
@@ -48,38 +48,40 @@ def create_app(settings: Settings, dedicated: DedicatedHosts | None = None) -> F
 def create_embedded_app(settings: Settings, dedicated: DedicatedHosts | None = None) -> FastAPI:
     """Return the REST API over the store that ``settings`` names, to be called within the process.
 
-    ``dedicated`` replaces the way in which the hosts of new incarnations are submitted. The application works without its lifespan
-    being run; running it adds a thread that looks after pipelines nobody reads. ``app.state.control`` is the :class:`Control`; call
-    its ``close`` when the application is not needed any more.
-    Raises :class:`Problem` when the store cannot be used.
+    The application works without its lifespan being run; running it adds a thread that looks after pipelines nobody reads.
+    ``app.state.control_plane`` is the :class:`ControlPlane`; call its ``close`` when the application is not needed any more.
+
+    :param settings: where the store and the storage are, and how hosts are started
+    :param dedicated: replaces the way in which the hosts of new incarnations are submitted
+    :raises Problem: when the store cannot be used
     """
-    control = Control(settings, dedicated)
+    control_plane = ControlPlane(settings, dedicated)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        control.worker.sweep_forever()
+        control_plane.background.sweep_forever()
         yield
-        control.close()
+        control_plane.close()
 
     # The document is served, but no page that shows it: such pages load their scripts from elsewhere.
     app = FastAPI(title="Airflow Pipelines", version=platform_version(), lifespan=lifespan, docs_url=None, redoc_url=None)
     serve_document(app)
-    app.state.control = control
-    proxy = Proxy(control)
+    app.state.control_plane = control_plane
+    proxy = Proxy(control_plane)
     keyed = APIRouter(prefix="/v0")
-    keyed.include_router(system.router(control))
-    keyed.include_router(api_keys.router(control.api_keys))
-    keyed.include_router(secrets.router(control.secrets.files))
+    keyed.include_router(system.router(control_plane))
+    keyed.include_router(api_keys.router(control_plane.api_keys))
+    keyed.include_router(secrets.router(control_plane.secrets.files))
     # Before the 501s and the records, whose paths are wider.
     of_pipelines = APIRouter(prefix="/pipelines")
-    of_pipelines.include_router(lifecycle.router(control))
+    of_pipelines.include_router(lifecycle.router(control_plane))
     of_pipelines.include_router(runtime.router(proxy))
     keyed.include_router(of_pipelines)
-    keyed.include_router(pipelines.router(control))
-    keyed.include_router(unsupported.router(control))
+    keyed.include_router(pipelines.router(control_plane))
+    keyed.include_router(unsupported.router(control_plane))
     app.include_router(system.open_router())
     app.include_router(keyed)
-    _answer_errors(app, control)
+    _answer_errors(app, control_plane)
     return app
 
 
@@ -87,7 +89,7 @@ def _body_limit(settings: Settings, path: str) -> int:
     return settings.max_ingress_bytes if _INGRESS.fullmatch(path) else settings.max_body_bytes
 
 
-def _answer_errors(app: FastAPI, control: Control) -> None:
+def _answer_errors(app: FastAPI, control_plane: ControlPlane) -> None:
     @app.exception_handler(Problem)
     async def problem(_request: Request, error: Problem) -> JsonAnswer:
         return JsonAnswer(error.body(), http_status(error.code))
@@ -110,7 +112,7 @@ def _answer_errors(app: FastAPI, control: Control) -> None:
     @app.exception_handler(SQLAlchemyError)
     async def database(_request: Request, error: SQLAlchemyError) -> JsonAnswer:
         logger.error("The store failed", exc_info=error)
-        found = errors.store_unusable(error, control.store.engine.url)
+        found = errors.store_unusable(error, control_plane.store.engine.url)
         return JsonAnswer(found.body(), http_status(found.code))
 
     @app.exception_handler(Exception)

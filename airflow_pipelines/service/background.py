@@ -1,4 +1,4 @@
-"""Carries pipelines forward in the background, one short-lived thread for each that is on its way to something."""
+"""Reconciles pipelines in the background, in one short-lived thread for each that is not at rest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMPLAIN_S = 60.0
 logger = logging.getLogger(__name__)
 
 
-class Worker:
+class BackgroundReconciler:
     """Background threads of one service process. They are daemons: the next reader takes up what a dying process leaves."""
 
     def __init__(self, store: Store, reconciler: Reconciler, leases: Leases) -> None:

@@ -1,4 +1,4 @@
-"""The control plane without its HTTP clothes: what can be asked about and of pipelines."""
+"""The control plane without HTTP: what can be asked about and of pipelines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from airflow_pipelines.private_files import make_private_folder, make_private_tr
 from airflow_pipelines.secret_files import SecretError, SecretFiles
 from airflow_pipelines.service import edits, errors, lifecycle
 from airflow_pipelines.service.api_keys import ApiKeys
-from airflow_pipelines.service.background import Worker
+from airflow_pipelines.service.background import BackgroundReconciler
 from airflow_pipelines.service.compiling import COMPILE_ATTEMPTS, Compiled, compile_text, is_lost_compiler
 from airflow_pipelines.service.config_effects import without_effect
 from airflow_pipelines.service.deployers.base import DedicatedHosts, Deployer, Deployers, SubmitError
@@ -63,7 +63,7 @@ class Target:
         return f"/deployments/{self.record.deployment_id}"
 
 
-class Control:
+class ControlPlane:
     """One service process's view of a store. All methods are thread-safe and short, except where they say so."""
 
     def __init__(self, settings: Settings, dedicated: DedicatedHosts | None = None) -> None:
@@ -94,7 +94,7 @@ class Control:
         self.compiler = SharedDeployer(settings, self.hosts, local)
         self.deployers = self._deployers(engine, local, dedicated)
         self.reconciler = Reconciler(self.store, self.hosts, self.deployers, self.compiler, self.files)
-        self.worker = Worker(self.store, self.reconciler, leases)
+        self.background = BackgroundReconciler(self.store, self.reconciler, leases)
         self._engine = engine
 
     def _deployers(self, engine: Engine, local: Launcher, dedicated: DedicatedHosts | None) -> Deployers:
@@ -114,7 +114,7 @@ class Control:
 
     def close(self) -> None:
         """Stop background work and give connections back. Hosts and pipelines go on."""
-        self.worker.close()
+        self.background.close()
         self.hosts.close()
         self._engine.dispose()
 
@@ -285,7 +285,7 @@ class Control:
             raise
         self.files.note(record, "The pipeline was created")
         self._tell_without_effect(record)
-        self.worker.wake(record.id)
+        self.background.wake(record.id)
         return record
 
     def _edited(self, record: PipelineRecord, edit: edits.Edit, allow_compile_errors: bool) -> PipelineRecord:
@@ -332,7 +332,7 @@ class Control:
 
     def _after(self, record: PipelineRecord) -> PipelineRecord:
         if not lifecycle.at_rest(record):
-            self.worker.wake(record.id)
+            self.background.wake(record.id)
         return record
 
     def _seen(self, record: PipelineRecord) -> PipelineRecord:

@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 
 from airflow_pipelines.host.log_files import replaced
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ EXISTS_S: Final = 2.0
 CHUNK: Final = 65_536
 
 
-async def follow_log(control: Control, pipeline_id: UUID, path: Path) -> AsyncIterator[bytes]:
+async def follow_log(control_plane: ControlPlane, pipeline_id: UUID, path: Path) -> AsyncIterator[bytes]:
     """What is in the log, then what is added to it.
 
     A log that became shorter was replaced: what is left to read of the old one comes first, then the new one from its beginning.
@@ -37,7 +37,7 @@ async def follow_log(control: Control, pipeline_id: UUID, path: Path) -> AsyncIt
             continue
         if time.monotonic() - checked > EXISTS_S:
             try:
-                if not await run_in_threadpool(control.exists, pipeline_id):
+                if not await run_in_threadpool(control_plane.exists, pipeline_id):
                     return
             except SQLAlchemyError as error:
                 logger.warning("The store does not say whether pipeline %s is there: %s", pipeline_id, type(error).__name__)

@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from airflow_pipelines.contract.problems import READ_ONLY_HEADER, Problem
-from airflow_pipelines.service.control_plane import Control, Target
+from airflow_pipelines.service.control_plane import ControlPlane, Target
 from airflow_pipelines.service.hosts import CLOSED, HostState, authorization
 
 T = TypeVar("T")
@@ -39,8 +39,8 @@ class HostLost(Exception):
 class Proxy:
     """The runtime endpoints' way to the hosts."""
 
-    def __init__(self, control: Control) -> None:
-        self._control = control
+    def __init__(self, control_plane: ControlPlane) -> None:
+        self._control_plane = control_plane
         # Connections belong to an event loop, and an embedded service may be called from several.
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
 
@@ -93,7 +93,7 @@ class Proxy:
             await upstream.aclose()
 
     async def _open(self, request: Request, name: str, tail: tuple[str, ...]) -> tuple[Target, httpx.Response]:
-        target = await run_in_threadpool(self._control.target, name)
+        target = await run_in_threadpool(self._control_plane.target, name)
         path = "/".join(quote(part, safe="") for part in tail)
         url = httpx.URL(f"{(target.host.url or '').rstrip('/')}{target.path}/{path}", query=request.url.query.encode() or None)
         headers = {key: value for key in _FORWARDED if (value := request.headers.get(key)) is not None} | authorization(target.host)
@@ -132,14 +132,14 @@ class Proxy:
                     await task
 
     def _health(self, target: Target) -> str | None:
-        host = self._control.registry.get(target.host.host_id)
+        host = self._control_plane.registry.get(target.host.host_id)
         if host is None:
             return "its row is gone from the store"
-        health = self._control.hosts.health(host)
+        health = self._control_plane.hosts.health(host)
         return health.reason if health.state is HostState.LOST else None
 
     async def _lost(self, name: str, error: Exception) -> Problem:
-        return await run_in_threadpool(self._control.lost, name, str(error) or type(error).__name__)
+        return await run_in_threadpool(self._control_plane.lost, name, str(error) or type(error).__name__)
 
     def _client(self) -> httpx.AsyncClient:
         loop = asyncio.get_running_loop()

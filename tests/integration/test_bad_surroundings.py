@@ -26,7 +26,7 @@ from airflow_pipelines import (
     RuntimeConfig,
     Storage,
 )
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.settings import Settings
 from tests.fixtures.sdk import eventually
 from tests.integration.bad_input import T, named
@@ -143,18 +143,18 @@ class Outcome:
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PipelineClient, Control]]:
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PipelineClient, ControlPlane]]:
     """A store of its own, whose first use starts a real shared host."""
     home = tmp_path_factory.mktemp("real")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIRFLOW_PIPELINES_MASTER", "local[2]")
         patch.setenv("AIRFLOW_PIPELINES_DRIVER_MEMORY", "1g")
         client = PipelineClient(home=home, api_key=API_KEY)
-    control = Control(Settings.load(home))
-    yield client, control
-    for host in control.registry.live_hosts():
-        control.hosts.end(host)
-    control.close()
+    control_plane = ControlPlane(Settings.load(home))
+    yield client, control_plane
+    for host in control_plane.registry.live_hosts():
+        control_plane.hosts.end(host)
+    control_plane.close()
     client.close()
 
 
@@ -169,10 +169,10 @@ def followed(pipeline: Pipeline) -> str:
 
 
 def test_a_host_that_dies_is_heard_of_at_once_and_no_secret_is(
-    real: tuple[PipelineClient, Control], caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    real: tuple[PipelineClient, ControlPlane], caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    client, control = real
-    home = control.settings.home
+    client, control_plane = real
+    home = control_plane.settings.home
     sync = {"bucket": f"file://{home}/bucket", "access_key": ACCESS_KEY, "secret_key": SECRET_KEY}
     config = RuntimeConfig(storage=Storage({"backend": {"name": "file", "config": {"sync": sync}}}))
     program = "create table t (id bigint not null) with ('materialized' = 'true'); create view v as select id from t;"
@@ -191,7 +191,7 @@ def test_a_host_that_dies_is_heard_of_at_once_and_no_secret_is(
     }
     time.sleep(1)
     assert all(outcome.thread.is_alive() for outcome in waiting.values())
-    [host] = control.registry.live_hosts("shared")
+    [host] = control_plane.registry.live_hosts("shared")
     assert host.pid is not None
     os.kill(host.pid, signal.SIGKILL)
     killed = time.monotonic()
@@ -213,7 +213,7 @@ def test_a_host_that_dies_is_heard_of_at_once_and_no_secret_is(
     # Everything that was said and written, and none of the secrets in it.
     texts = {
         "errors": "\n".join(f"{outcome.error!r} {outcome.error}" for outcome in waiting.values()),
-        "reprs": f"{client!r} {pipeline!r} {control.settings!r} {vars(listener)} {host!r}",
+        "reprs": f"{client!r} {pipeline!r} {control_plane.settings!r} {vars(listener)} {host!r}",
         "deployment error": repr((error, pipeline.errors())),
         "events": repr([pipeline.event(each["event_id"]) for each in pipeline.events()]),
         "logs": followed(pipeline),

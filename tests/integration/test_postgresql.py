@@ -41,7 +41,7 @@ def clients(spark: SparkSession, database_url: str, tmp_path: Path) -> Iterator[
         yield made[0], made[1]
         for app, client in zip(apps, made, strict=True):
             client.close()
-            app.state.control.close()
+            app.state.control_plane.close()
 
 
 def test_a_pipeline_lives_in_a_postgresql_store(clients: tuple[PipelineClient, PipelineClient]) -> None:

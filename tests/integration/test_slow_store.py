@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 from airflow_pipelines import postgresql
 from airflow_pipelines.database import open_database
 from airflow_pipelines.service.app import create_app
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.hosts import HostState
 from airflow_pipelines.settings import Settings
 from tests.serving import serving
@@ -35,7 +35,7 @@ class System:
     """A service and a host whose store is behind a proxy."""
 
     network: TcpProxy
-    control: Control
+    control_plane: ControlPlane
     rest: httpx.Client
     host: httpx.Client
     """The host itself, which does not need the store to answer."""
@@ -64,16 +64,16 @@ def system(spark: SparkSession, database_url: str, tmp_path: Path, monkeypatch: 
         settings = Settings(home=tmp_path, database_url=behind, storage=tmp_path / "storage", api_keys=("key",))
         with InProcessHost(spark, open_database(behind)) as host:
             app = create_app(settings)
-            control: Control = app.state.control
-            control.worker.sweep_forever()
+            control_plane: ControlPlane = app.state.control_plane
+            control_plane.background.sweep_forever()
             with (
                 serving(app) as address,
                 httpx.Client(base_url=address, headers={"Authorization": "Bearer key"}, timeout=60) as rest,
                 httpx.Client(base_url=host.url, headers={"Authorization": f"Bearer {host.token}"}, timeout=60) as there,
             ):
-                yield System(network, control, rest, there)
+                yield System(network, control_plane, rest, there)
             network.restore()
-            control.close()
+            control_plane.close()
 
 
 @pytest.mark.timeout(300)
@@ -84,7 +84,7 @@ def test_a_store_that_is_slow_or_gone_costs_neither_rows_nor_hosts(system: Syste
     assert rest.post("/v0/pipelines", json={"name": "p", "program_code": program, "runtime_config": config}).status_code == 201
     assert rest.post("/v0/pipelines/p/start").status_code == 202
     system.wait(lambda: system.answer(30)["deployment_status"] == "Running")
-    [host] = system.control.registry.live_hosts()
+    [host] = system.control_plane.registry.live_hosts()
     path = f"/deployments/{rest.get('/v0/pipelines/p').json()['deployment_id']}"
     inserted = 0
 
@@ -125,10 +125,10 @@ def test_a_store_that_is_slow_or_gone_costs_neither_rows_nor_hosts(system: Syste
     assert rest.get("/v0/pipelines/p/query", params={"sql": "select count(*) as n from t", "format": "json"}).json() == {
         "n": inserted
     }
-    assert [each.host_id for each in system.control.registry.live_hosts()] == [host.host_id]
-    [now] = system.control.registry.live_hosts()
-    system.wait(lambda: system.control.hosts.health(system.control.registry.live_hosts()[0]).reason == "", 20)
-    assert system.control.hosts.health(now).state is HostState.UP
+    assert [each.host_id for each in system.control_plane.registry.live_hosts()] == [host.host_id]
+    [now] = system.control_plane.registry.live_hosts()
+    system.wait(lambda: system.control_plane.hosts.health(system.control_plane.registry.live_hosts()[0]).reason == "", 20)
+    assert system.control_plane.hosts.health(now).state is HostState.UP
 
     # Told while the store is gone, the end of the pipeline is known when it is back.
     assert rest.post("/v0/pipelines/p/stop?force=false").status_code == 202

@@ -16,7 +16,7 @@ from tests.serving import serving
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from airflow_pipelines.service.control_plane import Control
+    from airflow_pipelines.service.control_plane import ControlPlane
 
 
 @pytest.fixture
@@ -29,9 +29,9 @@ def settings(tmp_path: Path) -> Settings:
 def app(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
     """A service that never starts a host."""
     app = create_app(settings)
-    monkeypatch.setattr(app.state.control.compiler, "host", lambda: None)
+    monkeypatch.setattr(app.state.control_plane.compiler, "host", lambda: None)
     yield app
-    app.state.control.close()
+    app.state.control_plane.close()
 
 
 @pytest.fixture
@@ -46,11 +46,11 @@ def name(request: pytest.FixtureRequest, service_app: FastAPI) -> Iterator[str]:
     """A pipeline of this test's own name, gone afterwards."""
     name = request.node.name.replace("_", "-")[:60]
     yield name
-    control: Control = service_app.state.control
-    if control.store.find(name) is None:
+    control_plane: ControlPlane = service_app.state.control_plane
+    if control_plane.store.find(name) is None:
         return
-    control.stop(name, force=True)
-    until(lambda: control.pipeline(name).fully_stopped)
-    control.clear(name)
-    until(lambda: control.pipeline(name).storage_status.value == "Cleared")
-    control.delete(name)
+    control_plane.stop(name, force=True)
+    until(lambda: control_plane.pipeline(name).fully_stopped)
+    control_plane.clear(name)
+    until(lambda: control_plane.pipeline(name).storage_status.value == "Cleared")
+    control_plane.delete(name)

@@ -25,19 +25,19 @@ def test_from_the_first_key_on_keys_are_asked_for(app: FastAPI, url: str, tmp_pa
     for file in tmp_path.glob("store.sqlite*"):
         assert key.encode() not in file.read_bytes()
     # Another process of the same store knows them too; the embedded service is the store's owner and asks nobody.
-    assert ApiKeys(app.state.control.store.engine).scope_of(key) is Scope.WRITE
+    assert ApiKeys(app.state.control_plane.store.engine).scope_of(key) is Scope.WRITE
     assert PipelineClient(home=tmp_path).get("/v0/pipelines") == []
     assert httpx.delete(f"{url}/v0/api_keys/first", headers=headers).status_code == 200
     assert httpx.get(f"{url}/v0/pipelines", headers=headers).status_code == 401
 
 
 def test_a_key_for_reading_changes_nothing(app: FastAPI, url: str) -> None:
-    keys: ApiKeys = app.state.control.api_keys
+    keys: ApiKeys = app.state.control_plane.api_keys
     with httpx.Client(base_url=url) as writer, httpx.Client(base_url=url) as reader:
         writer.headers["Authorization"] = f"Bearer {keys.create('w', Scope.WRITE)[1]}"
         reader.headers["Authorization"] = f"Bearer {keys.create('r', Scope.READ)[1]}"
         assert writer.post("/v0/pipelines", json={"name": "p", "program_code": ""}).status_code == 201
-        before = app.state.control.store.require("p")
+        before = app.state.control_plane.store.require("p")
         for path in ("", "/p", "/p/events", "/p/udf_python"):
             assert reader.get(f"/v0/pipelines{path}").status_code == 200
         for method, path in (
@@ -58,5 +58,5 @@ def test_a_key_for_reading_changes_nothing(app: FastAPI, url: str) -> None:
         # These read although they are posts; nothing runs, so that they get no further.
         for path in ("query", "egress/t"):
             assert reader.post(f"/v0/pipelines/p/{path}", json={"sql": "select 1"}).status_code == 503
-        assert app.state.control.store.require("p").version == before.version
+        assert app.state.control_plane.store.require("p").version == before.version
         assert [key.name for key in keys.all()] == ["w", "r"]

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from airflow_pipelines.service.app import create_app
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.follow import follow_log
 from airflow_pipelines.settings import Settings
 
@@ -71,7 +71,7 @@ def test_patch_leaves_out_what_is_null(api: TestClient) -> None:
 
 def test_delete_answers_with_nothing(api: TestClient, app: FastAPI) -> None:
     created = create(api)
-    log = app.state.control.settings.logs / f"{created['id']}.log"
+    log = app.state.control_plane.settings.logs / f"{created['id']}.log"
     assert log.exists()
     answer = api.delete("/v0/pipelines/p")
     assert (answer.status_code, answer.content) == (200, b"")
@@ -181,20 +181,20 @@ def test_events_by_id_and_selector(api: TestClient) -> None:
 
 def test_logs_are_followed_until_the_pipeline_is_deleted(app: FastAPI, api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_pipelines.service.follow.EXISTS_S", 0.0)
-    control: Control = app.state.control
+    control_plane: ControlPlane = app.state.control_plane
     create(api)
-    record = control.pipeline("p")
-    path = control.files.log(record)
+    record = control_plane.pipeline("p")
+    path = control_plane.files.log(record)
 
     async def follow() -> list[bytes]:
         chunks = []
-        async for chunk in follow_log(control, record.id, path):
+        async for chunk in follow_log(control_plane, record.id, path):
             chunks.append(chunk)
             if len(chunks) == 1:
                 with path.open("a") as log:
                     log.write("more\n")
             else:
-                control.delete("p")
+                control_plane.delete("p")
         return chunks
 
     first, second = asyncio.run(asyncio.wait_for(follow(), 10))
@@ -203,7 +203,7 @@ def test_logs_are_followed_until_the_pipeline_is_deleted(app: FastAPI, api: Test
 
 
 def test_database_errors_do_not_show_what_was_written(app: FastAPI, api: TestClient) -> None:
-    with app.state.control.store.engine.begin() as connection:
+    with app.state.control_plane.store.engine.begin() as connection:
         connection.exec_driver_sql("DROP TABLE pipelines")
     answer = api.post("/v0/pipelines", json={"name": "p", "program_code": "select 's3cret'"})
     assert (answer.status_code, answer.json()["error_code"]) == (503, "StoreUnavailable")
@@ -242,7 +242,7 @@ def test_a_bad_record_does_not_hide_the_others(app: FastAPI, api: TestClient, ca
     }
     for name in ("good", *shown, *left_out):
         create(api, name)
-    with app.state.control.store.engine.begin() as connection:
+    with app.state.control_plane.store.engine.begin() as connection:
         for name, (column, value) in (shown | left_out).items():
             connection.exec_driver_sql(f"UPDATE pipelines SET {column} = {value} WHERE name = '{name}'")
     for selector in ("all", "status", "status_with_connectors"):
@@ -262,7 +262,7 @@ def test_a_bad_record_does_not_hide_the_others(app: FastAPI, api: TestClient, ca
 def test_a_bad_event_does_not_hide_the_others(app: FastAPI, api: TestClient) -> None:
     create(api)
     api.post("/v0/pipelines/p/start")
-    with app.state.control.store.engine.begin() as connection:
+    with app.state.control_plane.store.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE pipeline_events SET deployment_error = '{' WHERE sequence = 1")
     assert len(api.get("/v0/pipelines/p/events").json()) == 1
 
@@ -284,6 +284,6 @@ def test_an_internal_error_closes_its_connection_with_notice(app: FastAPI, monke
     def broken() -> None:
         raise KeyError("unforeseen")
 
-    monkeypatch.setattr(app.state.control, "pipelines", broken)
+    monkeypatch.setattr(app.state.control_plane, "pipelines", broken)
     answer = TestClient(app, raise_server_exceptions=False, base_url="http://localhost").get("/v0/pipelines")
     assert (answer.status_code, answer.json()["error_code"], answer.headers["connection"]) == (500, "InternalError", "close")

@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from airflow_pipelines.service.app import create_app
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.settings import Settings
 from tests.serving import serving
 
@@ -25,8 +25,8 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def names(app: FastAPI) -> list[str]:
-    control: Control = app.state.control
-    return [record.name for record in control.store.all()]
+    control_plane: ControlPlane = app.state.control_plane
+    return [record.name for record in control_plane.store.all()]
 
 
 def test_a_page_cannot_create_or_start_a_pipeline(app: FastAPI, url: str) -> None:
@@ -61,7 +61,7 @@ def test_a_page_cannot_create_or_start_a_pipeline(app: FastAPI, url: str) -> Non
     # A link or an image asks with GET and without an origin.
     query = httpx.get(f"{url}/v0/pipelines/p/query?sql=delete", headers={"Sec-Fetch-Site": "cross-site"})
     assert query.status_code == 403
-    assert app.state.control.store.require("p").fully_stopped
+    assert app.state.control_plane.store.require("p").fully_stopped
 
 
 def test_a_request_without_a_host_is_refused(url: str) -> None:

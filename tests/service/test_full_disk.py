@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from airflow_pipelines import Pipeline, PipelineAPIError, PipelineClient, PipelineFailedError
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from tests.service.waiting import status, until
 
 
@@ -54,11 +54,11 @@ class SmallDisk:
 def disk(service_app: FastAPI, rest: TestClient, name: str) -> Iterator[SmallDisk]:
     """The storage of this test's pipeline, which is to be created before it is started."""
     assert rest.post("/v0/pipelines", json={"name": name, "program_code": "create table t(id int);"}).status_code == 201
-    control: Control = service_app.state.control
-    disk = SmallDisk(control.files.storage(control.store.require(name)))
+    control_plane: ControlPlane = service_app.state.control_plane
+    disk = SmallDisk(control_plane.files.storage(control_plane.store.require(name)))
     yield disk
-    control.stop(name, force=True)
-    until(lambda: control.pipeline(name).fully_stopped)
+    control_plane.stop(name, force=True)
+    until(lambda: control_plane.pipeline(name).fully_stopped)
     disk.remove()
 
 

@@ -21,7 +21,7 @@ import pytest
 from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.cpu_time import cpu_time, wants_cpu
 from airflow_pipelines.service import hang_watch, processes
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.hang_watch import HangWatch, Reply
 from airflow_pipelines.service.hosts import HostState
 from airflow_pipelines.settings import Settings
@@ -32,13 +32,13 @@ SWEEP_AND_KILL_S = 3.0
 
 
 @pytest.fixture
-def control(tmp_path: Path) -> Iterator[Control]:
-    control = Control(Settings.load(tmp_path))
-    yield control
-    control.close()
+def control_plane(tmp_path: Path) -> Iterator[ControlPlane]:
+    control_plane = ControlPlane(Settings.load(tmp_path))
+    yield control_plane
+    control_plane.close()
 
 
-def submitted(control: Control, number: int, **fields: object) -> HostRecord:
+def submitted(control_plane: ControlPlane, number: int, **fields: object) -> HostRecord:
     """The row of a host, with a pipeline that runs on it."""
     host_id, deployment_id = UUID(int=100 + number), UUID(int=200 + number)
     host = HostRecord(
@@ -46,8 +46,8 @@ def submitted(control: Control, number: int, **fields: object) -> HostRecord:
         machine=processes.this_machine(), log_path="host.log", submitted_at=datetime.now(UTC), heartbeat=None, ended_at=None,
     )  # fmt: skip
     host = replace(host, **fields)  # type: ignore[arg-type]
-    control.registry.submit(host)
-    control.store.create(
+    control_plane.registry.submit(host)
+    control_plane.store.create(
         replace(
             given.running(), id=UUID(int=300 + number), name=f"p{number}", host_id=host_id, deployment_id=deployment_id,
             deployer="dedicated", consumed_sequence=0,
@@ -57,24 +57,26 @@ def submitted(control: Control, number: int, **fields: object) -> HostRecord:
 
 
 @pytest.fixture
-def hosts(control: Control) -> Iterator[list[HostRecord]]:
+def hosts(control_plane: ControlPlane) -> Iterator[list[HostRecord]]:
     """Four hosts that are up."""
-    made = [submitted(control, number) for number in range(4)]
+    made = [submitted(control_plane, number) for number in range(4)]
     started = []
     for host in made:
-        command = [sys.executable, "-m", "tests.service.standin_host", str(host.host_id), control.settings.database_url]
+        command = [sys.executable, "-m", "tests.service.standin_host", str(host.host_id), control_plane.settings.database_url]
         started.append(subprocess.Popen(command, start_new_session=True))
     try:
-        eventually(lambda: len(up(control)) == len(made), 60)
-        yield up(control)
+        eventually(lambda: len(up(control_plane)) == len(made), 60)
+        yield up(control_plane)
     finally:
         for process in started:
             process.kill()
             process.wait(10)
 
 
-def up(control: Control) -> list[HostRecord]:
-    return sorted((host for host in control.registry.live_hosts() if host.heartbeat is not None), key=lambda host: host.host_id.int)
+def up(control_plane: ControlPlane) -> list[HostRecord]:
+    return sorted(
+        (host for host in control_plane.registry.live_hosts() if host.heartbeat is not None), key=lambda host: host.host_id.int
+    )
 
 
 def eventually(condition: Callable[[], bool], limit_s: float) -> None:
@@ -85,13 +87,13 @@ def eventually(condition: Callable[[], bool], limit_s: float) -> None:
 
 
 def test_hosts_that_hang_are_killed_and_one_that_only_does_not_beat_is_not(
-    control: Control, hosts: list[HostRecord], monkeypatch: pytest.MonkeyPatch
+    control_plane: ControlPlane, hosts: list[HostRecord], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert hang_watch.SUSPECT_S + hang_watch.QUESTIONS * hang_watch.ASK_S + SWEEP_AND_KILL_S < STOPPED_S
     for name in ("SUSPECT_S", "ASK_S", "SILENT_S"):
         monkeypatch.setattr(hang_watch, name, getattr(hang_watch, name) / 2)
     stopped, held, deaf, quiet = hosts
-    control.worker.sweep_forever()
+    control_plane.background.sweep_forever()
     headers = {"Authorization": "Bearer t"}
     assert stopped.pid is not None
     os.kill(stopped.pid, signal.SIGSTOP)
@@ -111,17 +113,17 @@ def test_hosts_that_hang_are_killed_and_one_that_only_does_not_beat_is_not(
         time.sleep(0.05)
     assert max(ended_after["stopped"], ended_after["deaf"]) < STOPPED_S
     for number in range(3):
-        eventually(lambda number=number: control.pipeline(f"p{number}").deployment_status == "Stopped", 5)  # type: ignore[misc]
-        error = control.pipeline(f"p{number}").deployment_error
+        eventually(lambda number=number: control_plane.pipeline(f"p{number}").deployment_status == "Stopped", 5)  # type: ignore[misc]
+        error = control_plane.pipeline(f"p{number}").deployment_error
         assert error is not None
         assert error["error_code"] == "RuntimeError.HostLost"
         assert "sent no heartbeat for" in error["message"]
         assert "times in a row at http://127.0.0.1" in error["message"]
     # It has been silent in the store for as long as the others, and lives.
-    assert [host.host_id for host in up(control)] == [quiet.host_id]
-    [found] = up(control)
-    assert control.hosts.health(found).state is HostState.UP
-    assert control.pipeline("p3").deployment_status == "Running"
+    assert [host.host_id for host in up(control_plane)] == [quiet.host_id]
+    [found] = up(control_plane)
+    assert control_plane.hosts.health(found).state is HostState.UP
+    assert control_plane.pipeline("p3").deployment_status == "Running"
 
 
 class Scripted:
@@ -142,9 +144,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hang_watch, "SILENT_S", 0.25)
 
 
-def verdict_on(control: Control, host: HostRecord, ask: Scripted, within_s: float = 0.8) -> str | None:
+def verdict_on(control_plane: ControlPlane, host: HostRecord, ask: Scripted, within_s: float = 0.8) -> str | None:
     """What a watch says that is asked again and again for some time."""
-    watch = HangWatch(control.registry, ask)
+    watch = HangWatch(control_plane.registry, ask)
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
         found = watch.verdict(host)
@@ -159,31 +161,33 @@ LATE = {"heartbeat": 1.0, "url": "http://127.0.0.1:9"}
 
 
 @pytest.mark.usefixtures("quick")
-def test_one_answer_is_enough_and_what_could_not_be_asked_says_nothing(control: Control) -> None:
-    host = submitted(control, 0, **LATE, machine="elsewhere")
-    assert verdict_on(control, host, Scripted(Reply.SILENT), 10)
-    assert verdict_on(control, host, Scripted(Reply.NOT_ASKED)) is None
+def test_one_answer_is_enough_and_what_could_not_be_asked_says_nothing(control_plane: ControlPlane) -> None:
+    host = submitted(control_plane, 0, **LATE, machine="elsewhere")
+    assert verdict_on(control_plane, host, Scripted(Reply.SILENT), 10)
+    assert verdict_on(control_plane, host, Scripted(Reply.NOT_ASKED)) is None
     slow = Scripted(*[Reply.SILENT, Reply.SILENT, Reply.ANSWERED] * 20)
-    assert verdict_on(control, host, slow) is None
+    assert verdict_on(control_plane, host, slow) is None
     assert slow.asked > 3
     assert slow.asked < 20, "it is not asked more often than planned"
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_host_that_beats_again_lives(control: Control) -> None:
-    host = submitted(control, 0, **LATE, machine="elsewhere")
-    control.registry.update(host.host_id, heartbeat=time.time())
-    assert verdict_on(control, host, Scripted(Reply.SILENT)) is None
+def test_a_host_that_beats_again_lives(control_plane: ControlPlane) -> None:
+    host = submitted(control_plane, 0, **LATE, machine="elsewhere")
+    control_plane.registry.update(host.host_id, heartbeat=time.time())
+    assert verdict_on(control_plane, host, Scripted(Reply.SILENT)) is None
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_time_in_which_a_host_waits_for_a_processor_does_not_count(control: Control, monkeypatch: pytest.MonkeyPatch) -> None:
-    host = submitted(control, 0, **LATE)
+def test_the_time_in_which_a_host_waits_for_a_processor_does_not_count(
+    control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = submitted(control_plane, 0, **LATE)
     monkeypatch.setattr(hang_watch, "cpu_time", lambda _: 7.0)
     monkeypatch.setattr(hang_watch, "wants_cpu", lambda _: True)
-    assert verdict_on(control, host, Scripted(Reply.SILENT)) is None
+    assert verdict_on(control_plane, host, Scripted(Reply.SILENT)) is None
     monkeypatch.setattr(hang_watch, "BUSY_S", 0.4)
-    assert verdict_on(control, host, Scripted(Reply.SILENT), 10), "there is a limit to that, too"
+    assert verdict_on(control_plane, host, Scripted(Reply.SILENT), 10), "there is a limit to that, too"
     monkeypatch.undo()
 
 

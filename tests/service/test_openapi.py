@@ -40,10 +40,10 @@ EXPECTED = {
 def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
     """A service that never starts a host. Its key is its own: keys that requests make would lock the next ones out."""
     app = create_app(Settings.load(tmp_path, api_keys=(KEY,)))
-    monkeypatch.setattr(app.state.control.compiler, "host", lambda: None)
-    monkeypatch.setattr(app.state.control, "_compiling_host", no_host)
+    monkeypatch.setattr(app.state.control_plane.compiler, "host", lambda: None)
+    monkeypatch.setattr(app.state.control_plane, "_compiling_host", no_host)
     yield app
-    app.state.control.close()
+    app.state.control_plane.close()
 
 
 def test_the_document_has_every_operation_with_body_and_parameters(app: FastAPI) -> None:
@@ -136,7 +136,7 @@ def ask_everything(app: FastAPI, schema: BaseSchema, mode: GenerationMode) -> di
         # A text in a path can hardly be wrong.
         takes = "requestBody" in raw or any(each["in"] == "query" for each in raw["parameters"])
         if mode is GenerationMode.POSITIVE or takes:
-            if app.state.control.store.find("p") is None:
-                app.state.control.create({"name": "p", "program_code": ""})
+            if app.state.control_plane.store.find("p") is None:
+                app.state.control_plane.create({"name": "p", "program_code": ""})
             ask(operation)
     return answers

@@ -31,7 +31,7 @@ from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.api_keys import Scope
 from airflow_pipelines.service.app import create_app
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.settings import Settings
 from tests.service import records as given
 from tests.serving import serving
@@ -64,15 +64,15 @@ def api(tmp_path: Path, host: tuple[subprocess.Popen[str], int]) -> Iterator[Tes
     app = create_app(Settings.load(tmp_path))
     running_on(app, tmp_path, f"http://127.0.0.1:{host[1]}", host[0].pid)
     yield TestClient(app, "http://127.0.0.1", raise_server_exceptions=False)
-    app.state.control.close()
+    app.state.control_plane.close()
 
 
 def running_on(app: FastAPI, tmp_path: Path, url: str, pid: int) -> None:
     """Make a pipeline ``p`` that runs on the host at ``url``."""
-    control: Control = app.state.control
-    control.store.create(replace(given.running(), deployer="dedicated"))
+    control_plane: ControlPlane = app.state.control_plane
+    control_plane.store.create(replace(given.running(), deployer="dedicated"))
     (tmp_path / "host.log").write_text("OutOfMemoryError: Java heap space\n")
-    control.registry.submit(
+    control_plane.registry.submit(
         HostRecord(
             host_id=given.HOST,
             kind="dedicated",
@@ -155,10 +155,10 @@ def test_calls_pass_to_the_host_as_they_come_within_bounds(tmp_path: Path) -> No
             assert (answer.status_code, answer.json()["error_code"]) == (413, "PayloadTooLarge")
         assert httpx.post(f"{path}/ingress/t", content="still here").json() == {"token": "still here"}
         assert not any(READ_ONLY_HEADER in headers for headers in seen)
-        headers = {"Authorization": f"Bearer {app.state.control.api_keys.create('reports', Scope.READ)[1]}"}
+        headers = {"Authorization": f"Bearer {app.state.control_plane.api_keys.create('reports', Scope.READ)[1]}"}
         assert httpx.get(f"{path}/query?sql=delete", headers=headers).status_code == 200
         assert READ_ONLY_HEADER in seen[-1]
-    app.state.control.close()
+    app.state.control_plane.close()
 
 
 @pytest.mark.timeout(60)
@@ -185,7 +185,7 @@ def test_a_read_is_repeated_when_its_connection_was_closed_and_a_change_is_not(t
             assert refused.status_code == 503
         assert len(asked) == 5
         server.shutdown(socket.SHUT_RDWR)
-    app.state.control.close()
+    app.state.control_plane.close()
 
 
 @pytest.mark.timeout(60)

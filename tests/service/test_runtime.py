@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from airflow_pipelines.service.app import create_app
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from tests.service.waiting import status, until
 
 PROGRAM = """create table t(id bigint not null primary key, v varchar) with ('materialized' = 'true');
@@ -204,7 +204,7 @@ def test_validating_a_program_keeps_nothing(rest: TestClient) -> None:
 
 
 def test_two_services_over_one_store_deploy_once(service_app: FastAPI, rest: TestClient, name: str) -> None:
-    first: Control = service_app.state.control
+    first: ControlPlane = service_app.state.control_plane
     second_app = create_app(first.settings)
     second = TestClient(second_app, "http://127.0.0.1")
     rest.post("/v0/pipelines", json={"name": name, "program_code": PROGRAM})
@@ -221,7 +221,7 @@ def test_two_services_over_one_store_deploy_once(service_app: FastAPI, rest: Tes
     assert set(running) <= {str(deployment_id) for deployment_id in pipelines}
     second.post(f"/v0/pipelines/{name}/stop?force=true")
     until(lambda: status(rest, name)["deployment_status"] == "Stopped")
-    second_app.state.control.close()
+    second_app.state.control_plane.close()
 
 
 def test_creating_and_starting_are_quick_on_a_warm_host(rest: TestClient, name: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from airflow_pipelines.secret_files import SecretFiles
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.deployers.shared import SharedDeployer
 from airflow_pipelines.settings import Settings
 from tests.service.waiting import until
@@ -119,15 +119,15 @@ def test_secrets_that_an_earlier_release_stored_are_taken_out(
         "program_info": json.dumps({"schema": {"connector": "pw-8d3a"}}),
         "deployment_config": json.dumps(given["runtime_config"]),
     }
-    engine = app.state.control.store.engine
+    engine = app.state.control_plane.store.engine
     with engine.begin() as connection:
         for column, value in stored.items():
             connection.exec_driver_sql(f"UPDATE pipelines SET {column} = ? WHERE name = 'p'", (value,))
         half = """UPDATE pipelines SET runtime_config = '{"env": {"A": "\\udfff"}}' WHERE name = 'half'"""
         connection.exec_driver_sql(half)
     before = api.get("/v0/pipelines/p").json()
-    control = Control(settings)
-    after = control.pipeline("p")
+    control_plane = ControlPlane(settings)
+    after = control_plane.pipeline("p")
     assert (after.version, after.program_version) == (before["version"], before["program_version"])
     with engine.connect() as connection:
         text = repr(connection.exec_driver_sql("SELECT * FROM pipelines WHERE name = 'p'").one())
@@ -137,10 +137,10 @@ def test_secrets_that_an_earlier_release_stored_are_taken_out(
     assert after.deployment_config is not None
     assert after.deployment_config["env"] == after.runtime_config["env"]
     assert "Secrets of pipeline half stay in the store" in caplog.text
-    again = Control(settings)
+    again = ControlPlane(settings)
     assert again.pipeline("p") == after
     again.close()
-    control.close()
+    control_plane.close()
 
 
 def test_secrets_of_nobody_are_written_and_never_answered(api: TestClient, settings: Settings) -> None:
@@ -186,8 +186,8 @@ def test_a_host_has_the_values(rest: TestClient, service_app: FastAPI, name: str
     rest.put(f"/v0/secrets/folders/{name}", json={"value": str(tmp_path)})
     assert rest.post(f"/v0/pipelines/{name}/start").status_code == 202
     until(lambda: "there is no file or folder" in rest.get(f"/v0/pipelines/{name}/stats").text)
-    control: Control = service_app.state.control
-    log = control.files.log(control.pipeline(name)).read_text()
+    control_plane: ControlPlane = service_app.state.control_plane
+    log = control_plane.files.log(control_plane.pipeline(name)).read_text()
     for text in (rest.get(f"/v0/pipelines/{name}/stats").text, log):
         assert "there is no file or folder ${env:FOLDER}/in.csv" in text
         assert "nowhere-8d3a" not in text

@@ -13,7 +13,7 @@ from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.database import open_database
 from airflow_pipelines.service import lifecycle
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.lifecycle import StartRequest
 from airflow_pipelines.service.store import EVENTS_KEPT, Conflict, Store
 from airflow_pipelines.settings import Settings
@@ -115,7 +115,7 @@ def test_a_damaged_database_is_named(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     path.write_bytes(b"this is no database at all, not even nearly" * 100)
     with pytest.raises(Problem) as refused:
-        Control(Settings(home=tmp_path, database_url=f"sqlite:///{path}", storage=tmp_path / "storage"))
+        ControlPlane(Settings(home=tmp_path, database_url=f"sqlite:///{path}", storage=tmp_path / "storage"))
     assert (http_status(refused.value.code), refused.value.code) == (503, "StoreUnavailable")
     assert str(path) in refused.value.message
     assert "damaged" in refused.value.message
@@ -125,14 +125,14 @@ def test_a_store_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     home = tmp_path / "file" / "home"
     with pytest.raises(Problem) as refused:
-        Control(Settings.load(home))
+        ControlPlane(Settings.load(home))
     assert refused.value.code == "StoreUnavailable"
     assert str(home) in refused.value.message
 
 
 def test_a_locked_database_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_pipelines.database.BUSY_TIMEOUT_MS", 50)
-    control = Control(Settings.load(tmp_path))
+    control_plane = ControlPlane(Settings.load(tmp_path))
     blocker = sqlite3.connect(tmp_path / "store.sqlite")
     blocker.execute("BEGIN IMMEDIATE")
     from starlette.testclient import TestClient
@@ -148,8 +148,8 @@ def test_a_locked_database_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     blocker.close()
     assert (answer.status_code, answer.json()["error_code"]) == (503, "LockTookTooLong")
     assert "INSERT" not in answer.text
-    app.state.control.close()
-    control.close()
+    app.state.control_plane.close()
+    control_plane.close()
 
 
 def test_passwords_stay_out_of_messages() -> None:

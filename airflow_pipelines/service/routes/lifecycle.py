@@ -12,24 +12,24 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.programs import ProgramChange, expected_change
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.answers import JsonAnswer
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.lifecycle import BootstrapPolicy, Initial, RuntimeAction, StartRequest
 from airflow_pipelines.service.parameters import Body, choice, flag, identifier
 from airflow_pipelines.service.records import edit_answer
 
 
-def router(control: Control) -> APIRouter:
+def router(control_plane: ControlPlane) -> APIRouter:
     """The posts under /v0/pipelines/{name}."""
     router = APIRouter(prefix="/{name}")
-    _add_moves(router, control)
-    _add_repairs(router, control)
+    _add_moves(router, control_plane)
+    _add_repairs(router, control_plane)
     return router
 
 
-def _add_moves(router: APIRouter, control: Control) -> None:
+def _add_moves(router: APIRouter, control_plane: ControlPlane) -> None:
     @router.post("/start")
     def start(name: str, request: Request) -> JsonAnswer:
-        control.start(
+        control_plane.start(
             name,
             StartRequest(
                 initial=_initial(request),
@@ -37,7 +37,7 @@ def _add_moves(router: APIRouter, control: Control) -> None:
                 silent_bootstrap=flag(request, "silent_bootstrap", False),
                 concurrent_bootstrap=flag(request, "concurrent_bootstrap", False),
                 dismiss_error=flag(request, "dismiss_error", True),
-                deployer=control.deployers.default,
+                deployer=control_plane.deployers.default,
                 from_checkpoint=identifier(request, "from_checkpoint"),
             ),
         )
@@ -45,17 +45,17 @@ def _add_moves(router: APIRouter, control: Control) -> None:
 
     @router.post("/stop")
     def stop(name: str, request: Request) -> JsonAnswer:
-        control.stop(name, force=flag(request, "force", False))
+        control_plane.stop(name, force=flag(request, "force", False))
         return JsonAnswer("Pipeline is stopping", 202)
 
     @router.post("/pause")
     def pause(name: str) -> JsonAnswer:
-        control.move(name, RuntimeAction.PAUSE)
+        control_plane.move(name, RuntimeAction.PAUSE)
         return JsonAnswer("Pipeline is pausing", 202)
 
     @router.post("/resume")
     def resume(name: str) -> JsonAnswer:
-        control.move(name, RuntimeAction.RESUME)
+        control_plane.move(name, RuntimeAction.RESUME)
         return JsonAnswer("Pipeline is resuming", 202)
 
     @router.post("/activate")
@@ -63,7 +63,7 @@ def _add_moves(router: APIRouter, control: Control) -> None:
         initial = request.query_params.get("initial", "Running")
         if initial.lower() not in {"running", "paused"}:
             raise Problem(ErrorCode.INVALID_ACTIVATE_STATUS, f"A pipeline is activated to Running or Paused, not '{initial}'")
-        control.move(name, RuntimeAction.ACTIVATE)
+        control_plane.move(name, RuntimeAction.ACTIVATE)
         return JsonAnswer("Pipeline is activating", 202)
 
     @router.post("/approve")
@@ -73,29 +73,29 @@ def _add_moves(router: APIRouter, control: Control) -> None:
             raise Problem(
                 ErrorCode.INVALID_BOOTSTRAP_CONFIG, "silent_bootstrap and concurrent_bootstrap exclude each other: give one of them"
             )
-        control.approve(name, flags, _expected(body))
+        control_plane.approve(name, flags, _expected(body))
         return JsonAnswer("Pipeline change approved")
 
 
-def _add_repairs(router: APIRouter, control: Control) -> None:
+def _add_repairs(router: APIRouter, control_plane: ControlPlane) -> None:
     @router.post("/clear")
     def clear(name: str) -> JsonAnswer:
-        control.clear(name)
+        control_plane.clear(name)
         return JsonAnswer("Pipeline storage is being cleared", 202)
 
     @router.post("/dismiss_error")
     def dismiss_error(name: str) -> Response:
-        control.dismiss_error(name)
+        control_plane.dismiss_error(name)
         return Response(status_code=200)
 
     @router.post("/update_runtime")
     def update_runtime(name: str) -> JsonAnswer:
-        return JsonAnswer(edit_answer(control.update_runtime(name)))
+        return JsonAnswer(edit_answer(control_plane.update_runtime(name)))
 
     @router.post("/rebalance")
     def rebalance(name: str) -> JsonAnswer:
         # Spark decides where partitions are anew at every step, so there is nothing to balance.
-        control.target(name)
+        control_plane.target(name)
         return JsonAnswer("Nothing to rebalance")
 
 

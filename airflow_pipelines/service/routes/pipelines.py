@@ -12,70 +12,70 @@ from starlette.responses import Response, StreamingResponse
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.answers import JsonAnswer
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.follow import follow_log
 from airflow_pipelines.service.parameters import Body, choice, flag
 from airflow_pipelines.service.records import Selector, descriptor, edit_answer, rfc3339
 from airflow_pipelines.service.store import Event
 
 
-def router(control: Control) -> APIRouter:
+def router(control_plane: ControlPlane) -> APIRouter:
     """Endpoints under /v0/pipelines."""
     router = APIRouter(prefix="/pipelines")
-    _add_records(router, control)
-    _add_module(router, control)
-    _add_history(router, control)
+    _add_records(router, control_plane)
+    _add_module(router, control_plane)
+    _add_history(router, control_plane)
     return router
 
 
-def _add_records(router: APIRouter, control: Control) -> None:
+def _add_records(router: APIRouter, control_plane: ControlPlane) -> None:
     @router.get("")
     def list_pipelines(request: Request) -> JsonAnswer:
         selector = choice(request, "selector", Selector, Selector.ALL)
-        return JsonAnswer([descriptor(record, selector) for record in control.pipelines()])
+        return JsonAnswer([descriptor(record, selector) for record in control_plane.pipelines()])
 
     @router.post("")
     def create(body: Body) -> JsonAnswer:
-        return JsonAnswer(edit_answer(control.create(body)), 201)
+        return JsonAnswer(edit_answer(control_plane.create(body)), 201)
 
     @router.get("/{name}")
     def get(name: str, request: Request) -> JsonAnswer:
         selector = choice(request, "selector", Selector, Selector.ALL)
-        return JsonAnswer(descriptor(control.pipeline(name), selector))
+        return JsonAnswer(descriptor(control_plane.pipeline(name), selector))
 
     @router.put("/{name}")
     def put(name: str, body: Body, request: Request) -> JsonAnswer:
-        record, created = control.put(name, body, allow_compile_errors=flag(request, "allow_compile_errors", False))
+        record, created = control_plane.put(name, body, allow_compile_errors=flag(request, "allow_compile_errors", False))
         return JsonAnswer(edit_answer(record), 201 if created else 200)
 
     @router.post("/{name}/validate")
     def validate(name: str, body: Body) -> Response:
-        control.check_put(name, body)
+        control_plane.check_put(name, body)
         return Response(status_code=200)
 
     @router.patch("/{name}")
     def patch(name: str, body: Body, request: Request) -> JsonAnswer:
         allowed = flag(request, "allow_compile_errors", False)
-        return JsonAnswer(edit_answer(control.patch(name, body, allow_compile_errors=allowed)))
+        return JsonAnswer(edit_answer(control_plane.patch(name, body, allow_compile_errors=allowed)))
 
     @router.delete("/{name}")
     def delete(name: str) -> Response:
-        control.delete(name)
+        control_plane.delete(name)
         return Response(status_code=200)
 
 
-def _add_module(router: APIRouter, control: Control) -> None:
+def _add_module(router: APIRouter, control_plane: ControlPlane) -> None:
     @router.get("/{name}/udf_python")
     def module(name: str) -> JsonAnswer:
         # The descriptor's keys are the contract's, so that this field of ours has an endpoint of its own.
-        return JsonAnswer({"udf_python": control.pipeline(name).udf_python})
+        return JsonAnswer({"udf_python": control_plane.pipeline(name).udf_python})
 
 
-def _add_history(router: APIRouter, control: Control) -> None:
+def _add_history(router: APIRouter, control_plane: ControlPlane) -> None:
     @router.get("/{name}/deployment")
     def deployment(name: str) -> JsonAnswer:
-        record = control.pipeline(name)
-        host = None if record.host_id is None else control.registry.get(record.host_id)
+        record = control_plane.pipeline(name)
+        host = None if record.host_id is None else control_plane.registry.get(record.host_id)
         location = None
         if host is not None:
             location = {
@@ -89,18 +89,20 @@ def _add_history(router: APIRouter, control: Control) -> None:
 
     @router.get("/{name}/logs")
     def logs(name: str) -> StreamingResponse:
-        record = control.pipeline(name)
-        return StreamingResponse(follow_log(control, record.id, control.files.log(record)), media_type="text/plain; charset=utf-8")
+        record = control_plane.pipeline(name)
+        return StreamingResponse(
+            follow_log(control_plane, record.id, control_plane.files.log(record)), media_type="text/plain; charset=utf-8"
+        )
 
     @router.get("/{name}/events")
     def events(name: str, request: Request) -> JsonAnswer:
         selector = choice(request, "selector", Selector, Selector.STATUS)
-        return JsonAnswer([_event(event, selector) for event in control.events(name)])
+        return JsonAnswer([_event(event, selector) for event in control_plane.events(name)])
 
     @router.get("/{name}/events/{event_id}")
     def event(name: str, event_id: str, request: Request) -> JsonAnswer:
         selector = choice(request, "selector", Selector, Selector.STATUS)
-        found = control.events(name)
+        found = control_plane.events(name)
         if event_id == "latest":
             if not found:
                 raise Problem(ErrorCode.NO_PIPELINE_MONITOR_EVENTS_AVAILABLE, f"Pipeline '{name}' has no events")

@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse
 
 from airflow_pipelines.contract.registry import SHARED
 from airflow_pipelines.service.answers import JsonAnswer
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.edits import text_field
 from airflow_pipelines.service.hosts import HostState
 from airflow_pipelines.service.parameters import Body
@@ -33,7 +33,7 @@ def open_router() -> APIRouter:
     return router
 
 
-def router(control: Control) -> APIRouter:
+def router(control_plane: ControlPlane) -> APIRouter:
     """Endpoints under /v0 that belong to no pipeline."""
     router = APIRouter()
     started = datetime.now(UTC)
@@ -62,7 +62,7 @@ def router(control: Control) -> APIRouter:
     def cluster_healthz() -> JsonAnswer:
         parts = {
             "api": (True, "The service answers"),
-            "compiler": _shared_host(control),
+            "compiler": _shared_host(control_plane),
             "runner": (True, "Hosts are started when needed"),
         }
         now = rfc3339(datetime.now(UTC))
@@ -75,12 +75,12 @@ def router(control: Control) -> APIRouter:
 
     @router.get("/metrics")
     def metrics() -> PlainTextResponse:
-        return PlainTextResponse(_metrics(control), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(_metrics(control_plane), media_type="text/plain; version=0.0.4")
 
     @router.post("/validate_program")
     def validate_program(body: Body) -> dict[str, Any]:
         fields = body if isinstance(body, dict) else {}
-        result = control.compile(text_field(fields, "program_code") or "", text_field(fields, "udf_python") or "")
+        result = control_plane.compile(text_field(fields, "program_code") or "", text_field(fields, "udf_python") or "")
         if result.program_info is None:
             return {"SqlError": {"info": {"exit_code": 1, "messages": result.messages}}}
         return {"Success": {"program_info": result.program_info}}
@@ -88,9 +88,9 @@ def router(control: Control) -> APIRouter:
     return router
 
 
-def _shared_host(control: Control) -> tuple[bool, str]:
+def _shared_host(control_plane: ControlPlane) -> tuple[bool, str]:
     """Healthy means that compiling works or will: a host is up, one is starting, or none was needed yet."""
-    states = [control.hosts.health(host) for host in control.registry.live_hosts(SHARED)]
+    states = [control_plane.hosts.health(host) for host in control_plane.registry.live_hosts(SHARED)]
     if any(health.state is HostState.UP for health in states):
         return True, "The shared host is up"
     lost = [health.reason for health in states if health.state is HostState.LOST]
@@ -99,9 +99,9 @@ def _shared_host(control: Control) -> tuple[bool, str]:
     return True, "The shared host is starting" if states else "The shared host is started by its first use"
 
 
-def _metrics(control: Control) -> str:
+def _metrics(control_plane: ControlPlane) -> str:
     """How many pipelines are in which state, for Prometheus."""
-    records = control.pipelines()
+    records = control_plane.pipelines()
     lines = ["# HELP pipelines_total Pipelines by deployment status.", "# TYPE pipelines_total gauge"]
     statuses = [record.deployment_status for record in records]
     lines += [f'pipelines_total{{status="{status}"}} {statuses.count(status)}' for status in sorted(set(statuses))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from airflow_pipelines.service import errors
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 
 _OF_PIPELINES = (
     ("POST", "start_transaction"), ("POST", "commit_transaction"), ("POST", "start_compaction"), ("POST", "testing"),
@@ -19,19 +19,19 @@ _OF_SERVICE = (
 )  # fmt: skip
 
 
-def router(control: Control) -> APIRouter:
+def router(control_plane: ControlPlane) -> APIRouter:
     """Endpoints under /v0 that answer 501; a pipeline's name is checked first."""
     router = APIRouter()
     for method, tail in _OF_PIPELINES:
-        _refuse_for_pipeline(router, control, method, tail)
+        _refuse_for_pipeline(router, control_plane, method, tail)
     for method, tail in _OF_SERVICE:
         _refuse(router, method, tail)
     return router
 
 
-def _refuse_for_pipeline(router: APIRouter, control: Control, method: str, tail: str) -> None:
+def _refuse_for_pipeline(router: APIRouter, control_plane: ControlPlane, method: str, tail: str) -> None:
     def refuse(name: str) -> None:
-        control.store.require(name)
+        control_plane.store.require(name)
         raise errors.not_supported(f"{method} /v0/pipelines/{{name}}/{tail}")
 
     router.add_api_route(f"/pipelines/{{name}}/{tail}", refuse, methods=[method], name=f"unsupported {tail}")

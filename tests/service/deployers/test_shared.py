@@ -18,21 +18,21 @@ from uuid6 import uuid7
 
 from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.service import processes
-from airflow_pipelines.service.control_plane import Control
+from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess
 from airflow_pipelines.service.deployers.launch import Launcher
 from airflow_pipelines.service.deployers.submit import LocalSubmitter
 from airflow_pipelines.settings import Settings
 
 
-def row(control: Control, tmp_path: Path, **fields: Any) -> UUID:
+def row(control_plane: ControlPlane, tmp_path: Path, **fields: Any) -> UUID:
     (tmp_path / "host.log").write_text("the last word\n")
     values: dict[str, Any] = {
         "host_id": uuid7(), "kind": "shared", "deployment_id": None, "deployment": None, "url": "http://127.0.0.1:9", "token": "t",
         "pid": os.getpid(), "machine": processes.this_machine(), "log_path": str(tmp_path / "host.log"),
         "submitted_at": datetime.now(UTC), "heartbeat": time.time(), "ended_at": None,
     }  # fmt: skip
-    control.registry.submit(HostRecord(**{**values, **fields}))
+    control_plane.registry.submit(HostRecord(**{**values, **fields}))
     return UUID(str({**values, **fields}["host_id"]))
 
 
@@ -45,13 +45,13 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_live_host_is_used_and_a_starting_one_waited_for(tmp_path: Path, launched: list[str]) -> None:
-    control = Control(Settings.load(tmp_path))
-    host_id = row(control, tmp_path, heartbeat=None, url=None)
-    assert control.compiler.host() is None
-    control.registry.update(host_id, heartbeat=time.time(), url="http://127.0.0.1:9")
-    assert control.compiler.place() == host_id
+    control_plane = ControlPlane(Settings.load(tmp_path))
+    host_id = row(control_plane, tmp_path, heartbeat=None, url=None)
+    assert control_plane.compiler.host() is None
+    control_plane.registry.update(host_id, heartbeat=time.time(), url="http://127.0.0.1:9")
+    assert control_plane.compiler.place() == host_id
     assert launched == []
-    control.close()
+    control_plane.close()
 
 
 def test_threads_and_processes_that_ask_at_once_get_one_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,10 +64,10 @@ def test_threads_and_processes_that_ask_at_once_get_one_host(tmp_path: Path, mon
     monkeypatch.setattr(LocalSubmitter, "submit", submit)
     for attempt in range(5):
         home = tmp_path / str(attempt)
-        services = [Control(Settings.load(home)) for _ in range(2)]
+        services = [ControlPlane(Settings.load(home)) for _ in range(2)]
         together = threading.Barrier(8)
 
-        def ask(number: int, services: list[Control] = services, together: threading.Barrier = together) -> None:
+        def ask(number: int, services: list[ControlPlane] = services, together: threading.Barrier = together) -> None:
             together.wait(10)
             services[number % 2].compiler.host()
 
@@ -77,14 +77,14 @@ def test_threads_and_processes_that_ask_at_once_get_one_host(tmp_path: Path, mon
         (host,) = services[0].registry.live_hosts()
         services[0].registry.end(host.host_id)
         assert row(services[0], tmp_path) != host.host_id, "the place of an ended host is free"
-        for control in services:
-            control.close()
+        for control_plane in services:
+            control_plane.close()
 
 
 def test_a_store_of_an_earlier_release_gets_room_for_one_host(tmp_path: Path) -> None:
-    control = Control(Settings.load(tmp_path))
-    hosts = [row(control, tmp_path, host_id=UUID(int=1))]
-    control.close()
+    control_plane = ControlPlane(Settings.load(tmp_path))
+    hosts = [row(control_plane, tmp_path, host_id=UUID(int=1))]
+    control_plane.close()
     with sqlite3.connect(tmp_path / "store.sqlite") as connection:
         # Earlier releases might have started several.
         connection.execute("DROP INDEX hosts_slot")
@@ -92,22 +92,22 @@ def test_a_store_of_an_earlier_release_gets_room_for_one_host(tmp_path: Path) ->
         connection.execute("CREATE TABLE copy AS SELECT * FROM hosts")
         connection.execute("UPDATE copy SET host_id = ?", (UUID(int=2).hex,))
         connection.execute("INSERT INTO hosts SELECT * FROM copy")
-    control = Control(Settings.load(tmp_path))
-    assert len(control.registry.live_hosts("shared")) == 2
-    assert control.compiler.place() in (hosts[0], UUID(int=2))
-    row(control, tmp_path)
+    control_plane = ControlPlane(Settings.load(tmp_path))
+    assert len(control_plane.registry.live_hosts("shared")) == 2
+    assert control_plane.compiler.place() in (hosts[0], UUID(int=2))
+    row(control_plane, tmp_path)
     with pytest.raises(IntegrityError):
-        row(control, tmp_path)
-    control.close()
+        row(control_plane, tmp_path)
+    control_plane.close()
 
 
 def test_without_a_host_one_is_launched(tmp_path: Path, launched: list[str]) -> None:
-    control = Control(Settings.load(tmp_path))
-    row(control, tmp_path, pid=2**22 + 1)
-    assert control.compiler.host() is None
+    control_plane = ControlPlane(Settings.load(tmp_path))
+    row(control_plane, tmp_path, pid=2**22 + 1)
+    assert control_plane.compiler.host() is None
     assert launched == ["shared"]
-    assert control.registry.live_hosts() == []
-    control.close()
+    assert control_plane.registry.live_hosts() == []
+    control_plane.close()
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ def test_without_a_host_one_is_launched(tmp_path: Path, launched: list[str]) -> 
 def test_a_host_that_does_not_come_up_is_reported_once(
     tmp_path: Path, launched: list[str], fields: dict[str, Any], reason: str
 ) -> None:
-    control = Control(Settings.load(tmp_path))
-    row(control, tmp_path, heartbeat=None, url=None, **fields)
+    control_plane = ControlPlane(Settings.load(tmp_path))
+    row(control_plane, tmp_path, heartbeat=None, url=None, **fields)
     with pytest.raises(SubmitError, match=reason) as failure:
-        control.compiler.host()
+        control_plane.compiler.host()
     assert "the last word" in str(failure.value)
     assert launched == []
-    assert control.compiler.host() is None
+    assert control_plane.compiler.host() is None
     assert launched == ["shared"]
-    control.close()
+    control_plane.close()
