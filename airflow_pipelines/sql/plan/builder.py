@@ -22,6 +22,8 @@ class Builder:
     stages: list[Stage] = field(default_factory=list)
     append_only: frozenset[str] = frozenset()
     """Relations that never lose a row."""
+    noncanonical: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Columns of relations that hold a part of the query, and whose values Spark may represent otherwise."""
     reasons: list[str] = field(default_factory=list)
     """Why parts of the view are recomputed in full."""
     _names: int = 0

@@ -16,11 +16,8 @@ from airflow_pipelines.sql.plan.clauses.set_operations import distinct, except_,
 from airflow_pipelines.sql.plan.expressions import NotIncremental, Unplannable, construct_name, require_only
 from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes, Full, Linear, Node, Scan, Stage, ViewPlan, renamed
 from airflow_pipelines.sql.plan.ir.to_sql import to_sql
-from airflow_pipelines.sql.plan.passes.append_only_top_k import append_only_top_k
-from airflow_pipelines.sql.plan.passes.canonical_form import canonical_query, canonical_stages
-from airflow_pipelines.sql.plan.passes.merge_projections import merge_projections
-from airflow_pipelines.sql.plan.passes.qualify import qualify
-from airflow_pipelines.sql.plan.passes.rounding import remembering
+from airflow_pipelines.sql.plan.passes.canonical_form import canonical_query
+from airflow_pipelines.sql.plan.pipeline import finished_stages, prepared_tree
 from airflow_pipelines.sql.plan.properties.emptiness import required_inputs
 from airflow_pipelines.sql.plan.scope import Scope
 
@@ -52,12 +49,10 @@ def plan_view(
     columns = tuple((name, construct_name) for (name, _), construct_name in zip(columns, types, strict=True))
     answer = canonical_query(query, columns)
     full = Stage(view, columns, Full(answer, tuple(reads), "chosen"))
-    builder = Builder(view, relations, analyzer, append_only=frozenset(append_only))
+    builder = Builder(view, relations, analyzer, append_only=frozenset(append_only), noncanonical=changed)
     try:
-        node = _plan(qualify(query, relations, analyzer), Scope(builder, _plan))
-        final = _as_view(node, columns, builder)
-        stages = merge_projections(append_only_top_k(remembering((*builder.stages, final), builder), builder.is_append_only))
-        stages = canonical_stages(stages, builder, changed)
+        node = _plan(prepared_tree(query, builder), Scope(builder, _plan))
+        stages = finished_stages((*builder.stages, _as_view(node, columns, builder)), builder)
     except Unplannable as error:
         # As in a table without rows, nothing is evaluated before there is a row.
         return _recomputed(full, query, Full(answer, tuple(reads), str(error), required_inputs(query, reads)))

@@ -10,7 +10,7 @@ from sqlglot import exp
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
 from airflow_pipelines.sql.plan.ir.nodes import Full, Linear, Node, Scan, reads
-from airflow_pipelines.sql.plan.passes.qualify import free_sources
+from airflow_pipelines.sql.plan.sources import free_sources
 
 
 @dataclass(slots=True)

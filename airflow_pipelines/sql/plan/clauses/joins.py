@@ -21,8 +21,8 @@ from airflow_pipelines.sql.plan.expressions import (
     sql,
 )
 from airflow_pipelines.sql.plan.ir.nodes import Full
-from airflow_pipelines.sql.plan.passes.qualify import free_sources
 from airflow_pipelines.sql.plan.scope import Scope
+from airflow_pipelines.sql.plan.sources import free_sources
 
 _JOIN_PARTS = frozenset({"this", "on", "kind", "side", "method", "using"})
 

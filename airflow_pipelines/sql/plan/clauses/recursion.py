@@ -27,8 +27,8 @@ from airflow_pipelines.sql.plan.ir.nodes import (
     reads,
 )
 from airflow_pipelines.sql.plan.passes.canonical_form import canonical_query, columns_with_visible_forms
-from airflow_pipelines.sql.plan.passes.qualify import require_same
 from airflow_pipelines.sql.plan.planner import plan_view
+from airflow_pipelines.sql.plan.verify import require_same
 from airflow_pipelines.sql.syntax.dialect import parse_query
 
 _VIEW = "__view"

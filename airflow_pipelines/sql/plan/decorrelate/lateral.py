@@ -10,8 +10,8 @@ from airflow_pipelines.sql.plan.clauses.query_blocks import Block, ColumnRef, co
 from airflow_pipelines.sql.plan.decorrelate.correlation import correlation
 from airflow_pipelines.sql.plan.expressions import NotIncremental, require_scalar, sql, substitute
 from airflow_pipelines.sql.plan.ir.nodes import KeyedSource, Linear, Shape
-from airflow_pipelines.sql.plan.passes.qualify import free_sources
 from airflow_pipelines.sql.plan.scope import Scope
+from airflow_pipelines.sql.plan.sources import free_sources
 
 
 def join_lateral(block: Block, scope: Scope, lateral: exp.Lateral, condition: exp.Expr | None, *, outer: bool) -> None:

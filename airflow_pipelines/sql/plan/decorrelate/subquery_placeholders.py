@@ -13,8 +13,8 @@ from airflow_pipelines.sql.plan.clauses.query_blocks import Block, column
 from airflow_pipelines.sql.plan.decorrelate.subquery_predicates import subquery_expressions
 from airflow_pipelines.sql.plan.decorrelate.unnest_subqueries import unnest_subqueries
 from airflow_pipelines.sql.plan.expressions import substitute
-from airflow_pipelines.sql.plan.passes.qualify import own_sources
 from airflow_pipelines.sql.plan.scope import Scope
+from airflow_pipelines.sql.plan.sources import own_sources
 
 _ALIAS = "__asked"
 _AROUND_ARGUMENTS = (exp.Filter, exp.Where, exp.Distinct, exp.WithinGroup, exp.Order, exp.Ordered)

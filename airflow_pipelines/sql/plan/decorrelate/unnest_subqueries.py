@@ -34,8 +34,8 @@ from airflow_pipelines.sql.plan.expressions import (
 )
 from airflow_pipelines.sql.plan.ir.nodes import Linear
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
-from airflow_pipelines.sql.plan.passes.qualify import free_sources
 from airflow_pipelines.sql.plan.scope import Scope
+from airflow_pipelines.sql.plan.sources import free_sources
 
 
 def apply_conditions(block: Block, scope: Scope, conditions: Sequence[exp.Expr]) -> None:

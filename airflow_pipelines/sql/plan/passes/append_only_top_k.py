@@ -5,11 +5,12 @@ A row that is behind the first k of its key stays behind them whatever comes, so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.clauses.query_blocks import is_key_type, unqualified
 from airflow_pipelines.sql.plan.expressions import conjuncts, function_name
 from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Keyed, Linear, Node, Scan, Select, Shape, Stage, TopK, reads
@@ -18,17 +19,17 @@ from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 _RANKS = frozenset({"row_number", "rank", "dense_rank"})
 
 
-def append_only_top_k(stages: Sequence[Stage], is_append_only: Callable[[Linear], bool]) -> tuple[Stage, ...]:
+def append_only_top_k(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stage, ...]:
     """The stages with :class:`TopK` for those that rank rows of which only the first per key are read.
 
     :param stages: of one view, in order; the last is the view's own
-    :param is_append_only: whether a node never loses a row
+    :param builder: knows which nodes never lose a row
     """
     made = {stage.relation: stage for stage in stages}
     for stage in stages:
         rank = _rank(stage.node)
         comparable = all(is_key_type(kind) for _, kind in stage.columns)
-        if isinstance(stage.node, Keyed) and rank is not None and comparable and is_append_only(stage.node.sources[0].node):
+        if isinstance(stage.node, Keyed) and rank is not None and comparable and builder.is_append_only(stage.node.sources[0].node):
             most = _most(stage, stages)
             if most is not None:
                 source = stage.node.sources[0]

@@ -9,9 +9,8 @@ the query has no incremental rule.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import cast
 
 from sqlglot import exp
@@ -48,17 +47,14 @@ _SUMMING = frozenset({"avg", "mean", "sum"})
 """Aggregates that never give a zero with a sign."""
 
 
-def canonical_stages(
-    stages: Sequence[Stage], builder: Builder, changed: Mapping[str, frozenset[str]] = MappingProxyType({})
-) -> tuple[Stage, ...]:
+def canonical_form(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stage, ...]:
     """The stages of one view with canonical values only.
 
     :param stages: in order; the last is the view's own
     :param builder: answers about types; knows all relations that the stages read or make
-    :param changed: columns of relations that stand for a part of the query, and whose values Spark may represent otherwise
     :raises NotIncremental: when an expression could notice
     """
-    one = _Pass(builder, dict(changed))
+    one = _CanonicalForm(builder, dict(builder.noncanonical))
     return tuple(one.stage(stage, inner=stage is not stages[-1]) for stage in stages)
 
 
@@ -75,7 +71,7 @@ def canonical_query(query: str, columns: ColumnTypes) -> str:
 
 
 @dataclass(slots=True)
-class _Pass:
+class _CanonicalForm:
     """``changed``: columns of relations whose values may have another representation than Spark would give them."""
 
     builder: Builder

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.ir.nodes import Keyed, Node, Scan, Select, Stage
 
 
-def merge_projections(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+def merge_projections(stages: tuple[Stage, ...], _builder: Builder) -> tuple[Stage, ...]:
     """The stages with each filter and projection of a keyed stage, which nothing else reads, made part of that stage."""
     kept: dict[str, Stage] = {}
     for stage in stages:

@@ -28,7 +28,7 @@ _ROUNDED = frozenset({
 """Rounded in between whatever they are over."""
 
 
-def remembering(stages: Sequence[Stage], builder: Builder) -> tuple[Stage, ...]:
+def store_inexact_answers(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stage, ...]:
     """The stages with keyed ones that remember their answers, or have no keys, where asking twice may give different digits.
 
     :param stages: of one view, in order

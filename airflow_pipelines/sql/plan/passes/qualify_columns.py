@@ -1,0 +1,82 @@
+"""Qualifies a query's columns with their sources and expands its stars."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.schema import MappingSchema
+
+from airflow_pipelines.sql.plan.builder import Builder
+from airflow_pipelines.sql.plan.expressions import NotIncremental
+from airflow_pipelines.sql.syntax.dialect import PipelineSpark
+
+_SHARED = "shared"
+"""The mark of a join with columns that USING or NATURAL makes one."""
+
+
+def qualify_columns(tree: exp.Expr, builder: Builder) -> exp.Expr:
+    """Give every column its source, and every ``*`` its columns.
+
+    :param tree: a query that Spark accepts; it is changed
+    :param builder: knows the columns of everything that the query may read
+    :returns: the qualified tree
+    :raises NotIncremental: when a name cannot be resolved
+    """
+    # Types do not matter for resolving names, and Spark writes some that sqlglot does not know.
+    known: dict[str, object] = {name: {column: "unknown" for column, _ in columns} for name, columns in builder.relations.items()}
+    dialect = PipelineSpark(normalization_strategy="case_sensitive")
+    try:
+        _note_shared_columns(tree)
+        schema = MappingSchema(known, dialect=dialect, normalize=False)
+        tree = qualify(tree, schema=schema, dialect=dialect, validate_qualify_columns=True, quote_identifiers=True)
+    except Exception as error:
+        # Besides its own errors, sqlglot raises ValueError, KeyError and the like for what it does not expect. Spark has
+        # accepted the query, so that whatever sqlglot has against it only rules the symbolic way out.
+        first = next(iter(str(error).splitlines()), type(error).__name__)
+        raise NotIncremental(f"names could not be resolved symbolically: {first}") from error
+    _resolve_shared_columns(tree)
+    return tree
+
+
+def _note_shared_columns(tree: exp.Expr) -> None:
+    """Mark the joins the conditions of which sqlglot is going to make of USING or NATURAL."""
+    for join in tree.find_all(exp.Join):
+        if join.args.get("using") or (join.args.get("method") or "").upper() == "NATURAL":
+            join.meta[_SHARED] = True
+
+
+def _resolve_shared_columns(tree: exp.Expr) -> None:
+    """Take the column of USING and NATURAL joins from the side that Spark takes it from.
+
+    sqlglot reads it as COALESCE of all sides. The parser keeps functions as they are written, so that every ``Coalesce`` in the
+    tree is one of these.
+    """
+    for select in tree.find_all(exp.Select):
+        shared: dict[str, exp.Expr] = {}
+        for join in select.args.get("joins") or []:
+            if join.meta.get(_SHARED):
+                _share(join, shared)
+        for found in [found for found in select.find_all(exp.Coalesce) if found.find_ancestor(exp.Select) is select]:
+            column = shared.get(found.this.name)
+            if column is not None and {part.table for part in found.find_all(exp.Column)} >= {
+                part.table for part in column.find_all(exp.Column)
+            }:
+                found.replace(column.copy())
+
+
+def _share(join: exp.Join, shared: dict[str, exp.Expr]) -> None:
+    """Bring ``shared``, the columns that USING has made one, beyond a join that has USING, and its condition in their terms."""
+    pairs = [part.unnest() for part in join.args["on"].flatten()] if isinstance(join.args["on"], exp.And) else [join.args["on"]]
+    conditions = []
+    for pair in pairs:
+        own = pair.expression
+        before = shared.get(own.name, pair.this)
+        conditions.append(exp.EQ(this=before.copy(), expression=own.copy()))
+        side = (join.side or "").upper()
+        if side == "RIGHT":
+            shared[own.name] = own.copy()
+        elif side == "FULL":
+            shared[own.name] = exp.Coalesce(this=before.copy(), expressions=[own.copy()])
+        else:
+            shared[own.name] = before.copy()
+    join.set("on", exp.and_(*conditions, copy=False))

@@ -1,0 +1,24 @@
+"""Removes aliases that only repeat a column's name, because Spark plans ORDER BY and window functions in another way with them."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.builder import Builder
+from airflow_pipelines.sql.plan.expressions import substitute
+
+
+def strip_aliases(tree: exp.Expr, _builder: Builder) -> exp.Expr:
+    """Remove aliases that only repeat a column's name, and restore those that QUALIFY reads.
+
+    :param tree: a query with qualified columns; it is changed
+    :returns: the tree
+    """
+    for select in tree.find_all(exp.Select):
+        for item in select.expressions:
+            if isinstance(item, exp.Alias) and isinstance(item.this, exp.Column) and item.this.name == item.alias:
+                item.replace(item.this)
+        if select.args.get("qualify") is not None:
+            named = {item.this: exp.column(item.alias, quoted=True) for item in select.expressions if isinstance(item, exp.Alias)}
+            select.set("qualify", substitute(select.args["qualify"], named))
+    return tree

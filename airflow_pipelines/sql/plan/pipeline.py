@@ -1,0 +1,73 @@
+"""The passes of the planner, in the order in which they run.
+
+Query passes work on the query's tree before it is decomposed, stage passes on the stages that decomposing it gave. Each pass is a
+function in a module of :mod:`airflow_pipelines.sql.plan.passes` that is named after what it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from airflow_pipelines.sql.plan.builder import Builder
+from airflow_pipelines.sql.plan.expressions import NotIncremental
+from airflow_pipelines.sql.plan.ir.nodes import Stage
+from airflow_pipelines.sql.plan.passes.append_only_top_k import append_only_top_k
+from airflow_pipelines.sql.plan.passes.canonical_form import canonical_form
+from airflow_pipelines.sql.plan.passes.merge_projections import merge_projections
+from airflow_pipelines.sql.plan.passes.qualify_columns import qualify_columns
+from airflow_pipelines.sql.plan.passes.store_inexact_answers import store_inexact_answers
+from airflow_pipelines.sql.plan.passes.strip_aliases import strip_aliases
+from airflow_pipelines.sql.plan.passes.unique_source_names import unique_source_names
+from airflow_pipelines.sql.plan.verify import require_same, without_given_names
+from airflow_pipelines.sql.syntax.dialect import parse_query
+
+QueryPass = Callable[[exp.Expr, Builder], exp.Expr]
+"""Changes a query's tree; its meaning stays. Raises NotIncremental when the query cannot be decomposed."""
+StagePass = Callable[[tuple[Stage, ...], Builder], tuple[Stage, ...]]
+"""Changes the stages of one view, of which the last is the view's own. Raises NotIncremental when a stage has no rule."""
+
+QUERY_PASSES: tuple[QueryPass, ...] = (
+    qualify_columns,
+    unique_source_names,
+    strip_aliases,
+)
+STAGE_PASSES: tuple[StagePass, ...] = (
+    store_inexact_answers,
+    append_only_top_k,
+    merge_projections,
+    canonical_form,
+)
+
+
+def prepared_tree(query: str, builder: Builder) -> exp.Expr:
+    """Parse a query and run the query passes over its tree.
+
+    :param query: Spark SQL that Spark accepts
+    :param builder: the plan that the query is decomposed for
+    :returns: a tree that Spark reads as the query
+    :raises NotIncremental: when a pass refuses the query, or the tree would mean something else
+    """
+    try:
+        tree: exp.Expr = parse_query(query)
+    except SqlglotError as error:
+        raise NotIncremental(f"names could not be resolved symbolically: {error}") from error
+    for query_pass in QUERY_PASSES:
+        tree = query_pass(tree, builder)
+    reason = "the query could not be rewritten with qualified names and the same meaning"
+    require_same(query, without_given_names(tree), builder.analyzer, reason)
+    return tree
+
+
+def finished_stages(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stage, ...]:
+    """Run the stage passes.
+
+    :param stages: of one view, in order; the last is the view's own
+    :param builder: the plan that they belong to
+    :raises NotIncremental: when a pass has no rule for a stage
+    """
+    for stage_pass in STAGE_PASSES:
+        stages = stage_pass(stages, builder)
+    return stages
