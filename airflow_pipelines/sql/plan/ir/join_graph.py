@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError
 
+from airflow_pipelines.sql.plan.expression_trees import parse_condition, parse_expression
 from airflow_pipelines.sql.plan.ir.nodes import Select
-from airflow_pipelines.sql.syntax.dialect import DIALECT
+from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure
 
 _PLAIN_TESTS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Is)
 
@@ -53,7 +52,10 @@ def join_graph(node: Select) -> JoinGraph:
     """Read a block's conditions; what cannot be read is left out."""
     aliases = frozenset(source.alias for source in node.sources)
     equalities, conjuncts = [], []
-    where = _parsed(node.where) if node.where else None
+    try:
+        where = parse_condition(node.where) if node.where else None
+    except SyntaxFailure:
+        return JoinGraph((), (), None)
     for part in _conjuncts(where) if where is not None else ():
         read = _sources(part, aliases)
         if read is None:
@@ -65,14 +67,7 @@ def join_graph(node: Select) -> JoinGraph:
             if one is not None and other is not None and len(one) == len(other) == 1 and one != other:
                 texts = (part.this.sql(dialect=DIALECT), part.expression.sql(dialect=DIALECT))
                 equalities.append(Equality((next(iter(one)), next(iter(other))), texts))
-    return JoinGraph(tuple(equalities), tuple(conjuncts), _columns(node, aliases))
-
-
-def _parsed(text: str) -> exp.Expr | None:
-    try:
-        return sqlglot.parse_one(text, dialect=DIALECT)
-    except ParseError:
-        return None
+    return JoinGraph(tuple(equalities), tuple(conjuncts), _columns(node, aliases, where))
 
 
 def _conjuncts(tree: exp.Expr) -> list[exp.Expr]:
@@ -113,13 +108,16 @@ def _is_value(tree: exp.Expr) -> bool:
     return isinstance(tree, exp.Column | exp.Literal | exp.Boolean | exp.Null)
 
 
-def _columns(node: Select, aliases: frozenset[str]) -> Mapping[str, frozenset[str]] | None:
+def _columns(node: Select, aliases: frozenset[str], where: exp.Expr | None) -> Mapping[str, frozenset[str]] | None:
     if node.laterals:
         return None
+    try:
+        trees = [*(parse_expression(item.text) for item in node.items), *([where] if where is not None else [])]
+    except SyntaxFailure:
+        return None
     found: dict[str, set[str]] = {alias: set() for alias in aliases}
-    for text in [item.text for item in node.items] + ([node.where] if node.where else []):
-        tree = _parsed(text)
-        if tree is None or tree.find(exp.Query, exp.Star, exp.Lambda):
+    for tree in trees:
+        if tree.find(exp.Query, exp.Star, exp.Lambda):
             return None
         for column in tree.find_all(exp.Column):
             if len(column.parts) < 2 or column.parts[0].name not in aliases:

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.clauses.query_blocks import is_key_type, unqualified
+from airflow_pipelines.sql.plan.expression_trees import parse_condition, parse_expression
 from airflow_pipelines.sql.plan.expressions import conjuncts, function_name
 from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Keyed, Linear, Node, Scan, Select, Shape, Stage, TopK, reads
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
@@ -89,8 +90,8 @@ def _reading(node: Node | Linear, relation: str, place: str) -> _Reading | None:
 def _narrowed(node: Select, alias: str, below: _Reading) -> _Reading:
     """What the condition and the columns of a block make of the reading of its source ``alias``."""
     try:
-        where = parse_query(f"SELECT 1 WHERE {node.where}").args["where"].this if node.where else None
-        items = {item.name: parse_query(f"SELECT {item.text}").expressions[0] for item in node.items}
+        where = parse_condition(node.where) if node.where else None
+        items = {item.name: parse_expression(item.text) for item in node.items}
     except SyntaxFailure:
         return _Reading(below.most)
     limits = [_limit(part.unnest(), alias, below.names) for part in conjuncts(where)]

@@ -8,7 +8,6 @@ the query has no incremental rule.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import cast
@@ -18,6 +17,7 @@ from sqlglot import exp
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.canonical_form import has_several_forms, has_visible_forms, in_canonical_form
 from airflow_pipelines.sql.plan.builder import Builder
+from airflow_pipelines.sql.plan.expression_trees import parse_expression, source_column
 from airflow_pipelines.sql.plan.expressions import function_name
 from airflow_pipelines.sql.plan.ir.nodes import (
     Aggregate,
@@ -39,8 +39,6 @@ from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.plan.properties.representation import propagates_representation
 from airflow_pipelines.sql.syntax.dialect import parse_query
 
-_COLUMN = re.compile(r"`((?:[^`]|``)+)`\.`((?:[^`]|``)+)`")
-"""A column as the planner writes it."""
 _CHOOSING = frozenset({"any_value", "first", "first_value", "last", "last_value", "max", "min"})
 """Aggregates that give one of their arguments."""
 _SUMMING = frozenset({"avg", "mean", "sum"})
@@ -121,7 +119,7 @@ class _CanonicalForm:
                 for lateral in node.laterals:
                     changed |= _unnested(lateral, changed)
                 _check([node.where] if node.where else [], changed)
-                return {item.name for item in node.items if propagates_representation(_expression(item.text), changed)}
+                return {item.name for item in node.items if propagates_representation(parse_expression(item.text), changed)}
 
     def _handed_on(self, node: Linear, kinds: Sequence[str] | None = None) -> tuple[Linear, Set[str]]:
         """The node with canonical columns, and those of which Spark may give other representations.
@@ -156,13 +154,13 @@ class _CanonicalForm:
             handed, changed = self._handed_on(node.input, node.input_types or None)
             block = cast(Select, handed)
         _check([key.text for key in node.keys], changed)
-        calls = {call.name for call in node.calls if changed and propagates_representation(_expression(call.text), changed)}
+        calls = {call.name for call in node.calls if changed and propagates_representation(parse_expression(call.text), changed)}
         _check([node.having] if node.having else [], calls)
         types = dict(zip(node.columns, (kind for _, kind in columns), strict=True))
         keys = {key.name for key in node.keys}
         # Grouping gives the keys in canonical form.
         items = tuple(item if item.text in keys else _canonical_item(item, types[item.name]) for item in node.items)
-        handing_on = {item.name for item in node.items if calls and propagates_representation(_expression(item.text), calls)}
+        handing_on = {item.name for item in node.items if calls and propagates_representation(parse_expression(item.text), calls)}
         computed = {item.name for item in node.items if has_visible_forms(types[item.name]) and not self._is_canonical(node, item)}
         return replace(node, input=block, items=items), handing_on | computed
 
@@ -170,7 +168,7 @@ class _CanonicalForm:
         """Whether Spark itself gives a column of an aggregate in canonical form."""
         if any(item.text == key.name for key in node.keys):
             return True
-        call = next((_expression(call.text) for call in node.calls if call.name == item.text), None)
+        call = next((parse_expression(call.text) for call in node.calls if call.name == item.text), None)
         while isinstance(call, exp.Filter):
             call = call.this
         name = function_name(call) if call is not None else None
@@ -226,10 +224,10 @@ def _is_stored(node: Linear, name: str) -> bool:
             at = node.columns.index(name)
             return all(_is_stored(part, part.columns[at]) for part in node.parts)
         case Select():
-            found = _COLUMN.fullmatch(next(item.text for item in node.items if item.name == name))
+            found = source_column(next(item.text for item in node.items if item.name == name))
             if found is None:
                 return False
-            alias, column = (part.replace("``", "`") for part in found.groups())
+            alias, column = found
             return any(one.alias == alias and column in one.node.columns and _is_stored(one.node, column) for one in node.sources)
 
 
@@ -253,11 +251,7 @@ def _canonical_item(item: Item, kind: str) -> Item:
 def _check(texts: Sequence[str], changed: Set[str]) -> None:
     """Raise NotIncremental when one of some expressions looks at the representation of a changed column."""
     for text in texts if changed else ():
-        propagates_representation(_expression(text), changed)
-
-
-def _expression(text: str) -> exp.Expr:
-    return cast(exp.Expr, parse_query(f"SELECT {text}").expressions[0])
+        propagates_representation(parse_expression(text), changed)
 
 
 def _unnested(lateral: str, changed: Set[str]) -> set[str]:

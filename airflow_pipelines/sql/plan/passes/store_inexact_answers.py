@@ -13,6 +13,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.builder import Builder
+from airflow_pipelines.sql.plan.expression_trees import parse_expression
 from airflow_pipelines.sql.plan.expressions import NotIncremental, function_name, sql
 from airflow_pipelines.sql.plan.ir.nodes import Keyed, KeyedSource, Stage
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
@@ -75,5 +76,5 @@ def _shows_keys(tree: exp.Expr, source: KeyedSource, columns: Sequence[str]) -> 
         for name, item in zip(columns, tree.expressions, strict=False)
         if isinstance(item.unalias(), exp.Column) and (item.unalias().table, item.unalias().name) == (source.alias, name)
     }
-    read = {found.name for key in source.keys for found in parse_query(f"SELECT {key}").find_all(exp.Column)}
+    read = {found.name for key in source.keys for found in parse_expression(key).find_all(exp.Column)}
     return read <= shown

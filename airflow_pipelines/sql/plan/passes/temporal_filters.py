@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from airflow_pipelines.sql.plan.expression_trees import parse_condition
 from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Crossing, Keyed, Linear, Node, Scan, Select, Stage, UnionAll, ViewPlan
 from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_query
@@ -63,7 +64,7 @@ def _select(node: Select, markers: Mapping[str, Marker]) -> Select:
         return node
     try:
         items = parse_query(f"SELECT {', '.join(item.text for item in node.items) or '1'} FROM t {' '.join(node.laterals)}")
-        where = parse_query(f"SELECT 1 WHERE {node.where}").args["where"].this
+        where = parse_condition(node.where)
     except SyntaxFailure:
         # Whatever cannot be read here is evaluated by the general rule, which is right for all.
         return node

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.expression_trees import parse_condition, parse_expression
 from airflow_pipelines.sql.plan.ir.markers import waterline_input
 from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Linear, Node, Scan, Select, Stage, UnionAll
-from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_query
+from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure
 
 Known = Mapping[str, str]
 """The waterline of each column that has one, as text."""
@@ -135,7 +136,7 @@ def equal_columns(node: Select) -> list[set[tuple[str, str]]]:
 
 def _equalities(where: str) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
     try:
-        condition = parse_query(f"SELECT 1 WHERE {where}").args["where"].this
+        condition = parse_condition(where)
     except SyntaxFailure:
         # What cannot be read here gives no waterline.
         return
@@ -164,7 +165,7 @@ def least(texts: Sequence[str | None]) -> str | None:
 def _over(text: str, below: Mapping[tuple[str, str], str]) -> str | None:
     """The waterline of an expression over columns with waterlines, or None when it need not keep their order."""
     try:
-        item = parse_query(f"SELECT {text}").expressions[0]
+        item = parse_expression(text)
     except SyntaxFailure:
         return None
     if isinstance(item, exp.Dot):
@@ -178,14 +179,14 @@ def _over(text: str, below: Mapping[tuple[str, str], str]) -> str | None:
         return None
     if column is item:
         return known
-    column.replace(parse_query(f"SELECT {known}").expressions[0].copy())
+    column.replace(parse_expression(known))
     return str(item.sql(dialect=DIALECT))
 
 
 def tumbling_start(text: str) -> str | None:
     """The start of a tumbling window of a column as a plain expression; None when a text is no such window."""
     try:
-        window = parse_query(f"SELECT {text}").expressions[0]
+        window = parse_expression(text)
     except SyntaxFailure:
         return None
     columns = {(column.table, column.name): str(column.sql(dialect=DIALECT)) for column in window.find_all(exp.Column)}
@@ -195,7 +196,7 @@ def tumbling_start(text: str) -> str | None:
 def _window_bounds(text: str, below: Mapping[tuple[str, str], str]) -> dict[str, str]:
     """The waterlines of ``start`` and ``end`` when a text is a tumbling window of a column with a waterline."""
     try:
-        return _bounds(parse_query(f"SELECT {text}").expressions[0], below)
+        return _bounds(parse_expression(text), below)
     except SyntaxFailure:
         return {}
 
