@@ -1,1 +1,1 @@
-"""From a program's text to relations, connectors, plans and fingerprints. Knows no Spark."""
+"""Reads SQL programs, rewrites their queries to Spark SQL and plans them incrementally. Knows no Spark."""

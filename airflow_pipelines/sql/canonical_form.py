@@ -1,4 +1,4 @@
-"""The canonical form of values, as SQL: every value that is stored or handed on between relations has it.
+"""The canonical form of values, as SQL: every value that is stored or passed between relations has it.
 
 Rows are the same when no function can tell them apart. Some types have several representations of what Spark groups and compares as
 one value: the zeros and the NaNs of floating-point numbers, the order of a map's entries, the encodings of a VARIANT. Of these only

@@ -1,1 +1,1 @@
-"""From a view's query to a plan: relational nodes, what is sure to be incremental, and how a delta is derived as SQL text."""
+"""The planner: decomposes a view's query into a plan of relational nodes whose deltas can be evaluated as SQL."""

@@ -1,4 +1,4 @@
-"""What planning asks of Spark's analyzer, without knowing Spark."""
+"""The interface through which the planner asks Spark's analyzer, without importing Spark."""
 
 from __future__ import annotations
 

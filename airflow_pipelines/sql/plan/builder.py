@@ -1,4 +1,4 @@
-"""What the parts of the planner share: the stages made so far, the analyzer, and names that are not taken."""
+"""The state of one view's plan while it is built: its stages, its analyzer and the names in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees of the expressions that plan nodes hold as Spark SQL text."""
+"""Parses the expressions that plan nodes hold as Spark SQL text."""
 
 from __future__ import annotations
 

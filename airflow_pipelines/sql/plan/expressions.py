@@ -1,4 +1,4 @@
-"""Small questions about, and changes of, the trees of expressions that the planner takes queries apart with."""
+"""Checks and changes of expression trees that all parts of the planner share."""
 
 from __future__ import annotations
 

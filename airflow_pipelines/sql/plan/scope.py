@@ -1,4 +1,4 @@
-"""Where a query stands: the common table expressions that it can name, and how to plan the queries inside of it."""
+"""The scope of a query within a larger one: the common table expressions that it can name."""
 
 from __future__ import annotations
 

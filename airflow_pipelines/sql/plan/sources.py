@@ -1,4 +1,4 @@
-"""The sources in the FROM clause of a query's tree, and those that a query reads without having them: it is correlated to them."""
+"""The sources in the FROM clauses of a query's tree, and those of outer queries that it reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks Spark whether a rewritten tree still means what the query says. sqlglot may print something else than it read."""
+"""Asks Spark whether a rewritten tree still means what the query says, because sqlglot may print something else than it read."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a program's text says before it is planned: relations, connectors, functions, fingerprints."""
+"""What a SQL program declares, before it is planned: relations, connectors, functions and their fingerprints."""

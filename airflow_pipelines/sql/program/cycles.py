@@ -1,4 +1,4 @@
-"""Which views read each other in a circle."""
+"""Finds the cycles among views that read each other."""
 
 from __future__ import annotations
 

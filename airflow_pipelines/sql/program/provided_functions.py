@@ -1,4 +1,4 @@
-"""Functions that every program has though Spark has not: they come as Python functions, with a module of their own."""
+"""Functions that every program has although Spark lacks them: Python functions with a module of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views that read each other in a circle: their declarations, the order of evaluation, and what is wrong with them."""
+"""Checks views that read each other in a cycle: their declarations, the order of evaluation, and errors in them."""
 
 from __future__ import annotations
 

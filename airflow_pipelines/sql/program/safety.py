@@ -1,4 +1,4 @@
-"""What a query must not contain: values that change by themselves, arbitrary choices, and doors out of the engine."""
+"""What a query must not contain: nondeterministic functions, arbitrary choices, and access to anything outside of the engine."""
 
 from __future__ import annotations
 

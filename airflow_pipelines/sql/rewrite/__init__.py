@@ -1,1 +1,1 @@
-"""Translations of a query's text to what Spark knows by that meaning, before anything else reads the query."""
+"""Rewrites a query's text to Spark SQL of the same meaning, before anything else reads the query."""

@@ -1,4 +1,4 @@
-"""ASOF joins as lateral subqueries: of the rows that match, the one that stands nearest."""
+"""Rewrites ASOF joins to lateral subqueries that give the nearest of the matching rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions and constructs that Spark has under another name, or as a combination of its own."""
+"""Rewrites functions and constructs that Spark has under another name, or as a combination of its own."""
 
 from __future__ import annotations
 

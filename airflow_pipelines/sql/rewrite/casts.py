@@ -1,4 +1,4 @@
-"""Casts to types that Spark writes in another way or does not check: named types, unsigned ones, texts of a length."""
+"""Rewrites casts to types that Spark lacks, spells differently or does not check: named, unsigned and fixed-length types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the clauses of each SELECT stand in a text: what rewriting needs to change a clause and leave the rest as it is."""
+"""Finds the clauses of each SELECT in a text, so that one can be changed and the rest stays as written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constructs of standard SQL that Spark's grammar lacks: UNNEST with places, and differences of times in a unit."""
+"""Rewrites standard SQL that Spark's grammar lacks: UNNEST WITH ORDINALITY, and differences of times in a unit."""
 
 from __future__ import annotations
 

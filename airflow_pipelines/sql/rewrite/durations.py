@@ -1,4 +1,4 @@
-"""Lengths of time as SQL writes them, and as Spark's window functions want them."""
+"""Parses intervals of a fixed length, and prints them as Spark's window functions take them."""
 
 from __future__ import annotations
 

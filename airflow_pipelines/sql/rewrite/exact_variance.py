@@ -1,4 +1,4 @@
-"""Variances of integers and decimals, said with exact sums: the same bits in any order of rows, and kept by accumulators."""
+"""Rewrites variances of integers and decimals to exact sums, which do not depend on the order of rows."""
 
 from __future__ import annotations
 

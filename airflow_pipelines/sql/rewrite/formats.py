@@ -1,4 +1,4 @@
-"""FORMAT_DATE, PARSE_TIMESTAMP and their like: formats with ``%`` specifiers, said with Spark's patterns."""
+"""Rewrites FORMAT_DATE, PARSE_TIMESTAMP and their like from ``%`` specifiers to Spark's patterns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of a program's own functions: SQL functions give way to their expressions, Python functions to their names in Spark."""
+"""Inlines calls of a program's SQL functions, and calls its Python functions by their names in Spark."""
 
 from __future__ import annotations
 

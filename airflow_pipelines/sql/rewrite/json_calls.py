@@ -1,4 +1,4 @@
-"""Functions of VARIANTs that hold JSON objects: JSON_EACH_*, VARIANT_FILTER and VARIANT_MAP, over maps of their fields."""
+"""Rewrites JSON_EACH_*, VARIANT_FILTER and VARIANT_MAP to functions over maps of a VARIANT's fields."""
 
 from __future__ import annotations
 

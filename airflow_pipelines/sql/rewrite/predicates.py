@@ -1,4 +1,4 @@
-"""Conditions that Spark does not know: BETWEEN SYMMETRIC, and comparisons of periods of time such as OVERLAPS."""
+"""Rewrites predicates that Spark lacks: BETWEEN SYMMETRIC, and OVERLAPS and the other comparisons of periods."""
 
 from __future__ import annotations
 

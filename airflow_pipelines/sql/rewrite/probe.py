@@ -1,4 +1,4 @@
-"""Questions to Spark about pieces of a query: the columns that a SELECT reads, and the types of expressions in it."""
+"""Asks the analyzer about pieces of a query: the columns that a SELECT reads, and the types of expressions in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that are not what Spark can run: the error with its place, and the functions that other systems have and Spark has not."""
+"""Refuses calls that Spark cannot run, and functions of other systems, with what to write instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms of SELECT that Spark writes in another way: DISTINCT ON, EXCLUDE, LIMIT a, b, FETCH FIRST, APPLY, quoted aliases."""
+"""Rewrites forms of SELECT that Spark lacks: DISTINCT ON, EXCLUDE, LIMIT a, b, FETCH FIRST, APPLY, quoted aliases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``* REPLACE (expression AS column)``: all columns in their order, some of them computed in another way."""
+"""Expands ``* REPLACE (expression AS column)`` to the list of all columns."""
 
 from __future__ import annotations
 

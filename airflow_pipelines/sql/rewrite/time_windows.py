@@ -1,4 +1,4 @@
-"""Windows of time: TUMBLE, HOP and SESSION, as table functions and in GROUP BY, said with Spark's own functions."""
+"""Rewrites time windows, TUMBLE, HOP and SESSION, in FROM and in GROUP BY, to Spark's own functions."""
 
 from __future__ import annotations
 

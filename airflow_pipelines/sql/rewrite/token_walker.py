@@ -1,4 +1,4 @@
-"""A text's tokens as the translations walk over them: calls with their arguments, brackets, operands."""
+"""Walks over a text's tokens: calls with their arguments, brackets, operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The translations of one text, in their order: the program's functions, then casts, then functions under other names."""
+"""Translates one text to Spark SQL where no analyzer is needed: functions, casts, built-ins, predicates, forms of SELECT."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The text of a program: tokens, names, statements and their places."""
+"""The syntax of a program's text: tokens, names, statements and their places."""

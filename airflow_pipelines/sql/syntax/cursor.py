@@ -1,4 +1,4 @@
-"""A place in a statement's tokens: look, take, expect, and say what was found instead."""
+"""A cursor over the tokens of a statement: peek, accept, expect, and errors that say what was found instead."""
 
 from __future__ import annotations
 

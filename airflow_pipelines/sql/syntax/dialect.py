@@ -1,4 +1,4 @@
-"""The SQL dialect: sqlglot's Spark with ANSI quoting, and the entry points that keep positions."""
+"""The SQL dialect: sqlglot's Spark with ANSI quoting, and parsing that keeps positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of a text that remember where each piece came from, so that errors in the new text have places in the old one."""
+"""Edits of a text that keep a map to the original, so that errors in the new text have places in the old one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What messages about names in double quotes add: a string may be meant."""
+"""Hints in messages about names in double quotes: a string may be meant."""
 
 from __future__ import annotations
 

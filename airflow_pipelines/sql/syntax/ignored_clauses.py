@@ -1,4 +1,4 @@
-"""What a statement says in vain: clauses that Spark's users write, and that mean nothing to a pipeline."""
+"""Clauses that Spark's users write and that have no effect in a pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which relations a query names, and where."""
+"""Finds the relations that a query names, and their places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statements of a program: tables, views and declarations of views; everything else is refused with its place."""
+"""Parses the statements of a program: tables, views and declarations of views. Refuses everything else with its place."""
 
 from __future__ import annotations
 

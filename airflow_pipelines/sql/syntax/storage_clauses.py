@@ -1,4 +1,4 @@
-"""Clauses with which Spark's users say how and where a relation is stored. They are read, and mean nothing to a pipeline."""
+"""Clauses that say how and where a relation is stored. They are parsed and ignored."""
 
 from __future__ import annotations
 

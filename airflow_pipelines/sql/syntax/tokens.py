@@ -1,4 +1,4 @@
-"""Tokens of a program's text, names folded, comments gone, offsets unchanged."""
+"""The tokens of a program's text: names are folded, comments removed, offsets unchanged."""
 
 from __future__ import annotations
 

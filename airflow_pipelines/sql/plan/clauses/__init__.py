@@ -1,1 +1,1 @@
-"""The clauses of a query, a module each, planned into nodes."""
+"""Plans the clauses of a query into nodes, one module per clause."""

@@ -1,4 +1,4 @@
-"""Aggregate calls: which exist, and which follow exactly from accumulators."""
+"""Finds aggregate calls and decides which of them can be computed from accumulators exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's AVG of a DECIMAL, said over a sum and a count, digit for digit."""
+"""Computes Spark's AVG of a DECIMAL from a sum and a count, digit for digit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GROUP BY and HAVING: the keys, calls and accumulators of an aggregate."""
+"""Plans GROUP BY and HAVING: the keys, calls and accumulators of an aggregate."""
 
 from __future__ import annotations
 

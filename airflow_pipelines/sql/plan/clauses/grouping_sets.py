@@ -1,4 +1,4 @@
-"""GROUP BY lists: keys, and GROUPING SETS, CUBE and ROLLUP as one grouping of rows that stand once for each set."""
+"""Plans GROUP BY lists: GROUPING SETS, CUBE and ROLLUP become one grouping over rows repeated once per set."""
 
 from __future__ import annotations
 

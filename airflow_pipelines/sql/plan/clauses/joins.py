@@ -1,4 +1,4 @@
-"""FROM clauses: inner joins and unnesting grow a block, outer, semi and anti joins become stages keyed by their equalities."""
+"""Plans FROM clauses: inner joins and unnesting extend a block; outer, semi and anti joins become stages keyed by join keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ORDER BY with LIMIT or OFFSET: the first rows of all, computed anew from the input's rows."""
+"""Plans ORDER BY with LIMIT or OFFSET: the first rows are recomputed from the rows of the input."""
 
 from __future__ import annotations
 

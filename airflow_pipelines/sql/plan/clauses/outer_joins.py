@@ -1,4 +1,4 @@
-"""Outer, semi and anti joins of two blocks: stages keyed by the equalities in the join's condition."""
+"""Plans outer, semi and anti joins of two blocks as stages keyed by the equalities in the join condition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PIVOT as an aggregate whose calls have a filter for each value, UNPIVOT as an unnesting of an array with the columns' values."""
+"""Plans PIVOT as an aggregate with one filtered call per value, and UNPIVOT as the unnesting of an array of the columns."""
 
 from __future__ import annotations
 

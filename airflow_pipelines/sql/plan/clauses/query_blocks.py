@@ -1,4 +1,4 @@
-"""The FROM and WHERE of a SELECT while they are planned."""
+"""The FROM and WHERE of a SELECT while they are planned: a block of sources, conditions and columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planning recursion: groups of recursive views, and WITH RECURSIVE."""
+"""Plans recursion: groups of mutually recursive views, and WITH RECURSIVE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SELECT: its clauses in the order in which they take effect."""
+"""Plans SELECT: its clauses in the order in which SQL evaluates them."""
 
 from __future__ import annotations
 

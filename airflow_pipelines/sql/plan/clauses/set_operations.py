@@ -1,4 +1,4 @@
-"""UNION, INTERSECT, EXCEPT and DISTINCT: sums of relations, and groups of equal rows with a count per side."""
+"""Plans UNION, INTERSECT, EXCEPT and DISTINCT: sums of relations, and groups of equal rows with one count per side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Window functions: stages keyed by what all windows of a stage are partitioned by."""
+"""Plans window functions: one stage for all functions that share PARTITION BY keys."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Subqueries in expressions and lateral subqueries, as joins and as stages of their own."""
+"""Decorrelates subqueries: EXISTS, IN, scalar and lateral subqueries become joins and keyed stages."""

@@ -1,4 +1,4 @@
-"""Taking a correlated subquery apart: the rows that it reads whatever row asks, and what ties them to the row that asks."""
+"""Splits a correlated subquery into its uncorrelated rows and the conditions that correlate them with the outer query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lateral subqueries: for each row of what stands before them the rows that they give for it."""
+"""Plans lateral subqueries: joins of each outer row with the rows that the subquery gives for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Means of answering a block's subqueries: sources that are joined to it, and stages that it becomes."""
+"""The joins by which a block evaluates subqueries: inner joins, semi-joins, anti-joins and keyed stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subqueries of a SELECT list and of HAVING while it is not yet known which rows ask them: those of FROM, or the groups."""
+"""Replaces the subqueries of SELECT lists, GROUP BY and HAVING by placeholder columns until grouping is planned."""
 
 from __future__ import annotations
 

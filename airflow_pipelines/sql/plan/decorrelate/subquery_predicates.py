@@ -1,4 +1,4 @@
-"""What subqueries in expressions ask, read from the trees alone."""
+"""Reads from the tree alone what EXISTS, IN and scalar subqueries mean and where they stand."""
 
 from __future__ import annotations
 

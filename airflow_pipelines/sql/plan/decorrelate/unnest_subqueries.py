@@ -1,4 +1,4 @@
-"""Subqueries in expressions: each becomes a stage that is joined to the rows that ask, or one keyed by what ties it to them."""
+"""Unnests subqueries in expressions: joins with uncorrelated ones, stages keyed by the correlation for the others."""
 
 from __future__ import annotations
 

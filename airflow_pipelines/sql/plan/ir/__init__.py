@@ -1,1 +1,1 @@
-"""The nodes of a plan, and what follows from a node alone: its SQL, the SQL of its delta, its join graph."""
+"""The plan's intermediate representation: nodes, their SQL, the SQL of their deltas, their join graphs."""

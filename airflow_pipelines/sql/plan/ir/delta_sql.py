@@ -1,4 +1,4 @@
-"""Deltas of linear nodes as SQL text: filter, project and union pass deltas on, inner joins are bilinear."""
+"""Prints the deltas of linear nodes as SQL: filters, projections and unions apply to the delta alone, inner joins are bilinear."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a join block's WHERE says about single sources and pairs of them, for looking rows up instead of reading everything."""
+"""The join graph of a block: which conditions of its WHERE read which sources, and which columns they make equal."""
 
 from __future__ import annotations
 

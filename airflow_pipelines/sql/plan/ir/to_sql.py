@@ -1,4 +1,4 @@
-"""Nodes as plain queries without weights: what they mean, for the analyzer."""
+"""Prints nodes as ordinary queries without weights, as the analyzer reads them."""
 
 from __future__ import annotations
 

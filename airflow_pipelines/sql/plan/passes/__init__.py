@@ -1,1 +1,1 @@
-"""Passes over queries and stages, a module each."""
+"""The passes of the planner, one module each. :mod:`airflow_pipelines.sql.plan.pipeline` has their order."""

@@ -1,4 +1,4 @@
-"""The first rows per key of relations that never lose a row: they follow from the ones known and the new ones.
+"""Replaces rankings over append-only relations, of which only the first rows per key are read, by top-k nodes.
 
 A row that is behind the first k of its key stays behind them whatever comes, so that only the k need to be kept, not all rows.
 """

@@ -1,4 +1,4 @@
-"""Puts every value that a plan keeps, or hands on between relations, into canonical form (see ``sql/canonical_form.py``).
+"""Brings every value that a plan stores, or passes between relations, into canonical form (see ``sql/canonical_form.py``).
 
 Values of relations are canonical, and so is what passes them on unchanged; what is computed is brought into canonical form where it
 leaves a stage, and where a stage adds up equal rows of what it reads. A view's columns are canonical by definition. Within a query

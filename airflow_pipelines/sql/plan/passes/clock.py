@@ -1,4 +1,4 @@
-"""NOW() and its relatives: calls become reads of markers, before any strategy sees the query.
+"""Replaces NOW() and its relatives by reads of markers, before any strategy sees the query.
 
 First, on the text, every call becomes a scalar subquery over the clock's marker: this is always right. Then, on the tree, the
 largest expressions that depend on nothing but the clock get markers of their own, which move less often than the clock

@@ -1,4 +1,4 @@
-"""Fewer stages for the same answer: each stage costs Spark jobs in every step that changes it."""
+"""Merges filters and projections into the keyed stage below them, because each stage costs Spark jobs in every step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums of floating-point numbers: their last digits depend on the order in which Spark happens to add.
+"""Stores the answers of keyed stages that sum floating-point numbers, whose last digits depend on the order of addition.
 
 What a keyed query answered before a step cannot be found out by asking again then: the answer may come out differently, and rows
 that were given once would never go. Such a query remembers its answers; where these do not show their keys, it is recomputed as a

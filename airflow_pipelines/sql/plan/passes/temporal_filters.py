@@ -1,4 +1,4 @@
-"""Temporal filters: where a block only compares something with a marker, a move of the marker touches few rows."""
+"""Marks temporal filters: comparisons with a marker, so that a move of the marker reads only the rows that it passes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is known of a plan's relations: whether they only gain rows, until when rows change, what may be forgotten."""
+"""Properties of relations that the planner derives: append-only, empty, monotone, waterlines and retention."""

@@ -1,4 +1,4 @@
-"""Relations that only ever gain rows: append-only tables, and what linear stages make of them."""
+"""Derives which relations are append-only: append-only tables, and what linear stages make of them."""
 
 from __future__ import annotations
 

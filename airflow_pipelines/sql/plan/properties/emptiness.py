@@ -1,4 +1,4 @@
-"""Whether a query surely gives no row as long as the relations that it reads have none."""
+"""Derives which relations must have rows before a query can give any."""
 
 from __future__ import annotations
 

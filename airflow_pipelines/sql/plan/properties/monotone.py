@@ -1,4 +1,4 @@
-"""What a query may do with views that are defined by recursion: nothing by which more of their rows could give fewer of its own.
+"""Checks that a query is monotone in the recursive views it reads: more of their rows never give fewer of its own.
 
 Only then is there a least set of rows that satisfies the definitions, and one that can be found by adding rows.
 """

@@ -1,4 +1,4 @@
-"""Which expressions can tell representations of one value apart, and which hand a representation on.
+"""Which expressions can distinguish the representations of one value, and which propagate a representation.
 
 What a query computes on the way may have another representation than Spark gives it when the plan keeps it in a relation, because
 all that is kept is in canonical form. That is without effect as long as nothing looks at representations: comparisons, sums and

@@ -1,4 +1,4 @@
-"""What may be forgotten: rows and groups below a waterline that no later step can touch or need."""
+"""Derives which rows and groups below a waterline no later step can change or read, so that they need not be kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waterlines through plans: below which value of a column a relation's rows can never change again.
+"""Derives waterlines: the value of a column below which a relation's rows can never change again.
 
 A waterline is kept as SQL text over the waterlines of the columns that were declared with LATENESS. All rules are conservative:
 what is not known to keep a waterline has none.

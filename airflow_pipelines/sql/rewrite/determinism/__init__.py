@@ -1,1 +1,1 @@
-"""Queries that leave a choice to Spark, made to have one answer."""
+"""Rewrites that remove nondeterminism, one module per kind of clause."""

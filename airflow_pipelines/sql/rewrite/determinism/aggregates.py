@@ -1,4 +1,4 @@
-"""Aggregates whose answer depends on the order of rows: lists are sorted, one of several values is the least or greatest."""
+"""Makes aggregates independent of the order of rows: lists are sorted, FIRST and LAST give the least or greatest value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Aggregates that choose one of several equal rows, made to choose by value: MAX_BY, MIN_BY and MODE."""
+"""Makes MAX_BY, MIN_BY and MODE choose among ties by value."""
 
 from __future__ import annotations
 

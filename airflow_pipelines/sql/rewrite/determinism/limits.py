@@ -1,4 +1,4 @@
-"""LIMIT and OFFSET: which rows they take is settled by sorting by all columns after those of ORDER BY."""
+"""Makes LIMIT and OFFSET deterministic: rows are sorted by all columns after those of ORDER BY."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders for what Spark does not order: MAPs and VARIANTs by all that tells them apart, and lists by several keys."""
+"""Total orders for types that Spark does not order: MAPs and VARIANTs, and lists sorted by several keys."""
 
 from __future__ import annotations
 

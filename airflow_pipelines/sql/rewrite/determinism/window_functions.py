@@ -1,4 +1,4 @@
-"""Window functions that count rows or pick one of them: ties of their ORDER BY are broken by all columns of the row."""
+"""Makes window functions deterministic: ties of their ORDER BY are broken by all columns of the row."""
 
 from __future__ import annotations
 
