@@ -54,8 +54,8 @@ MEANINGS = {
     "recursion": "the fixed point is followed from the change on",
 }
 WHY_RECOMPUTED = {
-    "join by recomputing": "no equality ties the two sides, so that a row may meet every other",
-    "subquery by recomputing": "nothing ties the subquery to its query, so that a row may decide about every other",
+    "join by recomputing": "no equality joins the two sides, so that every row may match every other",
+    "subquery by recomputing": "no equality correlates the subquery with its query, so that every row may affect every other",
     "window by recomputing": "without PARTITION BY all rows are one partition",
     "top by recomputing": "the first of all rows depend on all rows",
     "recursion by recomputing": "a part of the recursion has no rule that adds up over rounds",

@@ -14,14 +14,14 @@ from airflow_pipelines.sql.plan.ir.to_sql import to_sql
 
 @dataclass(slots=True)
 class Builder:
-    """The plan of ``view`` while it is made. ``relations``: columns of everything that the query may read."""
+    """The plan of ``view`` while it is built. ``relations``: columns of everything that the query may read."""
 
     view: str
     relations: Mapping[str, ColumnTypes]
     analyzer: Analyzer
     stages: list[Stage] = field(default_factory=list)
     append_only: frozenset[str] = frozenset()
-    """Relations that never lose a row."""
+    """The append-only relations: they never lose a row."""
     noncanonical: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Columns of relations that hold a part of the query, and whose values Spark may represent otherwise."""
     reasons: list[str] = field(default_factory=list)
@@ -29,7 +29,11 @@ class Builder:
     _names: int = 0
 
     def types(self, query: str) -> ColumnTypes:
-        """Names and types of a query's columns. Raises NotIncremental when Spark refuses it."""
+        """Names and types of a query's columns.
+
+        :param query: Spark SQL
+        :raises NotIncremental: when Spark refuses it, or no relation can have these types
+        """
         try:
             types = self.analyzer.columns(query)
         except AnalysisFailed as error:
@@ -41,7 +45,10 @@ class Builder:
         return types
 
     def stage(self, node: Node) -> Scan:
-        """Make a node an internal relation; what it gives is read by the scan."""
+        """Add a stage: an internal relation with the rows of a node.
+
+        :returns: a scan of the relation
+        """
         columns = self.types(to_sql(node))
         if len({name for name, _ in columns}) < len(columns):
             raise NotIncremental("a derived table has two columns of one name")
@@ -51,7 +58,7 @@ class Builder:
         return Scan(relation, tuple(name for name, _ in columns))
 
     def is_append_only(self, node: Linear) -> bool:
-        """Whether a node never loses a row, because nothing that it reads does."""
+        """Whether a node is append-only, because all that it reads is."""
         made = {stage.relation: stage.node for stage in self.stages}
         for name in reads(node):
             below = made.get(name)
@@ -60,17 +67,17 @@ class Builder:
         return True
 
     def drop_stages_after(self, made: int) -> None:
-        """Take back all but the first ``made`` stages."""
+        """Remove all but the first ``made`` stages."""
         del self.stages[made:]
 
     def linear(self, node: Node | Scan) -> Linear:
-        """A node as something that FROM can read: linear ones as they are, others as internal relations."""
+        """A node that FROM can read: linear nodes as they are, others as internal relations."""
         return node if isinstance(node, Scan | Select | UnionAll) else self.stage(node)
 
     def rereadable(self, node: Linear) -> Linear:
-        """A node whose contents are cheap to read again and again: one table or one filter and projection of it.
+        """A node whose contents are cheap to read again: one relation, or a filter and projection of it.
 
-        A join or union becomes an internal relation, so that its result is kept instead of being made anew each time.
+        A join or union becomes an internal relation, so that its result is stored instead of being computed each time.
         """
         return node if isinstance(node, Scan) or _is_cheap(node) else self.stage(node)
 

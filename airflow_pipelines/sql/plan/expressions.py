@@ -27,11 +27,11 @@ class NotIncremental(Exception):
 
 
 class Unplannable(NotIncremental):
-    """Spark cannot plan the query, because of a constant that cannot be evaluated: it fails wherever it is evaluated."""
+    """Spark cannot plan the query, because a constant in it cannot be evaluated."""
 
 
 def construct_name(tree: exp.Expr) -> str:
-    """What a tree is, in the words of SQL where it is a keyword."""
+    """The name of a construct in messages: the keyword of SQL where it has one."""
     return {"Union": "UNION", "Intersect": "INTERSECT", "Except": "EXCEPT"}.get(type(tree).__name__, type(tree).__name__)
 
 
@@ -50,7 +50,10 @@ def function_name(node: exp.Expr) -> str | None:
 
 
 def require_deterministic(tree: exp.Expr) -> None:
-    """Refuse functions that give another value at another time."""
+    """Refuse nondeterministic functions.
+
+    :raises NotIncremental: when there is one
+    """
     for node in tree.walk():
         name = function_name(node)
         if name in _NONDETERMINISTIC or (name == "unix_timestamp" and not any(node.iter_expressions())):
@@ -58,14 +61,20 @@ def require_deterministic(tree: exp.Expr) -> None:
 
 
 def require_scalar(tree: exp.Expr) -> None:
-    """Refuse what is more than an expression over one row."""
+    """Refuse anything but a deterministic expression over one row.
+
+    :raises NotIncremental: when there is a subquery, window function or aggregate
+    """
     require_row_or_group(tree)
     if any(True for _ in aggregate_calls(tree)):
         raise NotIncremental("an aggregate call outside of SELECT and HAVING has no incremental rule")
 
 
 def require_row_or_group(tree: exp.Expr) -> None:
-    """Refuse what is more than an expression over one row or one group."""
+    """Refuse anything but a deterministic expression over one row or one group.
+
+    :raises NotIncremental: when there is a subquery or window function
+    """
     require_deterministic(tree)
     for node in tree.walk():
         if isinstance(node, exp.Star) and isinstance(node.parent, exp.Count):
@@ -80,7 +89,7 @@ def is_generator(tree: exp.Expr) -> bool:
 
 
 def conjuncts(tree: exp.Expr | None) -> Iterator[exp.Expr]:
-    """The parts of a condition that are joined by AND."""
+    """The conjuncts of a condition."""
     if tree is None:
         return
     inner = tree.unnest()

@@ -25,7 +25,7 @@ class Common:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """``plan``: plans a query's tree to a node. ``commons``: the common table expressions in sight, by name."""
+    """``plan``: plans a query's tree. ``commons``: the common table expressions that it can name."""
 
     builder: Builder
     plan: Callable[[exp.Expr, Scope], Node | Scan]
@@ -46,9 +46,9 @@ class Scope:
         return scope
 
     def linear(self, tree: exp.Expr) -> Linear:
-        """Plan a query as something that FROM can read.
+        """Plan a query as a node that FROM can read.
 
-        Without an incremental rule for it, it alone is recomputed in full, if it can stand alone.
+        Without an incremental rule, only this query is recomputed in full, if it is not correlated.
         """
         made = len(self.builder.stages)
         try:
@@ -63,7 +63,7 @@ class Scope:
             return self.builder.stage(Full(text, relations, str(error)))
 
     def _forget(self) -> None:
-        """Forget the nodes of common table expressions whose stages are no more."""
+        """Forget the nodes of common table expressions whose stages were dropped."""
         known = {*self.builder.relations, *(stage.relation for stage in self.builder.stages)}
         for common in self.commons.values():
             if common.node is not None and not reads(common.node) <= known:
@@ -71,7 +71,7 @@ class Scope:
             common.scope._forget()
 
     def named(self, name: str) -> Linear:
-        """What a name in a FROM clause stands for."""
+        """The node of a name in a FROM clause."""
         common = self.commons.get(name)
         if common is not None:
             if common.node is None:
@@ -82,7 +82,7 @@ class Scope:
         return Scan(name, tuple(column for column, _ in self.builder.relations[name]))
 
     def standalone(self, tree: exp.Expr) -> tuple[str, tuple[str, ...]]:
-        """A query as a text that needs nothing around it, and the relations that it reads."""
+        """A query as text with all common table expressions that it needs, and the relations that it reads."""
         needed: dict[str, Common] = {}
         relations: dict[str, None] = {}
         self._collect(tree, needed, relations)

@@ -27,13 +27,13 @@ _BY_NAME = frozenset({
 # fmt: on
 _WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _SORTED = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "STRING", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "BOOLEAN"})
-"""Types whose greatest value Spark and Arrow agree about."""
+"""Types that Spark and Arrow order in the same way."""
 _NARROW = frozenset({"TINYINT", "SMALLINT", "INT", "INTEGER"})
 _DECIMAL = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
 _MAX_SUMMED_PRECISION = 27
 """A value of this precision times a weight of ten digits still fits into 38 digits with its whole scale."""
 _KEPT_SCALE = 6
-"""Spark never gives up so many digits behind the point of a product; too many before it are an overflow."""
+"""Spark keeps at least so many digits of the scale of a product; a value with too many whole digits overflows."""
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -46,9 +46,9 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 def aggregate_calls(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """The outermost aggregate calls in ``tree`` outside of subqueries, each with the FILTER and similar clauses around it.
+    """The outermost aggregate calls of an expression, each with the FILTER and similar clauses around it.
 
-    A function with OVER is none, but what it is applied to may hold some.
+    Subqueries are left out. A window function is no aggregate call, but its arguments may have some.
     """
     if isinstance(tree, exp.Query):
         return
@@ -82,9 +82,9 @@ def _unwrapped(node: exp.Expr) -> exp.Expr:
 
 @dataclass(frozen=True, slots=True)
 class ValueCall:
-    """A call such as ``SUM(DISTINCT x) FILTER (WHERE c)`` or ``MAX(x)``, which follows from the different values of its arguments.
+    """A call such as ``SUM(DISTINCT x) FILTER (WHERE c)`` or ``MAX(x)``, which depends only on the distinct values it is given.
 
-    ``distinct``: whether it says so itself.
+    ``distinct``: whether it is written with DISTINCT.
     """
 
     function: type[exp.Expr]
@@ -100,7 +100,7 @@ class ValueCall:
 
 
 def value_call(call: exp.Expr) -> ValueCall | None:
-    """The call as one over different values, or None when it needs more than these."""
+    """The call as one over distinct values, or None when it depends on more than these."""
     condition: exp.Expr | None = None
     if isinstance(call, exp.Filter):
         condition, call = call.expression.this, call.this
@@ -117,7 +117,7 @@ _BY_VALUE = frozenset({exp.Avg, exp.Count, exp.Max, exp.Min, exp.Sum})
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """A call that follows from accumulators: its function, its arguments' texts and its FILTER condition's text."""
+    """A call that may be computed from accumulators: its function, and the texts of its arguments and FILTER condition."""
 
     function: str
     arguments: tuple[str, ...]
@@ -125,7 +125,7 @@ class Linear:
 
 
 def linear_form(call: exp.Expr) -> Linear | None:
-    """The call as a function that may be linear, or None when it never is."""
+    """The call as one that may be linear, depending on the types of its arguments; None when it never is."""
     condition: str | None = None
     if isinstance(call, exp.Filter):
         condition = call.expression.this.sql(dialect=DIALECT)
@@ -163,13 +163,19 @@ _DECIMAL_WEIGHT = f"CAST({WEIGHT} AS DECIMAL(10,0))"
 
 @dataclass(slots=True)
 class Accumulators:
-    """Collects the accumulators that calls need; equal ones are shared. ``append_only``: whether the input never loses a row."""
+    """Collects the accumulators that calls need; equal ones are shared. ``append_only``: whether the input is append-only."""
 
     found: list[Accumulator] = field(default_factory=list)
     append_only: bool = False
 
     def value(self, call: Linear, argument_types: tuple[str, ...], result_type: str) -> str | None:
-        """The call's value as text over accumulators, or None when it is not exact for these types."""
+        """The call's value over accumulators.
+
+        :param call: the call
+        :param argument_types: Spark types of its arguments
+        :param result_type: Spark type of its value
+        :returns: Spark SQL over the accumulators' names; None when it would not be exact for these types
+        """
         match call.function:
             case "count":
                 return self._count(call)
@@ -239,7 +245,7 @@ class Accumulators:
 
 
 def _is_summed(function: str, precision: int, scale: int) -> bool:
-    """Whether a decimal times a weight keeps all its digits behind the point, so that its SUM or AVG follows from such sums."""
+    """Whether a decimal times a weight keeps its whole scale, so that SUM or AVG can be computed from such sums."""
     kept = precision <= _MAX_SUMMED_PRECISION or scale <= _KEPT_SCALE
     return kept and (function == "sum" or is_exact(precision, scale))
 

@@ -39,7 +39,13 @@ class Groups:
 
 
 def groups_of(tree: exp.Select, outputs: Outputs, above: Sequence[exp.Expr]) -> Groups | None:
-    """The groups that a SELECT makes, or None when it makes none; ``above``: all expressions that are evaluated per group."""
+    """The grouping of a SELECT.
+
+    :param tree: the SELECT
+    :param outputs: its SELECT list
+    :param above: all expressions that are evaluated per group
+    :returns: None when the SELECT does not group
+    """
     group = tree.args.get("group")
     calls = distinct(call for part in above for call in aggregate_calls(part))
     if group is None and not calls and tree.args.get("having") is None:
@@ -51,9 +57,9 @@ def groups_of(tree: exp.Select, outputs: Outputs, above: Sequence[exp.Expr]) -> 
 
 
 def expand_grouping_sets(block: Block, groups: Groups) -> tuple[Groups, Callable[[exp.Expr], exp.Expr]]:
-    """Let each row of a block stand once for every grouping set.
+    """Repeat each row of a block once per grouping set.
 
-    :returns: the groups of such rows, and what brings the expressions above into their terms
+    :returns: the grouping of the repeated rows, and a function that rewrites the expressions above for it
     """
     alias = block.builder.name("s")
     block.required = block.required | {(alias, "n")}
@@ -66,7 +72,14 @@ def expand_grouping_sets(block: Block, groups: Groups) -> tuple[Groups, Callable
 
 
 def aggregate(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr | None) -> Aggregate | Keyed | Select:
-    """The node that gives ``outputs`` for each group that ``having`` holds for."""
+    """Plan an aggregate.
+
+    :param block: the rows
+    :param groups: keys and calls
+    :param outputs: the SELECT list, over keys and calls
+    :param having: the condition of HAVING, if there is one
+    :returns: the node that gives ``outputs`` for each group for which ``having`` holds
+    """
     above = [item for _, item in outputs] + ([having] if having is not None else [])
     for part in above:
         require_row_or_group(part)
@@ -86,11 +99,11 @@ def aggregate(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr |
 
 
 ByValue = Mapping[exp.Expr, ValueCall]
-"""Calls that follow from the different values of their arguments."""
+"""Calls that depend only on the distinct values of their arguments."""
 
 
 def _by_value(node: Aggregate, calls: Sequence[exp.Expr]) -> ByValue | None:
-    """The calls to be computed from groups of equal arguments, when some have DISTINCT and all others are linear or extremes."""
+    """The calls to compute from groups of equal arguments: when some have DISTINCT, and all others are linear, MAX or MIN."""
     found: dict[exp.Expr, ValueCall] = {}
     for call, tree in zip(node.calls, calls, strict=True):
         value = value_call(tree)
@@ -119,7 +132,7 @@ def _plain(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr | No
 
 
 def _sessions(block: Block, node: Aggregate) -> Keyed:
-    """Groups by ``session_window``, which depend on all rows that agree in the other keys."""
+    """Plan groups by ``session_window``: a session depends on all rows that have its other keys."""
     typed = zip(node.keys, node.key_types, strict=True)
     keyed = [(key.text, kind) for key, kind in typed if "session_window(" not in key.text.lower() and is_key_type(kind)]
     source = block.builder.name("s")
@@ -134,13 +147,13 @@ def _sessions(block: Block, node: Aggregate) -> Keyed:
 def _by_pairs(
     block: Block, groups: Groups, by_value: ByValue, outputs: Outputs, having: exp.Expr | None
 ) -> Aggregate | Keyed | Select:
-    """Calls by value over groups of equal arguments, the others over the rows; joined by the keys when there are several."""
+    """Plan DISTINCT calls over groups of equal arguments and the others over the rows, and join the parts by the keys."""
     builder = block.builder
     packed, names = block.as_node()
     arguments = list(dict.fromkeys(value.arguments for value in by_value.values()))
     plain = [call for call in groups.calls if call not in by_value]
     if len(arguments) > 1 or plain:
-        # Several aggregates follow the same rows, which are made once.
+        # Several aggregates read the same rows, which are computed once.
         rows = builder.rereadable(packed)
         if rows is not packed:
             block.replace_by(rows, names)
@@ -179,7 +192,7 @@ _ONE = ("g0", exp.Literal.number(1))
 def _pairs(
     block: Block, keys: Sequence[exp.Expr], argument: tuple[exp.Expr, ...], calls: ByValue
 ) -> tuple[Block, Groups, dict[exp.Expr, exp.Expr]]:
-    """The groups of equal keys and arguments as a block, the calls over it, and what keys and calls have become."""
+    """The groups of equal keys and arguments as a block, the calls over it, and what replaces the query's keys and calls."""
     builder, alias = block.builder, block.builder.name("d")
     counts: dict[exp.Expr, exp.Expr] = {
         call.condition: exp.CountIf(this=call.condition.copy()) for call in calls.values() if call.condition is not None
@@ -204,9 +217,9 @@ def _pairs(
 
 
 def materialize_groups(block: Block, groups: Groups, having: exp.Expr | None) -> dict[exp.Expr, exp.Expr]:
-    """Make a block the groups themselves, for what is evaluated over them: windows, subqueries, generators.
+    """Replace a block by its groups, for what is evaluated over them: window functions, subqueries, generators.
 
-    Gives what the query's keys and calls are to be replaced by in the expressions above.
+    :returns: what replaces the query's keys and calls in the expressions above
     """
     alias = block.builder.name("g")
     trees = [*groups.keys, *groups.calls]
@@ -219,7 +232,7 @@ def materialize_groups(block: Block, groups: Groups, having: exp.Expr | None) ->
 
 
 def _rereadable(block: Block, rows: Select) -> Select:
-    """The rows as a relation of their own when making them anew in each step would be dear."""
+    """The rows, as a relation of their own when it would be expensive to compute them again in each step."""
     node = block.builder.rereadable(rows)
     if node is rows:
         return rows

@@ -19,12 +19,12 @@ Sets = list[list[exp.Expr]]
 
 
 def is_session(key: exp.Expr) -> bool:
-    """Whether a key makes sessions, which depend on more than the row itself."""
+    """Whether a key is a session window, which depends on more than the row itself."""
     return any(function_name(node) == "session_window" for node in key.walk())
 
 
 def grouping_sets(group: exp.Group | None, outputs: Sequence[exp.Expr]) -> tuple[list[exp.Expr], tuple[frozenset[int], ...]]:
-    """The keys of a GROUP BY and, when it makes several groupings, the sets of keys by their numbers.
+    """The keys of a GROUP BY and, when it has several grouping sets, the sets as positions of keys.
 
     :param group: the clause, None for a query without it
     :param outputs: the SELECT list, to which numbers refer
@@ -57,7 +57,7 @@ def grouping_sets(group: exp.Group | None, outputs: Sequence[exp.Expr]) -> tuple
 
 
 def _sets(part: exp.Expr, outputs: Sequence[exp.Expr]) -> Sets:
-    """The sets that one entry of GROUP BY stands for."""
+    """The grouping sets of one entry of GROUP BY."""
     inner = part.unnest()
     if isinstance(inner, exp.Rollup):
         return _products(_prefixes([_keys(item, outputs) for item in inner.expressions]))
@@ -90,7 +90,7 @@ def _subsets(items: Sequence[_T]) -> list[list[_T]]:
 
 
 def in_sets(keys: Sequence[exp.Expr], sets: Sequence[frozenset[int]], number: exp.Expr) -> list[exp.Expr]:
-    """The keys of a row that stands once for each set: NULL in the sets that a key is not in. ``number`` is the set's."""
+    """The keys of a row that is repeated for each set: NULL in the sets that lack the key. ``number``: the set's number."""
     found = []
     for at, key in enumerate(keys):
         members = [place for place, chosen in enumerate(sets) if at in chosen]
@@ -100,9 +100,9 @@ def in_sets(keys: Sequence[exp.Expr], sets: Sequence[frozenset[int]], number: ex
 
 
 def over_sets(tree: exp.Expr, keys: Sequence[exp.Expr], sets: Sequence[frozenset[int]], number: exp.Expr) -> exp.Expr:
-    """An expression over groups in terms of the sets' keys: GROUPING and GROUPING_ID become numbers.
+    """Rewrite an expression over groups for repeated rows: GROUPING and GROUPING_ID become numbers.
 
-    What aggregate functions are applied to are the rows, whose columns stay as they are.
+    The arguments of aggregate functions read the rows, whose columns stay as they are.
     """
     return _shown(tree, dict(zip(keys, in_sets(keys, sets, number), strict=True)), keys, sets, number, called=False)
 
@@ -131,7 +131,7 @@ def _shown(
 
 
 def _bits(wanted: Sequence[exp.Expr], keys: Sequence[exp.Expr], sets: Sequence[frozenset[int]], number: exp.Expr) -> exp.Expr:
-    """A bit for each of some keys, the first one highest, that says whether the key is left out of the row's set."""
+    """A number with a bit for each of some keys, the first one highest: 1 when the key is not in the row's set."""
     places = [keys.index(key.unnest()) if key.unnest() in keys else -1 for key in wanted]
     if -1 in places:
         raise NotIncremental("GROUPING of something that is not grouped by")

@@ -28,9 +28,14 @@ _JOIN_PARTS = frozenset({"this", "on", "kind", "side", "method", "using"})
 
 
 def plan_from(tree: exp.Select, block: Block, scope: Scope) -> list[exp.Expr]:
-    """Add a SELECT's FROM clause to a block; gives the conjuncts of its WHERE clause that are still to be applied.
+    """Add a SELECT's FROM clause to a block.
 
-    Conditions on the rows that an outer join keeps are applied before it, which makes what is joined, and kept, smaller.
+    Conditions on the preserved side of an outer join are pushed below it, which makes the join smaller.
+
+    :param tree: the SELECT
+    :param block: an empty block
+    :param scope: where the SELECT stands
+    :returns: the conjuncts of its WHERE clause that are still to be applied
     """
     waiting = list(conjuncts(tree.args["where"].this)) if tree.args.get("where") is not None else []
     clause = tree.args.get("from_")
@@ -119,7 +124,7 @@ def _join(join: exp.Join, block: Block, scope: Scope, waiting: list[exp.Expr]) -
 
 
 def _answered(condition: exp.Expr, left: Block, right: Block, scope: Scope) -> exp.Expr:
-    """The condition of an outer join with its subqueries answered by the side whose columns they read."""
+    """The condition of an outer join with its subqueries unnested on the side whose columns they read."""
     parts = []
     for part in conjuncts(condition):
         if has_subquery(part):
@@ -133,7 +138,7 @@ def _answered(condition: exp.Expr, left: Block, right: Block, scope: Scope) -> e
 
 
 def _early(block: Block, waiting: list[exp.Expr]) -> list[exp.Expr]:
-    """Apply the conditions that only read what is there already; gives the others."""
+    """Push down the conditions that read only sources that the block has already; returns the others."""
     left = []
     for condition in waiting:
         tables = {found.table for found in condition.find_all(exp.Column)}

@@ -17,9 +17,9 @@ Outputs = Sequence[tuple[str, exp.Expr]]
 
 @dataclass(frozen=True, slots=True)
 class RowLimit:
-    """Which rows a query takes. ``keys``: columns of the result and how they are sorted.
+    """ORDER BY, LIMIT and OFFSET of a query. ``keys``: columns and their directions. ``clauses``: LIMIT and OFFSET as text.
 
-    ``hidden``: expressions that rows are sorted by besides the result's columns, under names that ``keys`` use.
+    ``sort_columns``: sort expressions that are no columns of the result, under names that ``keys`` use.
     """
 
     keys: list[tuple[str, exp.Ordered]]
@@ -28,7 +28,13 @@ class RowLimit:
 
 
 def row_limit_of(tree: exp.Expr, outputs: Outputs) -> RowLimit | None:
-    """What the LIMIT and OFFSET of a query say, None when it has neither; ``outputs``: the query's columns."""
+    """The row limit of a query.
+
+    :param tree: the query
+    :param outputs: its columns
+    :returns: None when it has neither LIMIT nor OFFSET
+    :raises NotIncremental: when the rows that it takes are not determined
+    """
     clauses = _clauses(tree)
     if not clauses:
         return None
@@ -48,10 +54,12 @@ def row_limit_of(tree: exp.Expr, outputs: Outputs) -> RowLimit | None:
 
 
 def first_rows(builder: Builder, node: Linear, columns: tuple[str, ...], top: RowLimit) -> Keyed:
-    """The rows of a node that ``top`` takes.
+    """Plan the first rows of a node.
 
-    :param node: the rows, with the hidden columns behind their own
+    :param builder: the plan
+    :param node: the rows, with the sort columns behind their own
     :param columns: the columns of the result
+    :param top: the limit
     """
     source = builder.name("s")
     keys = []

@@ -21,8 +21,10 @@ from airflow_pipelines.sql.plan.ir.nodes import KeyedSource, Linear, Shape
 
 
 def outer_join(left: Block, right: Block, sort: str, condition: exp.Expr | None) -> None:
-    """Make a block its join with another one.
+    """Replace a block by its join with another one.
 
+    :param left: the block
+    :param right: the other one
     :param sort: LEFT, RIGHT, FULL, SEMI or ANTI
     :param condition: the join's condition in the query's columns, if it has one
     """
@@ -51,13 +53,15 @@ def _join_words(sort: str) -> str:
 
 
 Packed = tuple[Linear, Mapping[ColumnRef, str]]
-"""The rows of one side as a node, and the names of the query's columns in it."""
+"""One side of a join as a node, and the names of the query's columns in it."""
 
 
 def equal_pairs(conditions: Sequence[exp.Expr], left: Packed, right: Packed, block: Block) -> list[tuple[str, str]]:
-    """The equalities between two packed blocks among some conjuncts, as texts over the columns of each.
+    """The equalities among some conjuncts that compare the two sides of a join.
 
-    Pairs whose values have no common type to be keys of are left out: as a condition they hold all the same.
+    Pairs without a common key type are left out; the join's condition still has them.
+
+    :returns: both sides of each equality, as texts over the columns of the left and of the right node
     """
     pairs = []
     for condition in conditions:

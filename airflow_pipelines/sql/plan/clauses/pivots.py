@@ -16,9 +16,9 @@ from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes, Linear
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 
 _PLACED = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", "float", "double"})
-"""When all aggregates have these types or decimals, Spark groups by the value too and places each group's results in a row."""
+"""When all aggregates have these types or decimals, Spark groups by the pivot value too and puts each result into its column."""
 _PASS_NULL_OVER = frozenset({"avg", "count", "max", "min", "sum"})
-"""Aggregates that give the same over fewer rows as over NULLs in their place."""
+"""Aggregates that ignore NULLs, so that they may also leave the rows out."""
 _PIVOT_PARTS = frozenset(
     {
         "expressions", "fields", "unpivot", "include_nulls", "alias", "columns", "pivot_column_naming",
@@ -27,10 +27,14 @@ _PIVOT_PARTS = frozenset(
 
 
 def plan_pivot(builder: Builder, rows: Linear, alias: str, pivots: Sequence[exp.Pivot]) -> tuple[str, Linear]:
-    """The rows that PIVOT or UNPIVOT makes, and the name by which they are read.
+    """Plan PIVOT or UNPIVOT.
 
-    :param rows: what is turned
+    :param builder: the plan
+    :param rows: its input
     :param alias: the name by which ``pivots`` reads ``rows``
+    :param pivots: the clauses
+    :returns: the name of the result in the query, and its node
+    :raises NotIncremental: when the form has no rule
     """
     if len(pivots) > 1:
         raise NotIncremental("a PIVOT of a PIVOT has no incremental rule yet")
@@ -53,7 +57,7 @@ def plan_pivot(builder: Builder, rows: Linear, alias: str, pivots: Sequence[exp.
 
 
 def _pivot(block: Block, alias: str, rows: Linear, pivot: exp.Pivot, columns: ColumnTypes) -> Linear:
-    """The groups of the columns that PIVOT does not name, with its aggregates over the rows that have each of its values."""
+    """Groups by the columns that PIVOT does not name, with its aggregates over the rows of each pivot value."""
     (field,) = pivot.args["fields"]
     over = list(field.this.expressions) if isinstance(field.this, exp.Tuple) else [field.this]
     items = [item.unalias() for item in pivot.expressions]
@@ -90,13 +94,13 @@ def _has_value(block: Block, columns: Sequence[exp.Expr], value: exp.Expr) -> ex
 
 
 def _placed(condition: exp.Expr, item: exp.Expr) -> exp.Expr:
-    """An expression over the rows of one value; NULL, whatever the expression, when there is no such row."""
+    """An expression over the rows of one pivot value; NULL when there is no such row."""
     there = exp.GT(this=exp.CountIf(this=condition.copy()), expression=exp.Literal.number(0))
     return exp.Case(ifs=[exp.If(this=there, true=_filtered(condition, item))])
 
 
 def _over_nulls(condition: exp.Expr, item: exp.Expr) -> exp.Expr:
-    """An expression over all rows with NULL in the arguments of its aggregates where a row has another value."""
+    """An expression over all rows whose aggregates see NULL for rows of other pivot values."""
     for call in aggregate_calls(item):
         if (function_name(call) or "") not in _PASS_NULL_OVER:
             raise NotIncremental(f"PIVOT with {sql(call)} has no incremental rule yet")

@@ -21,10 +21,10 @@ ColumnRef = tuple[str, str]
 class Block:
     """An inner join of sources with conditions, which grows clause by clause.
 
-    A column of the query is known by the query's names for ever: ``places`` says where it is now. Sources can be replaced by one
+    Columns keep the query's names; ``current_columns`` maps these to the present sources. Sources can be replaced by one
     that gives the same columns under other names, as when an outer join becomes a relation of its own.
 
-    ``wanted``: the columns that the query reads, wherever. Names of sources are unique over the whole query.
+    ``required``: all columns that the query reads. Names of sources are unique over the whole query.
     """
 
     builder: Builder
@@ -45,7 +45,11 @@ class Block:
         self.add_columns(alias, node.columns)
 
     def add_columns(self, alias: str, columns: Iterable[str]) -> None:
-        """Columns of ``alias`` can be read from now on, under the names that the query has for them."""
+        """Make columns of a source readable under the query's names.
+
+        :param alias: the query's name of the source
+        :param columns: the names of its columns; those that the query does not read are left out
+        """
         self.current_columns |= {(alias, name): (alias, name) for name in columns if (alias, name) in self.required}
 
     def current(self, tree: exp.Expr) -> exp.Expr:
@@ -75,25 +79,30 @@ class Block:
         return Select(tuple(self.sources), items, where, tuple(self.laterals))
 
     def as_node(self) -> tuple[Select, dict[ColumnRef, str]]:
-        """The block as one node with a column for each wanted column, and which is which. The block stays as it is."""
+        """The block as one node with all readable columns, and their names in it. The block stays as it is."""
         names = {place: f"c{at}" for at, place in enumerate(self.current_columns)}
         outputs = [(name, exp.column(place[1], table=place[0], quoted=True)) for place, name in names.items()]
         # A node without columns could not be a relation.
         return self.select(outputs or [("c0", exp.Literal.number(1))]), names
 
     def replace_by(self, node: Linear, names: Mapping[ColumnRef, str]) -> None:
-        """Replace everything so far by one source that gives the same rows; ``names`` are the query's columns there."""
+        """Replace all sources by one with the same rows.
+
+        :param node: the source
+        :param names: the query's columns and their names in it
+        """
         alias = self.builder.name("b")
         self.sources = [Source(alias, node)]
         self.conditions, self.laterals = [], []
         self.current_columns = {place: (alias, name) for place, name in names.items()}
 
     def replace_by_keyed(self, pieces: Sequence[KeyedSource], query: str, names: Mapping[ColumnRef, str], shape: Shape) -> None:
-        """Replace everything so far by a :class:`Keyed` stage.
+        """Replace all sources by a :class:`Keyed` stage.
 
         :param pieces: the sources that ``query`` reads by their aliases
         :param query: gives the columns ``names``, in that order
-        :param names: the query's columns and what they are called in the stage
+        :param names: the query's columns and their names in the stage
+        :param shape: what the stage is for
         """
         kinds = self._key_types(pieces)
         keyed = tuple(KeyedSource(piece.alias, self.builder.rereadable(piece.node), piece.keys) for piece in pieces)
@@ -112,7 +121,7 @@ class Block:
 
 
 def column(place: ColumnRef) -> exp.Column:
-    """The tree that names a column."""
+    """The tree of a column."""
     return exp.column(place[1], table=place[0], quoted=True)
 
 
@@ -123,7 +132,10 @@ def key_types(builder: Builder, node: Linear, keys: Sequence[str]) -> tuple[str,
 
 
 def common_type(builder: Builder, kinds: Sequence[str]) -> str:
-    """The type under which Spark compares values of several types. Raises NotIncremental when that is not sure."""
+    """The type in which Spark compares values of several types.
+
+    :raises NotIncremental: when that is not sure
+    """
     if len(set(kinds)) == 1:
         return kinds[0]
     if not all(is_number(kind) for kind in kinds):
@@ -143,7 +155,7 @@ def is_number(kind: str) -> bool:
 
 
 def _with_casts(pieces: Sequence[KeyedSource], kinds: Sequence[str]) -> tuple[KeyedSource, ...]:
-    """The sources with keys of the common types."""
+    """The sources with their keys cast to the common types."""
     return tuple(
         KeyedSource(piece.alias, piece.node, tuple(f"CAST({key} AS {kind})" for key, kind in zip(piece.keys, kinds, strict=False)))
         for piece in pieces
@@ -151,7 +163,7 @@ def _with_casts(pieces: Sequence[KeyedSource], kinds: Sequence[str]) -> tuple[Ke
 
 
 def unqualified(tree: exp.Expr) -> str:
-    """The text of an expression over one source's columns, by their bare names."""
+    """The text of an expression over one source's columns, without the source's name."""
     return sql(tree.copy().transform(_bare_column, copy=False))
 
 

@@ -38,7 +38,7 @@ _GATHERING = ("group", "having", "qualify", "limit", "offset")
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One view of a circle. ``names``: what its query calls its columns; ``columns``: what the view does."""
+    """One view of a cycle. ``names``: its query's column names; ``columns``: the view's."""
 
     name: str
     query: str
@@ -49,13 +49,13 @@ class Member:
 def plan_recursive_views(
     views: Sequence[Member], others: Sequence[Member], relations: Mapping[str, ColumnTypes], analyzer: Analyzer
 ) -> dict[str, ViewPlan]:
-    """Plan the recursive views of a circle, which are computed together, as sets of rows.
+    """Plan the views of a cycle, which are computed together, as sets of rows.
 
     :param views: those declared recursive
-    :param others: the other views of the circle, each after those it reads; their queries are part of the recursion, and they
-        are planned like any view besides
-    :param relations: the columns of everything that the circle reads besides itself; declared to ``analyzer`` already, as the
-        circle's own views are
+    :param others: the other views of the cycle, each after those it reads; their queries become part of the recursion, and they
+        are also planned like any other view
+    :param relations: the columns of everything that the cycle reads besides itself; declared to ``analyzer`` already, as the
+        cycle's own views are
     :returns: the plans of ``views``
     """
     one = views[0] if len(views) == 1 else None
@@ -63,7 +63,7 @@ def plan_recursive_views(
     columns = one.columns if one is not None else _together(views)
     if one is None:
         analyzer.declare({relation: columns})
-    query = _circle_query(views, others, relation, columns)
+    query = _cycle_query(views, others, relation, columns)
     answer = canonical_query(query, columns)
     inputs = tuple(relations)
     known = {**relations, relation: columns}
@@ -123,7 +123,7 @@ def _name(view: int, column: int) -> str:
     return f"__c{view}_{column}"
 
 
-def _circle_query(views: Sequence[Member], others: Sequence[Member], relation: str, columns: ColumnTypes) -> str:
+def _cycle_query(views: Sequence[Member], others: Sequence[Member], relation: str, columns: ColumnTypes) -> str:
     """The query whose least fixed point is the contents of ``relation``."""
     commons = [] if len(views) == 1 else [(view.name, _pick(view, at, relation)) for at, view in enumerate(views)]
     commons += [(other.name, _renamed(other, other.query, [name for name, _ in other.columns])) for other in others]
@@ -178,7 +178,7 @@ def _body(
     analyzer: Analyzer,
     changed: Mapping[str, frozenset[str]] = MappingProxyType({}),
 ) -> tuple[tuple[Stage, ...], Linear]:
-    """A recursive query as stages that do not depend on the recursion, and a linear node over these and ``relation``.
+    """Split a recursive query into stages outside of the recursion and a linear node over these and ``relation``.
 
     :param changed: see :func:`plan_view`
     :raises NotIncremental: when something within the recursion is not linear
@@ -221,7 +221,7 @@ def _inlined(node: Linear, within: Mapping[str, Linear]) -> Linear:
 
 
 def _as_sets(query: str, analyzer: Analyzer) -> str:
-    """The query without the DISTINCTs that mean nothing because its answer is a set anyway."""
+    """The query without DISTINCTs that have no effect because its answer is a set anyway."""
     tree = parse_query(query)
     require_same(query, tree, analyzer, "the query could not be printed with the same meaning")
     for common in tree.ctes:

@@ -34,7 +34,13 @@ _PARTS = frozenset(
 
 
 def plan_select(tree: exp.Select, scope: Scope) -> Node | Scan:
-    """Plan one SELECT; columns are called as the query calls them."""
+    """Plan one SELECT.
+
+    :param tree: the SELECT
+    :param scope: where it stands
+    :returns: a node whose columns have the query's names
+    :raises NotIncremental: when a clause has no incremental rule
+    """
     require_only(tree, _PARTS)
     outputs = _outputs(tree)
     if tree.args.get("from_") is None:
@@ -107,7 +113,7 @@ def _condition(having: exp.Expr) -> exp.Expr:
 
 
 def _replaced(outputs: Outputs, last: list[exp.Expr], names: Mapping[exp.Expr, exp.Expr]) -> tuple[Outputs, list[exp.Expr]]:
-    """The SELECT list and the conditions after it in terms of what their parts have become."""
+    """The SELECT list and the conditions after it with some of their parts replaced."""
     return [(name, substitute(item, names)) for name, item in outputs], [substitute(part, names) for part in last]
 
 

@@ -13,7 +13,11 @@ from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 
 
 def union_all(builder: Builder, parts: Sequence[Linear]) -> UnionAll:
-    """The sum of two nodes, with the first one's column names."""
+    """The sum of nodes, with the first one's column names.
+
+    :param builder: the plan
+    :param parts: the nodes, with as many columns each
+    """
     # Spark widens types pair by pair from the left, and so do nested unions here. Each part's types are asked for by themselves: in
     # a chain of unions the text of all that stands on the left would be analyzed again for each part.
     kinds = [_kinds(builder, part) for part in parts]

@@ -53,9 +53,9 @@ def qualify_of(tree: exp.Select, outputs: Sequence[tuple[str, exp.Expr]]) -> exp
 def apply_windows(block: Block, calls: Sequence[exp.Window]) -> dict[exp.Expr, exp.Expr]:
     """Add window functions to a block, in as few stages as their partitions allow.
 
-    :param block: the rows that the functions see; afterwards it has a column for each of them
+    :param block: the rows that the functions read; afterwards it has a column for each of them
     :param calls: the functions, each with its definition, as trees of the query
-    :returns: what the functions are to be replaced by in the expressions above
+    :returns: what replaces the functions in the expressions above
     """
     replaced: dict[exp.Expr, exp.Expr] = {}
     for level in _levels(distinct(calls)):
@@ -69,14 +69,14 @@ def apply_windows(block: Block, calls: Sequence[exp.Window]) -> dict[exp.Expr, e
 
 @dataclass(slots=True)
 class _Level:
-    """Functions that are computed together: ``keys`` are common to the partitions of them all."""
+    """Functions that one stage computes: ``keys`` are in the PARTITION BY of all of them."""
 
     keys: list[exp.Expr]
     calls: list[exp.Window] = field(default_factory=list)
 
 
 def _levels(calls: Sequence[exp.Expr]) -> list[_Level]:
-    """The functions, those with common partition keys together; those without any come last, because all rows touch them."""
+    """The functions grouped by common PARTITION BY keys. Those without any come last, because every change affects them."""
     levels: list[_Level] = []
     whole = _Level([])
     for call in calls:
@@ -98,7 +98,7 @@ def _levels(calls: Sequence[exp.Expr]) -> list[_Level]:
 
 
 def _add(block: Block, level: _Level, added: dict[ColumnRef, str]) -> None:
-    """Make the block a stage that has the functions of one level as further columns."""
+    """Replace the block by a stage that has the functions of one level as further columns."""
     for call in level.calls:
         for part in call.iter_expressions():
             require_row_or_group(part)

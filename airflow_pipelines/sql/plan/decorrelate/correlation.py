@@ -23,7 +23,7 @@ class Correlation:
     """A subquery that reads columns of the query around it.
 
     ``whole``: the subquery. ``core``: the SELECT in it, or in a derived table of its FROM clause, whose conditions are correlated.
-    ``free``: the conditions of the core that are not. ``tied``: those that are. ``scope``: what the core can name.
+    ``uncorrelated``: the conditions of the core that are not. ``correlated``: those that are. ``scope``: what the core can name.
     """
 
     whole: exp.Query
@@ -44,7 +44,7 @@ class Correlation:
 
     @property
     def inner(self) -> list[exp.Column]:
-        """The core's columns that are read by what is tied, selected or grouped."""
+        """The core's columns that its correlated conditions, SELECT list and GROUP BY read."""
         outer = free_sources(self.whole)
         found = distinct(found for part in self._above() for found in part.find_all(exp.Column))
         return [part for part in found if isinstance(part, exp.Column) and part.table and part.table not in outer]
@@ -57,20 +57,24 @@ class Correlation:
         return parts
 
     def rows(self) -> tuple[Linear, dict[ColumnRef, str]]:
-        """The core's rows without what ties them: a node, and the names of the core's columns in it."""
+        """The core's rows without the correlated conditions: a node, and the names of the core's columns in it."""
         names = {(found.table, found.name): f"c{at}" for at, found in enumerate(self.inner)}
         items = [exp.alias_(column(place), name) for place, name in names.items()] or [exp.alias_(exp.Literal.number(1), "c0")]
         return self.scope.linear(self.query(items)), names
 
     def query(self, items: list[exp.Expr], keys: list[exp.Expr] | None = None) -> exp.Select:
-        """A query over the core's rows without what ties them; ``keys``: what it groups them by."""
+        """A query over the core's rows without the correlated conditions.
+
+        :param items: the SELECT list
+        :param keys: the GROUP BY keys; none for a query without groups
+        """
         copy = exp.Select(expressions=items)
         for name in ("from_", "joins", "laterals"):
             value = self.core.args.get(name)
             if value:
                 copy.set(name, [part.copy() for part in value] if isinstance(value, list) else value.copy())
         for join in copy.args.get("joins") or []:
-            # The conditions of inner joins are among the free ones.
+            # The conditions of inner joins are among the uncorrelated ones.
             if _is_inner(join):
                 join.set("on", None)
         if self.uncorrelated:
@@ -80,7 +84,11 @@ class Correlation:
         return copy
 
     def over(self, alias: str, names: Mapping[ColumnRef, str]) -> exp.Query:
-        """The subquery with its core reading ``alias`` for its rows, whose columns have these names there."""
+        """The subquery with its core reading its rows from another relation.
+
+        :param alias: the relation's name in the query
+        :param names: what the core's columns are called there
+        """
         whole = self.whole.copy()
         core = _core(whole, free_sources(self.whole))[-1]
         for name in ("joins", "laterals", "with_"):
@@ -96,12 +104,12 @@ class Correlation:
 
 
 def correlation(whole: exp.Query, scope: Scope, outer: frozenset[str]) -> Correlation:
-    """Take a correlated subquery apart.
+    """Split a correlated subquery.
 
     :param whole: the subquery
     :param scope: where it stands
-    :param outer: the sources of the query around it
-    :raises NotIncremental: when its rows cannot be had without the row that asks
+    :param outer: the sources of the outer query
+    :raises NotIncremental: when its rows cannot be separated from the outer row
     """
     free_names = free_sources(whole)
     if not free_names <= outer:
@@ -122,7 +130,7 @@ def correlation(whole: exp.Query, scope: Scope, outer: frozenset[str]) -> Correl
     for part in found._above():
         require_deterministic(part)
         if part.find(exp.Query):
-            raise NotIncremental("a subquery inside what ties another one to its query has no incremental rule")
+            raise NotIncremental("a subquery inside a correlated condition or item of another one has no incremental rule")
     return found
 
 
@@ -158,7 +166,7 @@ def _core(whole: exp.Query, outer: frozenset[str]) -> list[exp.Select]:
         while isinstance(tree, exp.Subquery):
             tree = tree.this
         if not isinstance(tree, exp.Select):
-            raise NotIncremental("a correlated subquery that is no plain SELECT has no incremental rule")
+            raise NotIncremental("a correlated subquery that is not a plain SELECT has no incremental rule")
         path.append(tree)
         clause = tree.args.get("from_")
         if clause is None:

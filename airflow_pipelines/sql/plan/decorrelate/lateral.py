@@ -17,8 +17,11 @@ from airflow_pipelines.sql.plan.sources import free_sources
 def join_lateral(block: Block, scope: Scope, lateral: exp.Lateral, condition: exp.Expr | None, *, outer: bool) -> None:
     """Join a block with a lateral subquery.
 
+    :param block: the outer rows
+    :param scope: where the subquery stands
+    :param lateral: the entry of the FROM clause
     :param condition: the join's condition, if it has one
-    :param outer: whether rows without any match are kept
+    :param outer: whether outer rows without a match are kept
     """
     if condition is not None:
         require_scalar(condition)
@@ -37,7 +40,7 @@ def join_lateral(block: Block, scope: Scope, lateral: exp.Lateral, condition: ex
     left, left_names = block.as_node()
     pairs = equal_pairs(found.correlated, (left, left_names), (node, inside), block)
     if not pairs:
-        raise NotIncremental("a lateral subquery that nothing ties to the rows before it by equality has no incremental rule")
+        raise NotIncremental("a lateral subquery that no equality correlates with the outer rows has no incremental rule")
     read = [name for table, name in block.required if table == alias]
     kept: dict[ColumnRef, ColumnRef] = {place: (outer_alias, name) for place, name in left_names.items()}
     trees: dict[exp.Expr, exp.Expr] = {column(place): column(now) for place, now in kept.items()}
@@ -71,7 +74,7 @@ def _named(lateral: exp.Lateral, query: exp.Expr) -> tuple[str, list[str]]:
 
 
 def _join_plain(block: Block, node: Linear, alias: str, names: list[str], condition: exp.Expr | None, *, outer: bool) -> None:
-    """Join a subquery that reads nothing of the rows before it."""
+    """Join an uncorrelated lateral subquery."""
     inner = Block(block.builder, block.required)
     own = block.builder.name("d")
     inner.required = inner.required | {(own, name) for name in node.columns}

@@ -20,40 +20,45 @@ from airflow_pipelines.sql.plan.scope import Scope
 
 
 class SubqueryJoins:
-    """Answers one block's subqueries."""
+    """Joins one block with its subqueries."""
 
     def __init__(self, block: Block, scope: Scope) -> None:
-        """Let ``block``, which stands in ``scope``, ask."""
+        """:param block: the outer rows
+        :param scope: where the block stands
+        """
         self.block = block
         self.scope = scope
         self.builder = block.builder
 
     def rereadable(self, query: exp.Query) -> Linear:
-        """A subquery that reads nothing of the query around it, as a node that is cheap to read more than once."""
+        """An uncorrelated subquery as a node that is cheap to read more than once."""
         return self.builder.rereadable(self.scope.linear(query))
 
     def join(self, node: Linear) -> str:
-        """Join a node to the block; gives its name."""
+        """Join a node to the block.
+
+        :returns: the name by which the block reads it
+        """
         alias = self.builder.name("s")
         self.block.required = self.block.required | {(alias, name) for name in node.columns}
         self.block.add(alias, node)
         return alias
 
     def scalar(self, node: Linear) -> Linear:
-        """The value of a subquery that may turn out to have several rows, which is an error, or none, which is NULL."""
+        """The value of a scalar subquery: NULL when it has no row, an error when it has several."""
         alias = self.builder.name("i")
         query = f"SELECT (SELECT {quote(node.columns[0])} FROM {quote(alias)}) AS v"
         return self.builder.stage(Keyed((KeyedSource(alias, node, ()),), query, ("v",), (), Shape.SUBQUERY))
 
     def _totals(self, node: Linear, outputs: list[tuple[str, exp.Expr]], alias: str) -> Linear:
-        """One row of expressions over all rows of a node, which they read under ``alias``."""
+        """One row of aggregates over all rows of a node, which the expressions read as ``alias``."""
         rows = Block(self.builder, frozenset((alias, name) for name in node.columns))
         rows.add(alias, node)
         calls = distinct(call for _, tree in outputs for call in aggregate_calls(tree))
         return self.builder.stage(aggregate(rows, Groups([], calls), outputs, None))
 
     def exists_uncorrelated(self, query: exp.Query) -> exp.Expr:
-        """Whether an uncorrelated subquery gives any row, as a column of a source that has one row."""
+        """Whether an uncorrelated subquery has any row, as a column of a source of one row."""
         if isinstance(query, exp.Select) and is_plain(query):
             query = query.copy()
             query.set("expressions", [exp.alias_(exp.Literal.number(1), "one")])
@@ -62,7 +67,7 @@ class SubqueryJoins:
         return column((self.join(node), "there"))
 
     def null_flags(self, node: Linear) -> tuple[exp.Expr, exp.Expr]:
-        """Whether a node of one column has no row at all, and whether it has one that is NULL."""
+        """Whether a node of one column has no row at all, and whether it has a NULL: two columns of a source of one row."""
         alias = self.builder.name("i")
         nothing = exp.EQ(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0))
         is_null = exp.Is(this=column((alias, node.columns[0])), expression=exp.Null())
@@ -77,27 +82,27 @@ class SubqueryJoins:
         return [kind for _, kind in self.builder.types(linear_to_sql(self.block.select(outputs)))]
 
     def semi_join(self, found: Correlation, subquery: exp.Expr, ties: Sequence[exp.Expr], *, negated: bool) -> None:
-        """Keep the rows for which EXISTS or IN holds (does not hold)."""
+        """Keep the rows for which a correlated EXISTS or IN holds (with ``negated``: does not hold)."""
         node, names = found.rows()
         alias = self.builder.name("i")
         condition = substitute(subquery, {found.whole: found.over(alias, names)})
         self._become_keyed(alias, node, names, exp.Not(this=condition) if negated else condition, ties, value=None)
 
     def correlated_value(self, found: Correlation, subquery: exp.Expr, ties: Sequence[exp.Expr]) -> exp.Expr:
-        """The value of an expression whose only subquery is a correlated one, as a column of the block."""
+        """The value of an expression with one correlated subquery, as a column of the block."""
         node, names = found.rows()
         alias = self.builder.name("i")
         tree = substitute(subquery, {found.whole: found.over(alias, names)})
         return self.keyed_value(alias, node, names, tree, ties)
 
     def semi_join_on_values(self, lefts: Sequence[exp.Expr], node: Linear, *, negated: bool) -> None:
-        """Keep the rows whose values are (are not) among a node's rows, where nothing is equal to NULL."""
+        """Keep the rows whose values are (with ``negated``: are not) among a node's rows. NULL equals nothing."""
         alias = self.builder.name("i")
         exists, names, ties = self._membership(lefts, node, alias)
         self._become_keyed(alias, node, names, exp.Not(this=exists) if negated else exists, ties, value=None)
 
     def membership(self, lefts: Sequence[exp.Expr], node: Linear) -> exp.Expr:
-        """Whether values are among a node's rows, as a column of the block; nothing is equal to NULL."""
+        """Whether values are among a node's rows, as a column of the block. NULL equals nothing."""
         alias = self.builder.name("i")
         exists, names, ties = self._membership(lefts, node, alias)
         return self.keyed_value(alias, node, names, exists, ties)
@@ -111,13 +116,13 @@ class SubqueryJoins:
         return exp.Exists(this=query.where(*ties)), names, ties
 
     def filter_over_all_rows(self, condition: exp.Expr, predicate: exp.In, node: Linear) -> None:
-        """Keep the rows for which a condition with one IN holds; any row of the node may matter to any of them."""
+        """Keep the rows for which a condition with one IN holds, where every row of the node may affect every outer row."""
         alias = self.builder.name("i")
         condition = substitute(condition, {predicate: self.in_over(predicate, alias, node)})
         self._become_keyed(alias, node, {}, condition, [], value=None)
 
     def in_over(self, predicate: exp.In, alias: str, node: Linear) -> exp.Expr:
-        """IN over a node's rows, which are read under ``alias``."""
+        """The same IN over the rows of a node, which it reads as ``alias``."""
         columns = [exp.column(name, table=alias, quoted=True) for name in node.columns]
         query = exp.Select(expressions=columns).from_(exp.to_identifier(alias, quoted=True))
         return exp.In(this=predicate.this.copy(), query=exp.Subquery(this=query))
@@ -125,7 +130,7 @@ class SubqueryJoins:
     def keyed_value(
         self, alias: str, node: Linear, names: dict[ColumnRef, str], tree: exp.Expr, ties: Sequence[exp.Expr]
     ) -> exp.Expr:
-        """The value of an expression with one subquery, as a column of the block; the parameters are those of the stage."""
+        """The value of an expression with one subquery, as a column of the block. See :meth:`_become_keyed` for the parameters."""
         value = (self.builder.name("v"), "v")
         self._become_keyed(alias, node, names, tree, ties, value)
         return column(value)
@@ -139,13 +144,13 @@ class SubqueryJoins:
         ties: Sequence[exp.Expr],
         value: ColumnRef | None,
     ) -> None:
-        """Make the block a stage that asks one subquery.
+        """Replace the block by a keyed stage that evaluates one subquery.
 
         :param alias: the name by which ``tree`` reads the subquery's rows
         :param node: these rows
-        :param names: the columns that ``ties`` read of them, and what the node calls these
+        :param names: the columns that ``ties`` read of them, and their names in the node
         :param tree: the condition or, with ``value``, the expression that the stage evaluates for each row of the block
-        :param ties: what ties both; the equalities among it are the stage's keys
+        :param ties: the conditions that correlate both; the equalities among them are the stage's keys
         :param value: the query's name of the expression; None to keep the rows for which it is true
         """
         outer_alias = self.builder.name("o")
@@ -157,8 +162,8 @@ class SubqueryJoins:
         else:
             own, other = self._columns_read(tree, left_names), ()
             if not own or not all(map(is_key_type, key_types(self.builder, left, own))):
-                raise NotIncremental("a subquery that nothing ties to its query by equality has no incremental rule")
-            self.builder.reasons.append("a subquery that is tied to its query by no equality is asked again by every row")
+                raise NotIncremental("a subquery that no equality correlates with its query has no incremental rule")
+            self.builder.reasons.append("a subquery that no equality correlates with its query is evaluated again for every row")
         kept = {place: f"c{at}" for at, place in enumerate(left_names)}
         items = [f"{quote(outer_alias)}.{quote(name)} AS {kept[place]}" for place, name in left_names.items()]
         text = sql(substitute(tree, trees))
@@ -171,7 +176,7 @@ class SubqueryJoins:
         self.block.replace_by_keyed(pieces, query, kept or {("", ""): "c0"}, Shape.SUBQUERY)
 
     def _columns_read(self, tree: exp.Expr, names: dict[ColumnRef, str]) -> tuple[str, ...]:
-        """The block's columns that an expression reads, as the packed block calls them."""
+        """The block's columns that an expression reads, under their names in the block's node."""
         found = distinct(tree.find_all(exp.Column))
         return tuple(
             unqualified(exp.column(names[(part.table, part.name)]))

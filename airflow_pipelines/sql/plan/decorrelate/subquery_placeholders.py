@@ -16,24 +16,24 @@ from airflow_pipelines.sql.plan.expressions import substitute
 from airflow_pipelines.sql.plan.scope import Scope
 from airflow_pipelines.sql.plan.sources import own_sources
 
-_ALIAS = "__asked"
+_ALIAS = "__subquery"
 _AROUND_ARGUMENTS = (exp.Filter, exp.Where, exp.Distinct, exp.WithinGroup, exp.Order, exp.Ordered)
 
 
 @dataclass(slots=True)
 class SubqueryPlaceholders:
-    """Columns that stand for subqueries, and the subqueries."""
+    """Placeholder columns and the subqueries that they stand for."""
 
     found: dict[exp.Expr, exp.Expr] = field(default_factory=dict)
-    """By the columns."""
+    """The subqueries by their placeholders."""
 
     def replace_subqueries(self, tree: exp.Expr) -> exp.Expr:
-        """The expression with a column in place of each subquery; equal ones have the same column."""
+        """Put a placeholder in place of each subquery of an expression; equal subqueries share one."""
         names = {subquery: self._column(subquery) for subquery in subquery_expressions(tree)}
         return substitute(tree, names) if names else tree
 
     def replace_in_group_by(self, select: exp.Select) -> exp.Select:
-        """A SELECT with columns in place of the subqueries in its GROUP BY."""
+        """A SELECT with placeholders in place of the subqueries in its GROUP BY."""
         group = select.args.get("group")
         if group is None or not any(True for _ in subquery_expressions(group)):
             return select
@@ -42,17 +42,20 @@ class SubqueryPlaceholders:
         return copy
 
     def has_placeholder(self, tree: exp.Expr) -> bool:
-        """Whether an expression has such a column."""
+        """Whether an expression has a placeholder."""
         return bool(self.found) and any(part.table == _ALIAS for part in tree.find_all(exp.Column))
 
     def restore(self, tree: exp.Expr, keys: Mapping[exp.Expr, exp.Expr]) -> exp.Expr:
-        """The expression with its subqueries, in which ``keys`` are replaced."""
+        """Put the subqueries back in place of their placeholders.
+
+        :param keys: what is replaced in the subqueries
+        """
         return substitute(tree, {name: substitute(subquery, keys) for name, subquery in self.found.items()})
 
     def unnest_below_groups(self, block: Block, scope: Scope, groups: Groups) -> dict[exp.Expr, exp.Expr]:
-        """Answer the subqueries in keys and in arguments of aggregates, over the rows of FROM.
+        """Unnest the subqueries in keys and in arguments of aggregates, over the rows of FROM.
 
-        Gives what these keys and aggregates are to be replaced by.
+        :returns: what these keys and aggregates are to be replaced by
         """
         names: dict[exp.Expr, exp.Expr] = {}
         for key in groups.keys:
@@ -81,7 +84,7 @@ class SubqueryPlaceholders:
 
 
 def _canonical(subquery: exp.Expr) -> exp.Expr:
-    """A subquery with its sources named by their places: names are given so that none occurs twice in a query."""
+    """A subquery with its sources named by their positions, because their names in the query are all different."""
     copy = subquery.copy()
     own = [alias for select in copy.find_all(exp.Select) for alias in own_sources(select)]
     names = {alias: f"s{at}" for at, alias in enumerate(own)}

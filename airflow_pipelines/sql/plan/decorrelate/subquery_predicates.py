@@ -12,7 +12,7 @@ from airflow_pipelines.sql.plan.expressions import NotIncremental, function_name
 _COUNTS = frozenset({"count", "count_if", "regr_count", "approx_count_distinct"})
 """Aggregates that are 0 over no rows."""
 # fmt: off
-_NULL_OVER_NOTHING = frozenset({
+_NULL_OVER_NO_ROWS = frozenset({
     "any", "any_value", "avg", "bit_and", "bit_or", "bit_xor", "bool_and", "bool_or", "corr", "covar_pop", "covar_samp", "every",
     "first", "first_value", "kurtosis", "last", "last_value", "logical_and", "logical_or", "max", "max_by", "mean", "median", "min",
     "min_by", "skewness", "some", "std", "stddev", "stddev_pop", "stddev_samp", "sum", "try_avg", "try_sum", "var_pop", "var_samp",
@@ -21,7 +21,7 @@ _NULL_OVER_NOTHING = frozenset({
 # fmt: on
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _STRICT = (*_COMPARISONS, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Paren, exp.Cast)
-"""What is NULL as soon as one operand is."""
+"""Null-propagating expressions: NULL as soon as one operand is."""
 
 
 def has_subquery(tree: exp.Expr) -> bool:
@@ -30,7 +30,7 @@ def has_subquery(tree: exp.Expr) -> bool:
 
 
 def predicate_of(condition: exp.Expr) -> exp.Exists | exp.In | None:
-    """What a condition asks for if it is [NOT] EXISTS or [NOT] IN alone."""
+    """The EXISTS or IN of a condition that is nothing but [NOT] EXISTS or [NOT] IN."""
     inner = condition.unnest()
     while isinstance(inner, exp.Not):
         inner = inner.this.unnest()
@@ -51,7 +51,7 @@ def is_negated(condition: exp.Expr) -> bool:
 
 
 def query_of(subquery: exp.Expr) -> exp.Query:
-    """The query in EXISTS, IN or a scalar subquery."""
+    """The query of an EXISTS, an IN or a scalar subquery."""
     tree: exp.Expr = subquery.args["query"] if isinstance(subquery, exp.In) else subquery
     tree = tree.this if isinstance(tree, exp.Exists) else tree
     while isinstance(tree, exp.Subquery):
@@ -71,7 +71,7 @@ def subquery_expressions(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def in_condition(tree: exp.Expr, subquery: exp.Expr) -> bool:
-    """Whether Spark surely takes IN for a condition wherever it stands in an expression: what is unknown counts as false."""
+    """Whether Spark surely evaluates an IN as a condition wherever it stands in an expression: NULL counts as false."""
     places = [node for node in tree.walk() if node == subquery]
     return all(_is_condition(place, tree) for place in places)
 
@@ -84,7 +84,7 @@ def _is_condition(node: exp.Expr, root: exp.Expr) -> bool:
         if not isinstance(parent, exp.And | exp.Or | exp.Not | exp.Paren):
             return False
         if isinstance(parent, exp.Not) and not isinstance(node.unnest(), exp.In):
-            # Spark turns NOT (a AND b) around, and IN into NOT IN with it.
+            # Spark applies De Morgan's laws to NOT (a AND b), which turns IN into NOT IN.
             return False
         node = parent
     return True
@@ -103,7 +103,7 @@ def is_not_null(tree: exp.Expr) -> exp.Expr:
 
 
 def is_unique(query: exp.Query) -> bool:
-    """Whether a query surely gives no row twice."""
+    """Whether the rows of a query are surely distinct."""
     if not isinstance(query, exp.Select):
         return isinstance(query, exp.SetOperation) and bool(query.args.get("distinct"))
     if query.args.get("distinct") or is_one_row(query):
@@ -116,17 +116,17 @@ def is_unique(query: exp.Query) -> bool:
 
 
 def value_over_no_rows(call: exp.Expr) -> str | None:
-    """What an aggregate gives over no rows; None when that is not known."""
+    """The value of an aggregate over no rows; None when that is not known."""
     while isinstance(call, exp.Filter):
         call = call.this
     name = function_name(call)
     if name in _COUNTS or isinstance(call, exp.Count | exp.CountIf):
         return "0"
-    return "NULL" if name in _NULL_OVER_NOTHING else None
+    return "NULL" if name in _NULL_OVER_NO_ROWS else None
 
 
 def rejects_nulls(condition: exp.Expr, columns: set[exp.Expr]) -> bool:
-    """Whether a condition cannot be true when all of some columns are NULL."""
+    """Whether a condition is null-rejecting: it cannot be true when all of some columns are NULL."""
     inner = condition.unnest()
     if not isinstance(inner, _COMPARISONS):
         return False

@@ -39,13 +39,18 @@ from airflow_pipelines.sql.plan.sources import free_sources
 
 
 def apply_conditions(block: Block, scope: Scope, conditions: Sequence[exp.Expr]) -> None:
-    """Keep only the rows of a block for which all conditions hold; they may hold subqueries."""
+    """Keep only the rows of a block for which all conditions hold.
+
+    :param block: the rows
+    :param scope: where the block stands
+    :param conditions: may have subqueries
+    """
     parts = [part for condition in conditions for part in conjuncts(condition)]
     for part in parts:
         if not has_subquery(part):
             require_scalar(part)
             block.filter(part)
-    # What only drops rows comes first: it makes what is joined afterwards smaller.
+    # Predicates that only drop rows come first, because they make later joins smaller.
     with_subqueries = [part for part in parts if has_subquery(part)]
     unnesting = _Unnesting(block, scope)
     for part in sorted(with_subqueries, key=lambda part: predicate_of(part) is None):
@@ -54,20 +59,26 @@ def apply_conditions(block: Block, scope: Scope, conditions: Sequence[exp.Expr])
 
 
 def unnest_subqueries(block: Block, scope: Scope, tree: exp.Expr) -> exp.Expr:
-    """The expression with columns of the block in place of its subqueries; the block gets what gives these columns."""
+    """Join a block with the subqueries of an expression.
+
+    :param block: the outer rows
+    :param scope: where the block stands
+    :param tree: the expression
+    :returns: the expression with columns of the block in place of its subqueries
+    """
     return _Unnesting(block, scope).value(tree)
 
 
 class _Unnesting(SubqueryJoins):
-    """Answers one block's subqueries."""
+    """Unnests the subqueries of one block."""
 
     def __init__(self, block: Block, scope: Scope) -> None:
         super().__init__(block, scope)
         self.null_aware_anti_joins: list[tuple[Linear, exp.Expr]] = []
-        """The rows of subqueries after NOT IN, and what must not be among them."""
+        """The rows of subqueries of NOT IN, and the values that must not be among them."""
 
     def finish(self) -> None:
-        """Apply what is left of the conditions, once nothing else has to be asked."""
+        """Apply the conditions that NOT IN has besides its anti-join: an empty subquery, NULLs on either side."""
         for node, left in self.null_aware_anti_joins:
             nothing, has_null = self.null_flags(node)
             known = exp.and_(exp.Not(this=has_null), is_not_null(left), copy=True)
@@ -105,7 +116,7 @@ class _Unnesting(SubqueryJoins):
         lefts = self._left_sides(predicate)
         if self._is_correlated(query):
             found = correlation(query, self.scope, self.block.aliases)
-            # NOT IN depends on all rows that are tied to the one that asks, IN only on those that are equal.
+            # NOT IN depends on all rows that are correlated with the outer row, IN only on those with equal values.
             equal = equalities(lefts, found.items) if found.is_plain and not negated else []
             self.semi_join(found, predicate, [*found.correlated, *equal], negated=negated)
             return
@@ -116,7 +127,7 @@ class _Unnesting(SubqueryJoins):
             self.semi_join_on_values(lefts, node, negated=True)
             self.null_aware_anti_joins.append((node, lefts[0]))
         else:
-            # A row of several values may be unlike another one in one value and unknown in the others.
+            # Of a row of several values, one may differ while the others are NULL.
             self.filter_over_all_rows(exp.Not(this=predicate.copy()), predicate, node)
 
     def _join_or_semi_join(self, query: exp.Query, lefts: list[exp.Expr], node: Linear) -> None:
@@ -162,7 +173,7 @@ class _Unnesting(SubqueryJoins):
         return self.correlated_value(found, subquery, found.correlated)
 
     def _in_value(self, subquery: exp.In, query: exp.Query) -> exp.Expr:
-        """Whether IN is true; as Spark does, what is unknown counts as false here."""
+        """Whether IN is true. As in Spark, NULL counts as false here."""
         lefts = self._left_sides(subquery)
         for part in lefts:
             require_scalar(part)
@@ -173,7 +184,7 @@ class _Unnesting(SubqueryJoins):
         return self.membership(lefts, self.rereadable(query))
 
     def _replace_in_and_not_in(self, tree: exp.Expr, subquery: exp.In) -> exp.Expr:
-        """The expression with columns in place of one ``IN``, and of its negation where that is what the expression asks for."""
+        """The expression with columns in place of one ``IN`` and of its negation."""
         query, lefts = query_of(subquery), self._left_sides(subquery)
         missing = next(node for node in tree.walk() if isinstance(node, exp.Not) and node.this.unnest() == subquery)
         if self._is_correlated(query):
@@ -206,16 +217,19 @@ class _Unnesting(SubqueryJoins):
         return bool(free_sources(query))
 
     def _have_types_of(self, lefts: Sequence[exp.Expr], node: Linear) -> bool:
-        """Whether expressions of the block have exactly the types of a node's columns, so that equal is equal for both."""
+        """Whether expressions of the block have exactly the types of a node's columns, so that comparing them needs no cast."""
         if len(lefts) != len(node.columns):
             raise NotIncremental("IN with a row of another length has no incremental rule")
         kinds = self.types(lefts)
         return kinds == [kind for _, kind in self.builder.types(linear_to_sql(node))]
 
     def _join_grouped(self, found: Correlation, subquery: exp.Expr, needed: exp.Expr | None) -> exp.Expr | None:
-        """A correlated aggregate as a relation with one row per key, joined to the block; None when it is not of that kind.
+        """Join the block with a correlated aggregate that is grouped by the correlated columns.
 
-        ``needed``: the condition that the value is for; when it cannot hold without rows, an inner join will do.
+        :param found: the subquery
+        :param subquery: the expression that holds it
+        :param needed: the condition that reads the value, if any; when it rejects NULLs, an inner join is enough
+        :returns: the value; None when the subquery is no such aggregate
         """
         query, pairs = found.whole, self._correlation_keys(found)
         if query is not found.core or not is_one_row(query) or pairs is None:
@@ -253,9 +267,9 @@ class _Unnesting(SubqueryJoins):
         return exp.Paren(this=substitute(answer, zeros))
 
     def _correlation_keys(self, found: Correlation) -> list[tuple[exp.Binary, exp.Expr]] | None:
-        """What ties a subquery as equalities: each with its outer side on the left, and the inner side in the type they compare in.
+        """The correlated conditions as equalities: each with its outer side on the left, and the inner side in the common type.
 
-        None when there is more to it, or when keys cannot be made of them.
+        None when one of them is no equality, or has no type that can be a key.
         """
         outer, pairs = free_sources(found.whole), []
         for tie in found.correlated:
@@ -289,7 +303,7 @@ class _Unnesting(SubqueryJoins):
         return typed
 
     def _keyed_value(self, tree: exp.Expr) -> exp.Expr:
-        """An expression with one IN at a place where only Spark knows how it takes what is unknown, as a column."""
+        """The value of an expression with one IN where only Spark knows how NULL counts, as a column of the block."""
         found = distinct(subquery_expressions(tree))
         subquery = found[0]
         if len(found) > 1 or not isinstance(subquery, exp.In) or self._is_correlated(query_of(subquery)):

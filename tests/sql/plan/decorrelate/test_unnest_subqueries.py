@@ -130,7 +130,7 @@ def test_what_every_row_asks_again(analyzer: SparkAnalyzer, query: str, reason: 
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
-        ("select k from a where 1 in (select y from b)", "nothing ties to its query"),
+        ("select k from a where 1 in (select y from b)", "no equality correlates with its query"),
         ("select a.k, t.y from a, lateral (select y from b where b.y > a.x) t", "by equality"),
     ],
 )
