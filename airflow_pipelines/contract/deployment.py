@@ -6,7 +6,9 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from airflow_pipelines.program.sources import ProgramSource
 
 
 class RuntimeStatus(StrEnum):
@@ -25,6 +27,9 @@ class RuntimeStatus(StrEnum):
     """Only in transitions: the incarnation ended with an error and asks to be taken down."""
 
 
+_SOURCE_FIELDS = {"program_code": "sql", "udf_python": "python_functions", "stream_files": "stream_files"}
+
+
 class Deployment(BaseModel):
     """One incarnation of a pipeline, as handed to a host. ``storage`` is the pipeline's own folder.
 
@@ -37,8 +42,7 @@ class Deployment(BaseModel):
     deployment_id: UUID
     pipeline_id: UUID
     pipeline_name: str
-    program_code: str
-    udf_python: str = ""
+    source: ProgramSource
     program_version: int | None = None
     runtime_config: dict[str, Any]
     storage: str
@@ -48,6 +52,23 @@ class Deployment(BaseModel):
     silent_bootstrap: bool = False
     from_checkpoint: UUID | None = None
     newest_checkpoint: UUID | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_source(cls, fields: Any) -> Any:
+        """On the wire the fields of the source are among the others."""
+        if not isinstance(fields, dict) or "program_code" not in fields:
+            return fields
+        others = {key: value for key, value in fields.items() if key not in _SOURCE_FIELDS}
+        source = {_SOURCE_FIELDS[key]: value for key, value in fields.items() if key in _SOURCE_FIELDS}
+        if isinstance(source.get("stream_files"), dict):
+            source["stream_files"] = [{"path": path, "text": text} for path, text in source["stream_files"].items()]
+        return others | {"source": source}
+
+    @model_serializer(mode="wrap")
+    def _to_wire(self, fields_of: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = fields_of(self)
+        return fields | self.source.to_wire() if fields.pop("source", None) is not None else fields
 
 
 class RuntimeTransition(BaseModel):

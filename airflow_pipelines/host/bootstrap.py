@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +12,7 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.outdated import outdated
 from airflow_pipelines.host.durability import SavedState
-from airflow_pipelines.program.diff import compare
-from airflow_pipelines.program.fingerprints import Fingerprints
+from airflow_pipelines.program.diff import ProgramDiff, compare
 from airflow_pipelines.program.names import SYSTEM_VIEW
 from airflow_pipelines.sql.program.declarations import ParsedProgram
 from airflow_pipelines.sql.program.parser import parse_program
@@ -43,21 +42,14 @@ def plan_bootstrap(saved: SavedState, circuit: Circuit, new: CompiledProgram) ->
     :param new: the new program
     :raises Problem: ``BootstrapNotAllowed`` when there is no way to go on
     """
-    difference = compare(Fingerprints.from_json(saved.program.fingerprints), new.fingerprints)
-    wire = difference.to_wire()
-    changes = wire["program_diff"] or {}
-    fresh_tables = {*changes.get("added_tables", ()), *changes.get("modified_tables", ())}
-    fresh_views = {*changes.get("added_views", ()), *changes.get("modified_views", ())}
-    if any(changes.values()):
-        _refuse_lateness(parse_program(saved.program.text), new.program)
+    difference = compare(saved.program.fingerprints, new.fingerprints)
+    changes = difference.program_diff or ProgramDiff()
+    fresh_tables, fresh_views = changes.fresh_tables, changes.fresh_views
+    if not changes.is_empty:
+        _refuse_lateness(parse_program(saved.program.source.sql), new.program)
         _refuse_lost_contents(new.program, fresh_tables, fresh_views)
     relations = {*new.program.tables, *new.program.views}
-    fresh_connectors = {
-        *wire["added_input_connectors"],
-        *wire["modified_input_connectors"],
-        *wire["added_output_connectors"],
-        *wire["modified_output_connectors"],
-    }
+    fresh_connectors = difference.fresh_connectors
     connectors = {
         connector.endpoint
         for connector in new.program.connectors()
@@ -65,10 +57,10 @@ def plan_bootstrap(saved: SavedState, circuit: Circuit, new: CompiledProgram) ->
     }
     kept = frozenset((relations | {SYSTEM_VIEW}) - fresh_tables - fresh_views)
     return BootstrapPlan(
-        diff=wire,
+        diff=difference.to_wire(),
         is_empty=difference.is_empty,
         kept=kept,
-        evaluated=frozenset(fresh_views),
+        evaluated=fresh_views,
         kept_connectors=frozenset(connectors),
         outdated=_outdated_views(saved, circuit, kept),
     )
@@ -112,7 +104,7 @@ def _refuse_lateness(old: ParsedProgram, new: ParsedProgram) -> None:
         )
 
 
-def _refuse_lost_contents(program: ParsedProgram, fresh_tables: set[str], fresh_views: set[str]) -> None:
+def _refuse_lost_contents(program: ParsedProgram, fresh_tables: Set[str], fresh_views: Set[str]) -> None:
     reads = {
         (view, name)
         for view in fresh_views

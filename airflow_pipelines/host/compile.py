@@ -7,11 +7,12 @@ import math
 from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
 from airflow_pipelines.connectors.registry import validate
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.program.sources import ProgramSource
 
 
-def compile_checked(text: str, sessions: SparkSessions, udf_python: str = "", limit_s: float = math.inf) -> CompiledProgram:
+def compile_checked(source: ProgramSource, sessions: SparkSessions, limit_s: float = math.inf) -> CompiledProgram:
     """Compile a program and check its connectors, within about ``limit_s`` seconds.
 
     :raises ProgramErrors: with the places of all errors found
     """
-    return compile_program(text, sessions, check_connector=validate, udf_python=udf_python, limit_s=limit_s)
+    return compile_program(source.sql, sessions, check_connector=validate, udf_python=source.python_functions, limit_s=limit_s)

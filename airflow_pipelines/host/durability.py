@@ -38,26 +38,13 @@ from airflow_pipelines.engine.storage.set_aside import files_set_aside
 from airflow_pipelines.engine.storage.starting import SavedStarts, Start
 from airflow_pipelines.engine.storage.sync import LATEST, SyncConfig, resolve_start
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
+from airflow_pipelines.program.identity import ProgramIdentity
 
 INLINE_BYTES = 64 << 10
 """A table delta of at most this size goes into the journal itself: one flush instead of three."""
 JOURNAL_RECORDS = 500
 JOURNAL_BYTES = 32 << 20
 """A journal longer than this is replaced by a recovery point, so that neither it nor a replay grows without bound."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramIdentity:
-    """A program as durable state names it. ``udf_python`` is the text of its Python module.
-
-    ``version`` is the ``program_version`` that the service gave it, None for one saved by a release that did not note it.
-    """
-
-    text: str
-    fingerprints: dict[str, Any]
-    hash: int
-    udf_python: str = ""
-    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,17 +137,11 @@ class Durability:
         form = CANONICAL_FORM if journal is None else journal.header.canonical_form
         if base is not None:
             contents = base.contents
-            program = ProgramIdentity(
-                contents.program, contents.fingerprints, contents.program_hash, contents.udf_python, contents.program_version
-            )
-            return SavedState(base, records, program, contents.initial_start_time, layouts, form)
+            return SavedState(base, records, contents.program, contents.initial_start_time, layouts, form)
         if journal is None or not records:
             return None
         header = journal.header
-        program = ProgramIdentity(
-            header.program, header.fingerprints, header.program_hash, header.udf_python, header.program_version
-        )
-        return SavedState(None, records, program, header.initial_start_time, layouts, form)
+        return SavedState(None, records, header.program, header.initial_start_time, layouts, form)
 
     def check(self) -> None:
         """Make sure that this is the newest run over the storage. Raises StorageError."""
@@ -196,14 +177,10 @@ class Durability:
         if self._journal is None:
             header = JournalHeader(
                 self._base,
-                program.text,
-                program.fingerprints,
-                program.hash,
+                program,
                 initial_start_time,
-                program.udf_python,
                 dict(snapshot.layouts),
                 snapshot.canonical_form,
-                program.version,
                 self.fence.epoch,
             )
             self._journal = Journal.create(self.folder, header)

@@ -26,6 +26,7 @@ from airflow_pipelines.host.query_watch import QueryWatch
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.host.spark_health import spark_problem
 from airflow_pipelines.program.messages import ProgramErrors
+from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.references import NO_REFERENCES, References
 
 logger = logging.getLogger(__name__)
@@ -137,7 +138,7 @@ class Fleet:
             self._runners.pop(deployment_id, None)
         return True
 
-    def compile(self, program_code: str, udf_python: str = "") -> CompiledProgram:
+    def compile(self, source: ProgramSource) -> CompiledProgram:
         """Compile a program without running it.
 
         Raises Problem 410 when the host ends, 400 ``SqlError`` with the messages in its details, and 422 ``CompilerFailed`` for a
@@ -149,9 +150,9 @@ class Fleet:
         try:
             sessions = self._sessions()
             with self._importing:
-                import_module(udf_python)
+                import_module(source.python_functions)
             with self._compiling:
-                return compile_checked(program_code, sessions, udf_python, COMPILE_LIMIT_S)
+                return compile_checked(source, sessions, COMPILE_LIMIT_S)
         except ProgramErrors as errors:
             messages = [message.to_wire() for message in errors.messages]
             raise Problem(ErrorCode.SQL_ERROR, str(errors), {"messages": messages}) from errors

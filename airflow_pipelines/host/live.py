@@ -31,12 +31,13 @@ from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.host.bootstrap import BootstrapPlan
 from airflow_pipelines.host.clock import Clock
 from airflow_pipelines.host.compile import compile_checked
-from airflow_pipelines.host.durability import Durability, ProgramIdentity, SavedState
+from airflow_pipelines.host.durability import Durability, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
 from airflow_pipelines.host.inputs import Consumed, InputEndpoint
 from airflow_pipelines.host.intake import Push
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.statistics import PipelineFigures
+from airflow_pipelines.program.identity import ProgramIdentity
 
 KEPT_FIGURES = 100
 
@@ -164,7 +165,7 @@ class LivePipeline:
             return
         if snapshot is None or saved.records:
             # The journal was written by the old program, and its steps have to go through the old views.
-            old = compile_checked(saved.program.text, self.sessions, saved.program.udf_python)
+            old = compile_checked(saved.program.source, self.sessions)
             circuit = Circuit(old, self.sessions, batches, limits=limits)
             self._replay(circuit, old, snapshot, saved, plan.kept)
             snapshot = circuit.snapshot
@@ -199,11 +200,7 @@ class LivePipeline:
         snapshot = self.circuit.snapshot.flush(self.durability.batches)
         self.circuit.restore(snapshot)
         return CheckpointContents(
-            program=self.identity.text,
-            fingerprints=self.identity.fingerprints,
-            program_hash=self.identity.hash,
-            udf_python=self.identity.udf_python,
-            program_version=self.identity.version,
+            program=self.identity,
             step=snapshot.step,
             snapshot=snapshot.to_manifest(),
             files=tuple(sorted(snapshot.files())),

@@ -1,30 +1,18 @@
-"""Which program a change leads from and to, in a form that an approval can name: a hash of its text and its version."""
+"""Which program a change leads from and to, in a form that an approval can name: a hash of its source and its version."""
 
 from __future__ import annotations
 
-import hashlib
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-
-
-def text_hash(program_code: str, udf_python: str) -> str:
-    """A SHA-256 in hexadecimal that is the same for the same program and Python module only, white space included.
-
-    :param program_code: the program's text
-    :param udf_python: the text of its Python module, empty for none
-    :returns: 64 hexadecimal digits
-    """
-    # The first length keeps the two texts apart.
-    code = program_code.encode("utf-8", "surrogatepass")
-    return hashlib.sha256(b"%d\n%b%b" % (len(code), code, udf_python.encode("utf-8", "surrogatepass"))).hexdigest()
+from airflow_pipelines.program.sources import ProgramSource
 
 
 class ProgramVersion(BaseModel):
-    """One program: the hash of its texts, and its ``program_version`` where that is known. None must not be given for it."""
+    """One program: the hash of its source, and its ``program_version`` where that is known. None must not be given for it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -40,10 +28,9 @@ class ProgramVersion(BaseModel):
         return value
 
     @classmethod
-    def of(cls, program_code: str, udf_python: str, version: int | None) -> ProgramVersion:
-        """The program with these texts."""
-        digest = text_hash(program_code, udf_python)
-        return cls(hash=digest) if version is None else cls(hash=digest, version=version)
+    def of(cls, source: ProgramSource, version: int | None) -> ProgramVersion:
+        """The program with this source."""
+        return cls(hash=source.digest) if version is None else cls(hash=source.digest, version=version)
 
     def to_wire(self) -> dict[str, Any]:
         """The JSON form; a version that is unknown is left out."""

@@ -23,7 +23,7 @@ from airflow_pipelines.host.bootstrap import BootstrapPlan, describe, plan_boots
 from airflow_pipelines.host.checkpointing import COPY_S, CheckpointRequests, CheckpointSync
 from airflow_pipelines.host.clock import Clock, described
 from airflow_pipelines.host.compile import compile_checked
-from airflow_pipelines.host.durability import Durability, ProgramIdentity, SavedState
+from airflow_pipelines.host.durability import Durability, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
 from airflow_pipelines.host.failures import as_problem
 from airflow_pipelines.host.fence_watch import FenceWatch
@@ -41,6 +41,7 @@ from airflow_pipelines.host.statistics import PipelineFigures
 from airflow_pipelines.host.storage_problems import STORAGE_CODES
 from airflow_pipelines.host.tokens import CompletionToken
 from airflow_pipelines.program.fingerprints import program_hash
+from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.references import References
 
 _WAITING = {
@@ -173,7 +174,7 @@ class PipelineRunner:
     @property
     def _program(self) -> ProgramVersion:
         deployment = self.deployment
-        return ProgramVersion.of(deployment.program_code, deployment.udf_python, deployment.program_version)
+        return ProgramVersion.of(deployment.source, deployment.program_version)
 
     @property
     def status(self) -> RuntimeStatus | None:
@@ -398,7 +399,7 @@ class PipelineRunner:
         durability = self._durability = Durability(Path(deployment.storage), self._options)
         self._fence.begin(durability.check)
         self._sync = CheckpointSync(self._options.sync, durability, f"pipeline-{deployment.pipeline_id}", self.log)
-        compiled = compile_checked(deployment.program_code, self._sessions, deployment.udf_python)
+        compiled = compile_checked(deployment.source, self._sessions)
         saved = self._saved_state(durability)
         live = self._build(compiled, durability)
         if saved is None:
@@ -433,10 +434,9 @@ class PipelineRunner:
         self._live = LivePipeline(
             compiled=compiled,
             identity=ProgramIdentity(
-                self.deployment.program_code,
-                fingerprints.to_json(),
+                self.deployment.source,
+                fingerprints,
                 program_hash(fingerprints),
-                self.deployment.udf_python,
                 self.deployment.program_version,
             ),
             sessions=self._sessions,
@@ -481,7 +481,7 @@ class PipelineRunner:
             )
         if policy != "await_approval":
             return
-        self._waiting = ProgramChange(saved=ProgramVersion.of(saved.text, saved.udf_python, saved.version), new=self._program)
+        self._waiting = ProgramChange(saved=ProgramVersion.of(saved.source, saved.version), new=self._program)
         self._record(
             RuntimeStatus.AWAITING_APPROVAL,
             details={

@@ -11,7 +11,7 @@ from airflow_pipelines.program.fingerprints import Fingerprints
 
 @dataclass(frozen=True, slots=True)
 class ProgramDiff:
-    """Sorted canonical names of the relations that differ between two programs."""
+    """Sorted canonical names of the parts of two programs that differ: relations, and operators of stream programs."""
 
     added_tables: tuple[str, ...] = ()
     removed_tables: tuple[str, ...] = ()
@@ -19,11 +19,28 @@ class ProgramDiff:
     added_views: tuple[str, ...] = ()
     removed_views: tuple[str, ...] = ()
     modified_views: tuple[str, ...] = ()
+    added_operators: tuple[str, ...] = ()
+    removed_operators: tuple[str, ...] = ()
+    modified_operators: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        """Whether no relation differs."""
+        """Whether no part differs."""
         return not any(asdict(self).values())
+
+    @property
+    def fresh_tables(self) -> frozenset[str]:
+        """The tables that start empty."""
+        return frozenset({*self.added_tables, *self.modified_tables})
+
+    @property
+    def fresh_views(self) -> frozenset[str]:
+        """The views to evaluate from scratch."""
+        return frozenset({*self.added_views, *self.modified_views})
+
+    def to_wire(self) -> dict[str, list[str]]:
+        """The object that the REST contract shows for approval; operators only where some differ."""
+        return {key: list(names) for key, names in asdict(self).items() if names or not key.endswith("_operators")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +63,18 @@ class PipelineDiff:
             return False
         return not any(value for key, value in asdict(self).items() if key.endswith("_connectors"))
 
+    @property
+    def fresh_connectors(self) -> frozenset[str]:
+        """The connectors that start without a position."""
+        inputs = (*self.added_input_connectors, *self.modified_input_connectors)
+        return frozenset({*inputs, *self.added_output_connectors, *self.modified_output_connectors})
+
     def to_wire(self) -> dict[str, Any]:
         """The object that the REST contract shows for approval."""
         wire: dict[str, Any] = {
             key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items() if key != "program_diff"
         }
-        program = None if self.program_diff is None else {key: list(value) for key, value in asdict(self.program_diff).items()}
-        return {"program_diff": program, **wire}
+        return {"program_diff": None if self.program_diff is None else self.program_diff.to_wire(), **wire}
 
 
 def compare(old: Fingerprints, new: Fingerprints) -> PipelineDiff:
@@ -64,6 +86,7 @@ def compare(old: Fingerprints, new: Fingerprints) -> PipelineDiff:
         return {name: value for name, value in connectors.items() if old.owners.get(name) in new_relations}
 
     tables, views = _parts(old.tables, new.tables), _parts(old.views, new.views)
+    operators = _parts(old.operators, new.operators)
     inputs = _parts(kept(old.input_connectors), new.input_connectors)
     outputs = _parts(kept(old.output_connectors), new.output_connectors)
     return PipelineDiff(
@@ -74,6 +97,9 @@ def compare(old: Fingerprints, new: Fingerprints) -> PipelineDiff:
             added_views=views[0],
             removed_views=views[1],
             modified_views=views[2],
+            added_operators=operators[0],
+            removed_operators=operators[1],
+            modified_operators=operators[2],
         ),
         added_input_connectors=inputs[0],
         removed_input_connectors=inputs[1],

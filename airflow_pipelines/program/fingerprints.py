@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """One hash per relation and connector (``relation.connector``); equal hashes mean that state can be kept."""
+    """One hash per relation, connector (``relation.connector``) and operator; equal hashes mean that state can be kept."""
 
     tables: dict[str, str] = field(default_factory=dict)
     views: dict[str, str] = field(default_factory=dict)
@@ -19,10 +19,15 @@ class Fingerprints:
     output_connectors: dict[str, str] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
     """The relation of each connector: names may have dots in them."""
+    operators: dict[str, str] = field(default_factory=dict)
+    """Those of a stream program."""
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-ready object."""
-        return asdict(self)
+        """A JSON-ready object; no operators, no field for them."""
+        parts = asdict(self)
+        if not self.operators:
+            del parts["operators"]
+        return parts
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Fingerprints:

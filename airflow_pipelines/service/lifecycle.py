@@ -290,7 +290,7 @@ def emptied(record: PipelineRecord) -> PipelineRecord:
 
 def check_program(record: PipelineRecord, expected: ProgramChange) -> None:
     """Refuse an approval that is for another program than the pipeline's."""
-    program = ProgramVersion.of(record.program_code, record.udf_python, record.program_version)
+    program = ProgramVersion.of(record.source, record.program_version)
     if not program.is_expected(expected.new):
         raise unexpected_program("The program", program, expected.new)
 

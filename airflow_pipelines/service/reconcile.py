@@ -240,7 +240,7 @@ class Reconciler:
         if deployer is None:
             return record
         deployment = self._deployment(record, uuid7())
-        config = deployment.model_dump(mode="json", exclude={"program_code", "udf_python"})
+        config = deployment.model_dump(mode="json", exclude={"source"})
         used = lifecycle.use_storage(record)
         try:
             host_id = deployer.place()
@@ -373,8 +373,7 @@ class Reconciler:
             deployment_id=deployment_id,
             pipeline_id=record.id,
             pipeline_name=record.name,
-            program_code=record.program_code,
-            udf_python=record.udf_python,
+            source=record.source,
             program_version=record.program_version,
             runtime_config=record.runtime_config,
             storage=str(self._files.storage(record)),

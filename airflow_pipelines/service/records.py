@@ -9,6 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from airflow_pipelines.contract.deployment import RuntimeStatus
+from airflow_pipelines.program.sources import ProgramSource
 
 
 class ProgramStatus(StrEnum):
@@ -109,6 +110,11 @@ class PipelineRecord:
     consumed_sequence: int
     udf_python: str = ""
     from_checkpoint: UUID | None = None
+
+    @property
+    def source(self) -> ProgramSource:
+        """The program's source."""
+        return ProgramSource(self.program_code, self.udf_python)
 
     @property
     def fully_stopped(self) -> bool:

@@ -15,11 +15,15 @@ from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.storage.checkpoint import CheckpointContents, CheckpointInfo, Counters
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.host.durability import INLINE_BYTES, Durability, ProgramIdentity, SavedState
+from airflow_pipelines.host.durability import INLINE_BYTES, Durability, SavedState
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
+from airflow_pipelines.program.fingerprints import Fingerprints
+from airflow_pipelines.program.identity import ProgramIdentity
+from airflow_pipelines.program.sources import ProgramSource
 
 SCHEMA = StructType([StructField("id", LongType()), StructField("v", IntegerType()), StructField("name", StringType())])
-PROGRAM = ProgramIdentity("CREATE TABLE t (id BIGINT, v INT, name VARCHAR)", {"tables": {"t": "f"}}, 2**63 + 11)
+SOURCE = ProgramSource("CREATE TABLE t (id BIGINT, v INT, name VARCHAR)")
+PROGRAM = ProgramIdentity(SOURCE, Fingerprints(tables={"t": "f"}), 2**63 + 11)
 OPTIONS = RuntimeOptions(fault_tolerance=FaultTolerance.EXACTLY_ONCE)
 
 
@@ -69,9 +73,7 @@ class Written:
         step = flushed.step
         files = tuple(sorted(flushed.files()))
         return CheckpointContents(
-            PROGRAM.text,
-            PROGRAM.fingerprints,
-            PROGRAM.hash,
+            PROGRAM,
             step,
             flushed.to_manifest(),
             files,

@@ -32,6 +32,7 @@ from airflow_pipelines.engine.storage.durable import TEMPORARY, remove, sync_fol
 from airflow_pipelines.engine.storage.errors import MissingError, StorageError, storage_access
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.engine.storage.sealed_json import BrokenSealError, seal, unseal
+from airflow_pipelines.program.identity import ProgramIdentity
 
 KEEP = 2
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -69,16 +70,12 @@ class Counters:
 class CheckpointContents:
     """Everything a pipeline needs to go on.
 
-    ``program`` is the text and ``udf_python`` that of its Python module, ``fingerprints`` the program's JSON form, ``program_hash``
-    the u64 identity of it, ``program_version`` its version (None: saved by a release that did not note it). ``snapshot`` is the
-    snapshot's manifest and ``files`` the batch files it names. ``connectors`` maps ``relation.connector`` to position, metrics,
-    errors and paused flag. ``initial_start_time`` is in seconds since the epoch. ``transaction`` is the transaction number, 0
-    outside of one.
+    ``program`` is the one that made it. ``snapshot`` is the snapshot's manifest and ``files`` the batch files it names.
+    ``connectors`` maps ``relation.connector`` to position, metrics, errors and paused flag. ``initial_start_time`` is in seconds
+    since the epoch. ``transaction`` is the transaction number, 0 outside of one.
     """
 
-    program: str
-    fingerprints: dict[str, Any]
-    program_hash: int
+    program: ProgramIdentity
     step: int
     snapshot: dict[str, Any]
     files: tuple[str, ...]
@@ -86,8 +83,6 @@ class CheckpointContents:
     counters: Counters = field(default_factory=Counters)
     initial_start_time: float = 0.0
     transaction: int = 0
-    udf_python: str = ""
-    program_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,7 +377,8 @@ class CheckpointStore:
     def _document(self, uuid: UUID, contents: CheckpointContents) -> dict[str, Any]:
         size = sum(Path(self._batches.path(name)).stat().st_size for name in contents.files)
         epoch = 0 if self.fence is None else self.fence.epoch
-        return {"uuid": str(uuid), "created_at": time.time(), "size": size, "epoch": epoch, **asdict(contents)}
+        fields = asdict(contents) | contents.program.to_json()
+        return {"uuid": str(uuid), "created_at": time.time(), "size": size, "epoch": epoch, **fields}
 
     def _info(self, uuid: UUID) -> CheckpointInfo:
         path = self.manifest_path(uuid)
@@ -405,9 +401,7 @@ def _files(path: Path) -> list[str]:
 
 def _contents(document: dict[str, Any]) -> CheckpointContents:
     return CheckpointContents(
-        program=document["program"],
-        fingerprints=document["fingerprints"],
-        program_hash=document["program_hash"],
+        program=ProgramIdentity.from_json(document),
         step=document["step"],
         snapshot=document["snapshot"],
         files=tuple(document["files"]),
@@ -415,8 +409,6 @@ def _contents(document: dict[str, Any]) -> CheckpointContents:
         counters=Counters(**document["counters"]),
         initial_start_time=document["initial_start_time"],
         transaction=document["transaction"],
-        udf_python=document.get("udf_python", ""),
-        program_version=document.get("program_version"),
     )
 
 

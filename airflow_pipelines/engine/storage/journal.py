@@ -25,6 +25,7 @@ from airflow_pipelines.engine.storage.durable import remove, write_atomically
 from airflow_pipelines.engine.storage.errors import DamagedError, storage_access
 from airflow_pipelines.engine.storage.journal_end import JournalEnd, JournalEndFile, read_journal_end
 from airflow_pipelines.engine.storage.sealed_json import digest
+from airflow_pipelines.program.identity import ProgramIdentity
 
 FILE = "journal.log"
 _UNCHAINED = re.compile(rb"[0-9a-f]{8} ")
@@ -50,14 +51,10 @@ class JournalHeader:
     """
 
     base: UUID | None
-    program: str
-    fingerprints: dict[str, Any]
-    program_hash: int
+    program: ProgramIdentity
     initial_start_time: float
-    udf_python: str = ""
     layouts: dict[str, str] = field(default_factory=dict)
     canonical_form: int = CANONICAL_FORM
-    program_version: int | None = None
     epoch: int = 0
 
 
@@ -147,7 +144,7 @@ class Journal:
     @classmethod
     def create(cls, folder: Path, header: JournalHeader) -> Journal:
         """Start a journal in place of the one before it, atomically."""
-        document = asdict(header)
+        document = asdict(header) | header.program.to_json()
         document["base"] = None if header.base is None else str(header.base)
         path = folder / FILE
         line, checksum = _encode(document, "")
@@ -203,15 +200,11 @@ def _fields_of(path: Path) -> Iterator[None]:
 def _header(document: dict[str, Any]) -> JournalHeader:
     return JournalHeader(
         base=None if document["base"] is None else UUID(document["base"]),
-        program=document["program"],
-        fingerprints=document["fingerprints"],
-        program_hash=document["program_hash"],
+        program=ProgramIdentity.from_json(document),
         initial_start_time=document["initial_start_time"],
-        udf_python=document.get("udf_python", ""),
         layouts=document.get("layouts", {}),
         # Before there was one, no form was noted.
         canonical_form=document.get("canonical_form", 0),
-        program_version=document.get("program_version"),
         epoch=document.get("epoch", 0),
     )
 

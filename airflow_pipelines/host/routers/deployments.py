@@ -15,6 +15,7 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.metrics import exposition, measure
 from airflow_pipelines.host.programs import expected_change
 from airflow_pipelines.host.routers.common import HostFleet, Runner, slowly
+from airflow_pipelines.program.sources import ProgramSource
 
 router = APIRouter()
 
@@ -24,6 +25,11 @@ class CompileRequest(BaseModel):
 
     program_code: str
     udf_python: str = ""
+
+    @property
+    def source(self) -> ProgramSource:
+        """The program."""
+        return ProgramSource(self.program_code, self.udf_python)
 
 
 class ApprovalRequest(BaseModel):
@@ -50,7 +56,7 @@ def shutdown(request: Request, background: BackgroundTasks) -> str:
 @router.post("/compile")
 async def compile_program(request: Request, fleet: HostFleet, body: CompileRequest) -> dict[str, Any]:
     """Compile a program without running it."""
-    compiled = await slowly(request, lambda: fleet.compile(body.program_code, body.udf_python))
+    compiled = await slowly(request, lambda: fleet.compile(body.source))
     return {"program_info": compiled.info, "messages": [warning.to_wire() for warning in compiled.program.warnings]}
 
 

@@ -14,6 +14,9 @@ import pytest
 
 from airflow_pipelines.engine.storage.checkpoint import CheckpointContents, CheckpointStore, Counters
 from airflow_pipelines.engine.storage.errors import MissingError, StorageError, StorageProblem
+from airflow_pipelines.program.fingerprints import Fingerprints
+from airflow_pipelines.program.identity import ProgramIdentity
+from airflow_pipelines.program.sources import ProgramSource
 from tests.engine.crash import at_every_boundary
 
 
@@ -44,11 +47,12 @@ class Files:
             self.path(name).unlink()
 
 
+PROGRAM = ProgramIdentity(ProgramSource("CREATE TABLE t (x int)"), Fingerprints(tables={"t": "f"}), 2**63 + 5)
+
+
 def contents(step: int, *files: str) -> CheckpointContents:
     return CheckpointContents(
-        program="CREATE TABLE t (x int)",
-        fingerprints={"tables": {"t": "f"}},
-        program_hash=2**63 + 5,
+        program=PROGRAM,
         step=step,
         snapshot={"step": step, "traces": {}},
         files=files,

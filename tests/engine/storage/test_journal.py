@@ -17,12 +17,16 @@ import pytest
 from airflow_pipelines.engine.storage.checkpoint import Counters
 from airflow_pipelines.engine.storage.journal import FILE, DamagedJournalError, Journal, JournalHeader, JournalRecord, read_journal
 from airflow_pipelines.engine.storage.journal_end import FILE as END
+from airflow_pipelines.program.fingerprints import Fingerprints
+from airflow_pipelines.program.identity import ProgramIdentity
+from airflow_pipelines.program.sources import ProgramSource
 from tests.engine.crash import at_every_boundary
 
-HEADER = JournalHeader(None, "CREATE TABLE t (x int)", {"tables": {"t": "f"}}, 2**64 - 1, 1700000000.5, layouts={"t": "l"})
+PROGRAM = ProgramIdentity(ProgramSource("CREATE TABLE t (x int)"), Fingerprints(tables={"t": "f"}), 2**64 - 1)
+HEADER = JournalHeader(None, PROGRAM, 1700000000.5, layouts={"t": "l"})
 
 
-def written(folder: Path, *steps: int, program: str = HEADER.program) -> list[bytes]:
+def written(folder: Path, *steps: int, program: ProgramIdentity = PROGRAM) -> list[bytes]:
     """The lines of a journal."""
     journal = Journal.create(folder, replace(HEADER, program=program))
     for step in steps:
@@ -60,7 +64,7 @@ def test_no_journal(tmp_path: Path) -> None:
 
 def test_the_base_survives(tmp_path: Path) -> None:
     base = UUID("01a1fb81-a243-7bfc-a30f-6bf2b90d3657")
-    Journal.create(tmp_path, JournalHeader(base, "p", {}, 1, 0.0)).close()
+    Journal.create(tmp_path, JournalHeader(base, PROGRAM, 0.0)).close()
     contents = read_journal(tmp_path)
     assert contents is not None
     assert contents.header.base == base
@@ -117,7 +121,7 @@ def test_records_cannot_be_swapped_taken_out_or_repeated(tmp_path: Path, order: 
 def test_a_record_of_another_journal_is_not_taken(tmp_path: Path) -> None:
     lines = written(tmp_path, 1, 2)
     (tmp_path / "other").mkdir()
-    other = written(tmp_path / "other", 1, 2, program="CREATE TABLE u (x int)")
+    other = written(tmp_path / "other", 1, 2, program=replace(PROGRAM, source=ProgramSource("CREATE TABLE u (x int)")))
     (tmp_path / FILE).write_bytes(b"".join([*lines[:2], other[2]]))
     with pytest.raises(DamagedJournalError, match="record 2"):
         read_journal(tmp_path)

@@ -1,0 +1,93 @@
+"""The source of a program: what its author wrote, of one kind or of several."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class ProgramKind(StrEnum):
+    """The kinds of source that a program may have; it may have several."""
+
+    SQL = "sql"
+    STREAMS = "streams"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of a program's source; ``path`` is relative, with slashes."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramSource:
+    """The source of a program.
+
+    :param sql: the SQL text
+    :param python_functions: the text of the Python module with the functions that the SQL text declares without a body
+    :param stream_files: the files of a stream program
+    """
+
+    sql: str
+    python_functions: str = ""
+    stream_files: tuple[SourceFile, ...] = ()
+
+    @property
+    def kinds(self) -> frozenset[ProgramKind]:
+        """The kinds of source that there are; SQL, be it empty, where there are no others."""
+        if not self.stream_files:
+            return frozenset({ProgramKind.SQL})
+        return frozenset({ProgramKind.STREAMS, *([ProgramKind.SQL] if self.sql.strip() else [])})
+
+    @property
+    def digest(self) -> str:
+        """A SHA-256 in hexadecimal that is the same for the same texts only, white space included."""
+        # Lengths keep the texts apart.
+        sql = _encoded(self.sql)
+        content = b"%d\n%b%b" % (len(sql), sql, _encoded(self.python_functions))
+        if self.stream_files:
+            content = b"%d\n%b" % (len(content), content)
+        for file in self.stream_files:
+            path, text = _encoded(file.path), _encoded(file.text)
+            content += b"%d %d\n%b%b" % (len(path), len(text), path, text)
+        return hashlib.sha256(content).hexdigest()
+
+    def to_wire(self) -> dict[str, Any]:
+        """The fields of the REST contract, and of what the service sends to hosts; no stream files, no field for them."""
+        return {"program_code": self.sql, "udf_python": self.python_functions, **self._files_to_json()}
+
+    @classmethod
+    def from_wire(cls, fields: Mapping[str, Any]) -> ProgramSource:
+        """The source that :meth:`to_wire` wrote, among other fields.
+
+        :raises KeyError: when there is no SQL text
+        """
+        return cls(fields["program_code"], fields.get("udf_python", ""), _files(fields))
+
+    def to_stored(self) -> dict[str, Any]:
+        """The fields of checkpoints and journals."""
+        return {"program": self.sql, "udf_python": self.python_functions, **self._files_to_json()}
+
+    @classmethod
+    def from_stored(cls, fields: Mapping[str, Any]) -> ProgramSource:
+        """The source that :meth:`to_stored` wrote, among other fields.
+
+        :raises KeyError: when there is no SQL text
+        """
+        return cls(fields["program"], fields.get("udf_python", ""), _files(fields))
+
+    def _files_to_json(self) -> dict[str, Any]:
+        return {"stream_files": {file.path: file.text for file in self.stream_files}} if self.stream_files else {}
+
+
+def _files(fields: Mapping[str, Any]) -> tuple[SourceFile, ...]:
+    return tuple(SourceFile(path, text) for path, text in fields.get("stream_files", {}).items())
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
