@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.spark.application import collect_garbage, heap_used, jvm_process
 from airflow_pipelines.engine.spark.sessions import SparkSessions, build_spark
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from benchmarks.measure import Measurement
@@ -94,9 +95,7 @@ def _upserts(table: str, rows: pa.Table) -> TableChanges:
 
 
 def _sample(spark: SparkSession, step: int) -> Sample:
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
-    jvm.java.lang.System.gc()
-    runtime = jvm.java.lang.Runtime.getRuntime()
-    live = (runtime.totalMemory() - runtime.freeMemory()) / 2**20
-    return Sample(step, resident(os.getpid()), resident(jvm.java.lang.ProcessHandle.current().pid()), live)
+    context = spark.sparkContext
+    collect_garbage(context)
+    live = heap_used(context) / 2**20
+    return Sample(step, resident(os.getpid()), resident(jvm_process(context)), live)

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.spark.application import jvm_process
 from airflow_pipelines.engine.spark.sessions import SparkSessions, build_spark
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from benchmarks.measure import Measurement, timed
@@ -59,13 +60,11 @@ def _measure(spark: SparkSession, folder: Path, steps: int) -> list[Measurement]
     found = {row["events"]: row["names"] for row in circuit.relation("by_count").collect()}
     if found != expected:
         raise AssertionError(f"the view holds {found}, which should be {expected}")
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
     return [
         Measurement("spill_state_to_heap", GROUPS * ROW_BYTES / (HEAP_MIB * 2**20), "x"),
         Measurement("spill.load_s", load.seconds, "s"),
         Measurement("spill.step_s", step.seconds / steps, "s"),
-        Measurement("spill.jvm_peak_rss", resident(jvm.java.lang.ProcessHandle.current().pid(), field="VmHWM"), "MiB"),
+        Measurement("spill.jvm_peak_rss", resident(jvm_process(spark.sparkContext), field="VmHWM"), "MiB"),
     ]
 
 

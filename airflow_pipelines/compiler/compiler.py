@@ -14,9 +14,6 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-
 from airflow_pipelines.compiler.query_meaning import Understood, understood
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
 from airflow_pipelines.compiler.time_compiler import TimeCompiler
@@ -25,6 +22,7 @@ from airflow_pipelines.engine.functions.python_functions import check_functions,
 from airflow_pipelines.engine.schema import RelationSchema, column_from_spark_json
 from airflow_pipelines.engine.spark.analysis import AUTOMATIC, Analysis, Analyzed, QueryRefused, is_unknown_name
 from airflow_pipelines.engine.spark.failures import spark_complaint
+from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.time.lateness import ERROR_VIEW, LateColumn
@@ -309,7 +307,7 @@ class _Compiler:
             yield
         except RecursionError:
             self._note(view.span, f"The query of {display(view.name)} nests too deep: move parts of it into views of their own")
-        except (AnalysisFailed, PySparkException, Py4JJavaError) as error:
+        except (AnalysisFailed, *SPARK_ERRORS) as error:
             cause = str(error) if isinstance(error, AnalysisFailed) else spark_complaint(error)
             self._note(view.span, f"Spark cannot plan the query of {display(view.name)}: {cause}")
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.spark.failures import spark_complaint
+from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
+from airflow_pipelines.engine.spark.logical_plans import LogicalPlan, optimized_plan
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, sibling
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.program.names import quote
@@ -28,9 +28,6 @@ _GENERATE = re.compile(r"(Generate .*, (?:true|false)), [^,\[\]()]+(?=, \[)")
 """LATERAL VIEW with the name by which its columns were read before they had numbers."""
 _PROJECTION = re.compile(r"([ :+-]*Project )\[(.*)\]")
 _PLAIN_COLUMN = re.compile(r"[^\s,\[\]()#]+#\d+L?")
-_REFUSALS = (PySparkException, Py4JJavaError)
-"""What Spark raises for a query: its analyzer and optimizer raise what the expressions do that they evaluate, and a query that
-nests too deep exhausts a stack of the JVM."""
 
 
 class SessionAnalyzer:
@@ -52,7 +49,7 @@ class SessionAnalyzer:
         """Names and types of a query's columns. Raises AnalysisFailed."""
         try:
             schema = self.session.sql(query).schema
-        except _REFUSALS as error:
+        except SPARK_ERRORS as error:
             raise AnalysisFailed(spark_complaint(error)) from error
         return tuple((column.name, type_text(column.dataType)) for column in schema.fields)
 
@@ -60,8 +57,8 @@ class SessionAnalyzer:
         """Whether Spark optimises both queries to one plan, but for the names and numbers that it gives to expressions."""
         try:
             mine, yours = self._optimised(one), self._optimised(other)
-            return bool(mine.sameResult(yours)) or _renumbered(mine.toString()) == _renumbered(yours.toString())
-        except _REFUSALS:
+            return mine.same_result(yours) or _renumbered(mine.text) == _renumbered(yours.text)
+        except SPARK_ERRORS:
             # A constant cannot be evaluated, or the optimizer fails by a fault of its own: then nothing is known.
             return False
 
@@ -69,13 +66,12 @@ class SessionAnalyzer:
         """Why Spark cannot plan a query that it understands, such as a constant that cannot be evaluated; None when it can."""
         try:
             self._optimised(query)
-        except _REFUSALS as error:
+        except SPARK_ERRORS as error:
             return spark_complaint(error)
         return None
 
-    def _optimised(self, query: str) -> Any:
-        # The plan is not part of PySpark's interface; that two of them can be compared is all that is needed of it.
-        return self.session.sql(query)._jdf.queryExecution().optimizedPlan()
+    def _optimised(self, query: str) -> LogicalPlan:
+        return optimized_plan(self.session.sql(query))
 
 
 class SparkAnalyzer(SessionAnalyzer):

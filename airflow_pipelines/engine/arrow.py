@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from airflow_pipelines.engine.spark.arrow_frames import arrow_schema_of
 from airflow_pipelines.engine.values.intervals import numbered
 from airflow_pipelines.sql.plan.ir.nodes import merging
 
@@ -39,9 +39,9 @@ def _relaxed(kind: DataType) -> DataType:
             return kind
 
 
-def arrow_schema(schema: StructType) -> Any:
+def arrow_schema(schema: StructType) -> pa.Schema:
     """The pyarrow schema in which batches of a Spark schema hold their rows."""
-    return to_arrow_schema(numbered(relaxed(schema)), timezone="UTC", error_on_duplicated_field_names_in_struct=False)
+    return arrow_schema_of(numbered(relaxed(schema)))
 
 
 def shaped(table: Any, schema: Any) -> Any:

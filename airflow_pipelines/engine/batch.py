@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, relaxed, shaped
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
+from airflow_pipelines.engine.spark.arrow_frames import arrow_frame
 from airflow_pipelines.engine.storage.batch_store import BatchStore
-from airflow_pipelines.engine.values.intervals import frame_with_months, has_months
+from airflow_pipelines.engine.values.intervals import has_months
 
 __all__ = ["WEIGHT", "Batch", "weighted"]
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _numbers = itertools.count(1)
 
@@ -88,7 +87,7 @@ class Batch:
         """The rows as a DataFrame of ``spark``: a local relation when in memory, else a scan of the files."""
         if self.table is not None:
             if has_months(self.schema):
-                return frame_with_months(spark, self.table, relaxed(self.schema))
+                return arrow_frame(spark, self.table, relaxed(self.schema))
             # Spark reads a table in chunks only up to the first one without rows.
             return spark.createDataFrame(self.table.combine_chunks(), schema=relaxed(self.schema))
         if self.store is None or not self.files:

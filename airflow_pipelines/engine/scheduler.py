@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pyspark import SparkContext
 
@@ -24,6 +23,7 @@ from airflow_pipelines.engine.operators.recompute_groups import evaluate_touched
 from airflow_pipelines.engine.operators.recursive import evaluate_recursive
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.spark.failures import step_error
+from airflow_pipelines.engine.spark.jobs import ThreadProperties
 from airflow_pipelines.engine.stages import empty_state
 from airflow_pipelines.engine.step_stats import OperatorFigures
 from airflow_pipelines.engine.storage.errors import StorageError
@@ -112,7 +112,7 @@ class Workers:
         waiting: dict[str, Stage] = {stage.relation: stage for stage in stages}
         running: dict[Future[None], str] = {}
         failed: dict[str, BaseException] = {}
-        properties: Any = None
+        properties: ThreadProperties | None = None
         while waiting or running:
             ready = [] if failed else _ready(waiting, set(running.values()), due)
             if failed:
@@ -121,7 +121,8 @@ class Workers:
                 evaluate(waiting.pop(ready[0]))
                 continue
             for name in ready:
-                properties = properties or self._properties()
+                # With the job group among them, by which a step under way is cancelled.
+                properties = properties or ThreadProperties.of_this_thread(self._context)
                 running[self._started().submit(self._with, properties, evaluate, waiting.pop(name))] = name
             for future in wait(running, return_when=FIRST_COMPLETED).done if running else ():
                 name, error = running.pop(future), future.exception()
@@ -142,14 +143,9 @@ class Workers:
             self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="stage")
         return self._pool
 
-    def _properties(self) -> Any:
-        """This thread's Spark properties, the job group among them, by which a step under way is cancelled."""
-        within: Any = self._context
-        return within._jsc.sc().getLocalProperties().clone()
-
-    def _with(self, properties: Any, evaluate: Callable[[Stage], None], stage: Stage) -> None:
-        within: Any = self._context
-        within._jsc.sc().setLocalProperties(properties.clone())
+    @staticmethod
+    def _with(properties: ThreadProperties, evaluate: Callable[[Stage], None], stage: Stage) -> None:
+        properties.apply()
         evaluate(stage)
 
 

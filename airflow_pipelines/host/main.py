@@ -23,6 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.database import DatabaseFile, open_database
+from airflow_pipelines.engine.spark.application import log_no_java_calls
 from airflow_pipelines.engine.spark.sessions import build_spark
 from airflow_pipelines.host.app import create_app
 from airflow_pipelines.host.connector_env import connector_environment
@@ -59,8 +60,7 @@ def main(arguments: Sequence[str]) -> int:
     # For a host that a cluster started. Where it was started here, its JVM has this umask as well.
     os.umask(PRIVATE_UMASK)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    # Every failed analysis would be logged with its Java stack; callers get it as an error of theirs.
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    log_no_java_calls()
     parser = argparse.ArgumentParser(prog="airflow_pipelines.host", description=__doc__)
     parser.add_argument("--host-id", type=UUID, required=True, help="the host's row in the store")
     host_id = parser.parse_args(arguments).host_id

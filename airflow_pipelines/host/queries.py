@@ -15,6 +15,7 @@ from pyspark import SparkContext
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.spark.collecting import AbortedError, Collector, ResultTooLargeError
+from airflow_pipelines.engine.spark.jobs import begin_jobs, cancel_jobs
 from airflow_pipelines.host.query_watch import QueryWatch
 
 T = TypeVar("T")
@@ -51,7 +52,7 @@ class Query:
         self.group = group
         self.problem: Problem | None = None
         self.collector = Collector(limits.result_bytes)
-        self._context: Any = context
+        self._context = context
         self._lock = threading.Lock()
 
     def cancel(self, problem: Problem) -> None:
@@ -61,12 +62,11 @@ class Query:
                 return
             self.problem = problem
         self.collector.abort()
-        self._context._jsc.sc().cancelJobGroupAndFutureJobs(self.group)
+        cancel_jobs(self._context, self.group)
 
     def begin(self, description: str) -> None:
         """Mark this thread's Spark jobs as this request's."""
-        self._context.setJobGroup(self.group, description, interruptOnCancel=True)
-        self._context.setLocalProperty("spark.scheduler.pool", POOL)
+        begin_jobs(self._context, self.group, description, POOL)
 
 
 class Queries:

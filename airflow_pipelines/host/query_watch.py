@@ -6,12 +6,14 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from pyspark import SparkContext
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.engine.spark.application import OldGeneration
+from airflow_pipelines.engine.spark.jobs import restart_task, running_task
 
 LOOK_S: Final = 0.1
 
@@ -38,7 +40,7 @@ class QueryWatch:
     """
 
     def __init__(self, context: SparkContext, heap_share: float) -> None:
-        self._context: Any = context
+        self._context = context
         self._heap_share = heap_share
         self._lock = threading.Lock()
         self._running: list[Cancellable] = []
@@ -59,7 +61,7 @@ class QueryWatch:
 
     def _watch(self) -> None:
         ended = threading.Event()
-        heap = _old_memory(self._context)
+        heap = OldGeneration(self._context)
         while True:
             ended.wait(LOOK_S)
             with self._lock:
@@ -73,15 +75,12 @@ class QueryWatch:
                 # Watching is a help; the requests have other limits.
                 logger.exception("The ad-hoc requests could not be looked after; it is tried again")
 
-    def _save_memory(self, queries: list[Cancellable], heap: list[Any]) -> None:
+    def _save_memory(self, queries: list[Cancellable], heap: OldGeneration) -> None:
         """What is in use after a garbage collection is in use; nobody can tell which request uses it, so all of them go."""
-        used, most = 0, 0
-        for pool in heap:
-            after = pool.getCollectionUsage()
-            used, most = used + after.getUsed(), most + max(after.getMax(), 0)
-        if most <= 0 or used <= self._heap_share * most:
+        usage = heap.usage()
+        if usage.most <= 0 or usage.used <= self._heap_share * usage.most:
             return
-        text = f"{used >> 20} of {most >> 20} MiB"
+        text = f"{usage.used >> 20} of {usage.most >> 20} MiB"
         logger.warning("%s of the JVM's memory are in use: %d ad-hoc requests are cancelled", text, len(queries))
         for query in queries:
             query.cancel(
@@ -109,25 +108,8 @@ class QueryWatch:
         if not starved:
             return
         for stage in sorted(active & theirs):
-            task = _running_task(self._context, stage)
+            task = running_task(self._context, stage)
             if task is not None:
                 logger.info("task %d of an ad-hoc request makes way for a step", task)
-                self._context._jsc.sc().killTaskAttempt(task, True, "a pipeline's step needs the core")
+                restart_task(self._context, task, "a pipeline's step needs the core")
                 return
-
-
-def _running_task(context: Any, stage: int) -> int | None:
-    """The id of a task of a stage that has a core."""
-    store = context._jsc.sc().statusStore()
-    scala = context._jvm.scala
-    running = context._jvm.java.util.ArrayList()
-    running.add(context._jvm.org.apache.spark.status.api.v1.TaskStatus.RUNNING)
-    attempt = store.lastStageAttempt(stage).attemptId()
-    tasks = store.taskList(stage, attempt, 0, 1, getattr(getattr(scala, "None$"), "MODULE$"), True, running)
-    return int(tasks.apply(0).taskId()) if tasks.size() else None
-
-
-def _old_memory(context: Any) -> list[Any]:
-    """The JVM's pools of memory for what lives long, which are those that tell what was left by the last collection."""
-    pools = context._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
-    return [pool for pool in pools if any(word in pool.getName() for word in ("Old", "Tenured")) and pool.getCollectionUsage()]

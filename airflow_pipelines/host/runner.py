@@ -17,6 +17,7 @@ from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.spark.failures import failure_text
+from airflow_pipelines.engine.spark.jobs import begin_jobs, cancel_jobs
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.fence import OvertakenError
 from airflow_pipelines.host.bootstrap import BootstrapPlan, describe, plan_bootstrap
@@ -132,8 +133,7 @@ class PipelineRunner:
 
     def _cancel_step(self) -> None:
         """Cancel the Spark jobs of the step in progress, and those that it would start next."""
-        context: Any = self._sessions.small.sparkContext
-        context._jsc.sc().cancelJobGroupAndFutureJobs(self._job_group)
+        cancel_jobs(self._sessions.small.sparkContext, self._job_group)
 
     def pause(self) -> None:
         """Stop taking inputs after the step in progress."""
@@ -353,10 +353,7 @@ class PipelineRunner:
         problem: Problem | None = None
         try:
             # So that a step in progress can be cancelled when the pipeline is taken down.
-            # Tasks are interrupted, too: some wait for a Python function or a file instead of looking whether they should go on.
-            self._sessions.small.sparkContext.setJobGroup(
-                self._job_group, f"pipeline {self.deployment.pipeline_name}", interruptOnCancel=True
-            )
+            begin_jobs(self._sessions.small.sparkContext, self._job_group, f"pipeline {self.deployment.pipeline_name}")
             self.log.info("starting incarnation %s", self.deployment.deployment_id)
             self._record(RuntimeStatus.INITIALIZING)
             self._serve(self._open())

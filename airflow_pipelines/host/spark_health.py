@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import SparkSession
 
 from airflow_pipelines.cpu_time import cpu_time
+from airflow_pipelines.engine.spark.application import application_problem
 
 LOOK_S: Final = 1.0
 SILENCE_S: Final = 120.0
@@ -25,7 +26,7 @@ class SparkHealth:
     def __init__(
         self,
         spark: SparkSession,
-        jvm: int | None = None,
+        process: int | None = None,
         *,
         look_s: float = LOOK_S,
         silence_s: float = SILENCE_S,
@@ -33,10 +34,10 @@ class SparkHealth:
     ) -> None:
         """Look at the application of ``spark`` once it is told to start.
 
-        :param jvm: the process of its JVM, None when it is not known or not of this machine
+        :param process: the process of its JVM, None when it is not known or not of this machine
         """
         self._spark = spark
-        self._jvm = jvm
+        self._process = process
         self._standstill_s = standstill_s
         self._used: float | None = None
         self._moved = time.monotonic()
@@ -69,7 +70,7 @@ class SparkHealth:
 
     def _still_s(self) -> float:
         """Seconds since the JVM was last seen to have used a processor."""
-        used = None if self._jvm is None else cpu_time(self._jvm)
+        used = None if self._process is None else cpu_time(self._process)
         if used is None or used != self._used:
             self._used, self._moved = used, time.monotonic()
         return time.monotonic() - self._moved
@@ -78,7 +79,7 @@ class SparkHealth:
         failures = 0
         while self._found is None and not self._closed.wait(self._look_s):
             try:
-                self._found = _looked(self._spark)
+                self._found = application_problem(self._spark.sparkContext)
             except Exception as error:  # noqa: BLE001  whatever keeps the JVM from answering
                 failures += 1
                 if failures >= FAILURES:
@@ -91,20 +92,10 @@ class SparkHealth:
 def spark_problem(spark: SparkSession) -> str | None:
     """Why Spark can do nothing any more, as far as it can be seen at once; None while it can. For whoever has just met an error."""
     try:
-        return _looked(spark)
+        return application_problem(spark.sparkContext)
     except Exception as error:  # noqa: BLE001  whatever keeps the JVM from answering
         return _unreachable(error)
 
 
 def _unreachable(error: Exception) -> str:
     return f"its JVM cannot be reached ({type(error).__name__})"
-
-
-def _looked(spark: SparkSession) -> str | None:
-    java: Any = spark.sparkContext._jsc
-    if java is None or java.sc().isStopped():
-        return "its SparkContext was stopped"
-    # An error that Spark does not catch, such as one of memory, ends the thread that hands out all tasks, and nothing else.
-    if not java.sc().dagScheduler().eventProcessLoop().isActive():
-        return "its Spark scheduler has ended"
-    return None

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.spark.jobs import started_jobs
 from airflow_pipelines.engine.spark.sessions import build_spark
 from benchmarks.measure import Bound, Incomplete, Measurement, geometric_mean, median_seconds, timed
 from benchmarks.options import Options
@@ -250,7 +251,7 @@ class _Steps:
         return _Taken(whole.seconds, views_s, upkeep.seconds, float(jobs))
 
     def _jobs(self) -> int:
-        return int(self.spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
+        return started_jobs(self.spark.sparkContext)
 
 
 def _median(taken: list[_Taken], name: str) -> float:

@@ -12,9 +12,10 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
+from airflow_pipelines.engine.spark.arrow_frames import arrow_frame
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
-from airflow_pipelines.engine.values.intervals import frame_with_months, has_months
+from airflow_pipelines.engine.values.intervals import has_months
 from airflow_pipelines.program.names import quote
 from tests.engine.programs import Running, emitted
 from tests.engine.random_changes import comparable
@@ -81,9 +82,7 @@ class Compared:
         self._read_as(name, pa.table(columns, names=schema.arrow.names), schema.spark)
 
     def _read_as(self, name: str, table: Any, schema: StructType) -> None:
-        frame = (
-            frame_with_months(self.session, table, schema) if has_months(schema) else self.session.createDataFrame(table, schema)
-        )
+        frame = arrow_frame(self.session, table, schema) if has_months(schema) else self.session.createDataFrame(table, schema)
         frame.createOrReplaceTempView(quote(name))
 
     def strategies(self, view: str) -> list[str]:

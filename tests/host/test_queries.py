@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from airflow_pipelines.engine.spark.application import collect_garbage
 from airflow_pipelines.host.inprocess import InProcessHost
 from airflow_pipelines.host.queries import QueryLimits
 from tests.fixtures.sdk import eventually
@@ -93,8 +94,7 @@ def test_a_request_over_the_memory_fails_alone(running: Pipeline, sql: str) -> N
 def test_requests_go_before_the_memory_does(running: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     fleet = running.host.fleet
     assert fleet._watch is not None
-    jvm: Any = fleet._spark.sparkContext._jvm
-    jvm.java.lang.System.gc()
+    collect_garbage(fleet._spark.sparkContext)
     monkeypatch.setattr(fleet._watch, "_heap_share", 0.000001)
     assert "memory is used up" in refusal(running.get("query", sql=ENDLESS))
     eventually(lambda: not jobs(running.host))

@@ -8,20 +8,16 @@ import json
 import os
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-from pyspark import cloudpickle
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import udf
-from pyspark.sql.pandas.functions import PandasUDFType, pandas_udf
 from pyspark.sql.types import StructField, StructType
 
 from airflow_pipelines.engine.functions import python_probe, python_worker
+from airflow_pipelines.engine.spark.python_udfs import register_pandas, register_scalar, send_by_value
 from airflow_pipelines.program.functions import FunctionDefinition
 from airflow_pipelines.program.messages import COMPILATION_ERROR, SYNTAX_ERROR, ProgramErrors, ProgramMessage
 from airflow_pipelines.program.names import display
@@ -95,14 +91,10 @@ def register_functions(session: SparkSession, functions: Iterable[FunctionDefini
         returns = StructField.fromJson(field).dataType
         text, digest = function.module, _digest(function.module)
         if found.vectorised:
-            # The type hints that Spark would rather have are those of the user's function, which only the workers import.
-            warnings.filterwarnings("ignore", "In Python 3.6", UserWarning, "pyspark.sql.pandas.functions")
-            make: Any = pandas_udf
-            call = make(python_worker.vectorised(digest, text, found.name), returns, PandasUDFType.SCALAR)
+            register_pandas(session, function.spark_name, python_worker.vectorised(digest, text, found.name), returns)
         else:
             checked = StructType([StructField("r", returns)]).jsonValue()["fields"][0]["type"]
-            call = udf(python_worker.scalar(digest, text, found.name, checked), returns, useArrow=False)
-        session.udf.register(function.spark_name, call)
+            register_scalar(session, function.spark_name, python_worker.scalar(digest, text, found.name, checked), returns)
 
 
 def _without_module(function: FunctionDefinition) -> str:
@@ -185,6 +177,4 @@ def _digest(module: str) -> str:
     return "udf_python_" + hashlib.sha256(module.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-# Workers get the functions of this module as code: on a cluster they need not have this project.
-_by_value: Any = cloudpickle.register_pickle_by_value
-_by_value(python_worker)
+send_by_value(python_worker)

@@ -7,14 +7,13 @@ equal bytes are equal values.
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import cloudpickle
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import BinaryType
+
+from airflow_pipelines.engine.spark.python_udfs import register_arrow, send_by_value
 
 VALUE_BYTES = "__value_bytes"
 """The function's name in SQL: any value to BINARY, NULL to NULL."""
@@ -24,9 +23,7 @@ _PARTS = {("value", pa.binary()), ("metadata", pa.binary())}
 
 def register_value_bytes(session: SparkSession) -> None:
     """Let queries of ``session`` call the function."""
-    # The types of the decorator know only some of its uses.
-    make: Any = arrow_udf
-    session.udf.register(VALUE_BYTES, make(_value_bytes, BinaryType()))
+    register_arrow(session, VALUE_BYTES, _value_bytes, BinaryType())
 
 
 def _value_bytes(values: pa.Array) -> pa.Array:
@@ -38,6 +35,4 @@ def _value_bytes(values: pa.Array) -> pa.Array:
     return pa.array([None if value is None else repr(value).encode() for value in values.to_pylist()], pa.binary())
 
 
-# Workers need not have this package. (PySpark's copy of cloudpickle has no types.)
-_by_value: Any = cloudpickle.register_pickle_by_value
-_by_value(sys.modules[__name__])
+send_by_value(sys.modules[__name__])

@@ -15,7 +15,9 @@ from pyspark.sql import SparkSession
 
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.spark.failures import spark_cause
+from airflow_pipelines.engine.spark.internals import empty_rows, java_session
 from airflow_pipelines.engine.spark.java_errors import java_causes
+from airflow_pipelines.engine.spark.logical_plans import analyzed_plan, optimized_plan
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.program.source import Source
 
@@ -56,14 +58,14 @@ class Analysis:
     def __init__(self, session: SparkSession) -> None:
         """:param session: a session that this analysis has for itself."""
         self._session = session
-        self._java = session._jsparkSession
 
     def declare(self, schema: RelationSchema) -> None:
         """Let queries read a relation of this schema from now on."""
-        # PySpark's own createDataFrame costs several times as much: it verifies rows and starts a Python worker's plan.
-        rows = self._session.sparkContext._jsc.emptyRDD()
-        columns = self._java.parseDataType(json.dumps(schema.hinted_spark_json))
-        self._java.createDataFrame(rows, columns).createOrReplaceTempView(quote(schema.name))
+        # PySpark's own createDataFrame costs several times as much: it verifies rows and plans a Python worker.
+        java = java_session(self._session)
+        columns = java.parseDataType(json.dumps(schema.hinted_spark_json))
+        rows = empty_rows(self._session.sparkContext)
+        java.createDataFrame(rows, columns).createOrReplaceTempView(quote(schema.name))
 
     def analyze(self, query: str) -> Analyzed:
         """The columns of a query.
@@ -71,8 +73,8 @@ class Analysis:
         :raises QueryRefused: with the place and the reason, when the query does not hold together
         """
         with _refusals(query):
-            plan = self._session.sql(query)._jdf.queryExecution().analyzed()
-        return Analyzed(tuple(json.loads(plan.schema().json())["fields"]), bool(plan.deterministic()))
+            plan = analyzed_plan(self._session.sql(query))
+        return Analyzed(plan.fields, plan.deterministic)
 
     def evaluate_constants(self, query: str) -> Analyzed:
         """Like :meth:`analyze`, for what a query of constants alone gives.
@@ -81,7 +83,7 @@ class Analysis:
         """
         analyzed = self.analyze(query)
         with _refusals(query):
-            self._session.sql(query)._jdf.queryExecution().optimizedPlan()
+            optimized_plan(self._session.sql(query))
         return analyzed
 
 

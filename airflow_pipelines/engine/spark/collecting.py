@@ -1,4 +1,4 @@
-"""Bringing rows from Spark to Python; for a request not more than a limit, and not longer than somebody waits for them."""
+"""Collects rows from Spark as Arrow tables: for a request at most a limit of bytes, and only as long as its client waits."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from pyspark.sql.pandas.serializers import ArrowCollectSerializer
 from pyspark.util import local_connect_and_auth
 
 from airflow_pipelines.engine.arrow import arrow_schema
+from airflow_pipelines.engine.spark.internals import JavaObject, java_frame, jvm, query_execution
 from airflow_pipelines.engine.values.intervals import readable
 
 BROKEN_OFF_S: Final = 10.0
-"""What went wrong is known at once when a result breaks off, unless the thread that knows it died of it."""
+"""How long to wait for the cause when a result breaks off. It is there at once, unless the thread that knows it has died."""
 
 
 class ResultTooLargeError(Exception):
@@ -25,10 +26,10 @@ class ResultTooLargeError(Exception):
 
 
 class AbortedError(Exception):
-    """Nobody waits for the result any more."""
+    """The collection of a result was given up."""
 
 
-def collected(frame: DataFrame) -> Any:
+def collected(frame: DataFrame) -> pa.Table:
     """A DataFrame's rows as a pyarrow Table, in the types of batches.
 
     ``DataFrame.toArrow`` does nearly the same. It ends with a cast that fails for a VARIANT that is NULL and for intervals of
@@ -52,18 +53,17 @@ class Collector:
         self._socket: socket.socket | None = None
         self._aborted = False
 
-    def collected(self, frame: DataFrame) -> Any:
+    def collected(self, frame: DataFrame) -> pa.Table:
         """A frame's rows as a pyarrow Table, in the types of batches.
 
         :raises MemoryError: when the JVM has no memory for the result
         :raises ResultTooLargeError: when there are too many bytes
         :raises AbortedError: after :meth:`abort`
         """
-        within: Any = frame
         if self._limit_bytes is not None:
-            # Made here, where a lack of memory is an error with a text, not in the thread that serves the result.
-            within._jdf.queryExecution().executedPlan()
-        port, secret, server = within._jdf.collectAsArrowToPython()
+            # Planned here, where a lack of memory is an error with a text, and not in the thread that serves the result.
+            query_execution(frame).executedPlan()
+        port, secret, server = java_frame(frame).collectAsArrowToPython()
         source, connection = local_connect_and_auth(port, secret)
         connection.settimeout(None)
         try:
@@ -80,7 +80,7 @@ class Collector:
         return pa.Table.from_batches([readable(batch) for batch in batches])
 
     def abort(self) -> None:
-        """Let go of what is being collected, from whatever thread; nothing more is collected."""
+        """End the collection under way, from any thread; later ones are refused."""
         with self._lock:
             self._aborted = True
             if self._socket is not None:
@@ -94,10 +94,10 @@ class Collector:
                 raise AbortedError
             self._socket = connection
 
-    def _read(self, source: Any, server: Any, frame: DataFrame) -> list[Any]:
-        batches: list[Any] = []
+    def _read(self, source: Any, server: JavaObject, frame: DataFrame) -> list[pa.RecordBatch]:
+        batches: list[pa.RecordBatch] = []
         order: list[int] = []
-        # It has no types of its own.
+        # PySpark does not type it.
         serializer: Any = ArrowCollectSerializer
         try:
             for part in serializer().load_stream(source):
@@ -120,10 +120,10 @@ class Collector:
         return [batches[at] for at in order]
 
 
-def _raise_cause(server: Any, frame: DataFrame) -> None:
-    """Raise what a result broke off with, which only the thread in the JVM knows that served it."""
-    within: Any = frame.sparkSession
-    patience = within._jvm.scala.concurrent.duration.Duration.apply(int(BROKEN_OFF_S * 1000), "ms")
+def _raise_cause(server: JavaObject, frame: DataFrame) -> None:
+    """Raise the error that a result broke off with, which only the thread of the JVM that served it knows."""
+    java = jvm(frame.sparkSession.sparkContext)
+    patience = java.scala.concurrent.duration.Duration.apply(int(BROKEN_OFF_S * 1000), "ms")
     try:
         with unwrap_spark_exception():
             server.getResult(patience)

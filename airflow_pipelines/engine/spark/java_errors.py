@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import CapturedException
 
+SPARK_ERRORS: Final = (PySparkException, Py4JJavaError)
+"""What running or planning a query raises: errors that PySpark has classes for, and any other exception of the JVM."""
 _CLASS = r"(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*"
 _ENTRY = re.compile(rf"^(?:: |Caused by: )?(?P<name>{_CLASS})(?:: (?P<message>.*))?$")
 _TASK = re.compile(rf"Lost task [^(\n]*(?:\([^()]*\)\s*)+: (?:(?P<name>{_CLASS})(?:: )?)?(?P<message>[^\n]*)")

@@ -1,7 +1,7 @@
-"""Spark's inner plans, as far as the running of one plan again and again needs them.
+"""Spark's physical plans, as far as running one plan several times needs them.
 
-Spark plans a query for one run. A plan of one task without exchanges can be run again, since all that it does is an RDD over its
-leaves, which reads them each time; what was exchanged or broadcast is kept, and would be found again by the next run.
+Spark plans a query for one run. A plan of one task without exchanges can run again: it is an RDD over its leaves, which reads them
+in every run. Rows that were exchanged or broadcast are kept, and the next run would read the old ones.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+
+from airflow_pipelines.engine.spark.arrow_frames import record_batch_dataset
+from airflow_pipelines.engine.spark.internals import JavaObject, frame_of, java_session, jvm, query_execution, singleton
 
 _EXECUTION = "org.apache.spark.sql.execution"
 _RERUNNABLE = frozenset(
@@ -45,26 +47,26 @@ _RERUNNABLE = frozenset(
         "window.WindowGroupLimitExec",
     )
 )
-"""The physical nodes that read their children in every run and remember nothing of the run before."""
+"""The physical nodes that read their children in every run and keep nothing from the run before."""
 _GATHERING = frozenset(f"{_EXECUTION}.{name}" for name in ("CollectLimitExec", "TakeOrderedAndProjectExec"))
-"""Those of them that exchange the rows of several partitions by themselves, and would find the exchanged rows again."""
+"""Those of them that exchange the rows of several partitions themselves, and keep the exchanged rows."""
 _EXCHANGE = f"{_EXECUTION}.exchange.ShuffleExchangeExec"
 
 
 def rerunnable(frame: DataFrame) -> DataFrame | None:
-    """The same query as a frame that reads its leaves again in every run; None when it is not sure that there is one.
+    """The same query as a DataFrame that reads its leaves again in every run.
 
-    All its leaves are to have one partition.
+    :param frame: a query all leaves of which have one partition
+    :returns: None when it is not certain that the plan reads its leaves again
     """
-    within: Any = frame
-    session, execution = frame.sparkSession, within._jdf.queryExecution()
+    session, execution = frame.sparkSession, query_execution(frame)
     analyzed = execution.analyzed()
-    if analyzed.containsPattern(_inner(session).current_like):
+    if analyzed.containsPattern(_classes(session).current_like):
         # Spark puts the time of planning into the plan.
         return None
     with _active(session):
         plan = _without_exchanges(session, execution.executedPlan())
-    # A subquery keeps what it found. An expression that is not deterministic may keep anything.
+    # A subquery keeps its result, and an expression that is not deterministic may keep anything.
     if plan.subqueriesAll().nonEmpty() or not plan.deterministic() or not all(map(_reads_again, _nodes(plan))):
         return None
     rows = plan.execute()
@@ -74,57 +76,56 @@ def rerunnable(frame: DataFrame) -> DataFrame | None:
     return leaf if leaf.schema == frame.schema else None
 
 
-def _nodes(plan: Any) -> Iterator[Any]:
+def _nodes(plan: JavaObject) -> Iterator[JavaObject]:
+    """A plan's nodes, each before its children."""
     yield plan
     children = plan.children()
     for at in range(children.length()):
         yield from _nodes(children.apply(at))
 
 
-def _reads_again(node: Any) -> bool:
-    """Whether a physical node gives what follows from its children's rows of the moment, in every run."""
+def _reads_again(node: JavaObject) -> bool:
+    """Whether a physical node evaluates its children's current rows in every run."""
     name = _class_of(node)
     if name in _GATHERING and node.children().head().execute().getNumPartitions() > 1:
         return False
     return name in _RERUNNABLE
 
 
-def _class_of(node: Any) -> str:
+def _class_of(node: JavaObject) -> str:
     return str(node.getClass().getName())
 
 
 def replanned(frame: DataFrame) -> DataFrame:
     """The same query, already parsed and analysed, to be planned anew."""
-    within: Any = frame
-    return _frame(frame.sparkSession, within._jdf.queryExecution().analyzed())
+    return _frame(frame.sparkSession, query_execution(frame).analyzed())
 
 
-def one_partition(session: SparkSession, columns: Any, rdd: Any) -> DataFrame:
-    """The rows of an RDD of one partition, with what Spark cannot see: that nothing is gained by splitting it into more.
+def one_partition(session: SparkSession, columns: JavaObject, rdd: JavaObject) -> DataFrame:
+    """The rows of an RDD of one partition. The plan says that it has one and that it is small, which Spark cannot find out.
 
     :param columns: the attributes of a plan, a Scala Seq
     :param rdd: an RDD of internal rows
     """
-    inner = _inner(session)
-    leaf = inner.rdd_leaf(columns, rdd, inner.single, inner.nil, False, inner.none, _java(session), inner.small, inner.none)
+    java, none = _classes(session), _classes(session).none
+    leaf = java.rdd_leaf(columns, rdd, java.single_partition, java.nil, False, none, java_session(session), java.one_row, none)
     return _frame(session, leaf)
 
 
-def record_batch_rows(session: SparkSession, arrays: Any, schema: str) -> tuple[Any, Any]:
-    """The rows of Arrow record batches: their attributes, a Scala Seq, and an RDD of them with a partition for each batch.
+def record_batch_rows(session: SparkSession, arrays: JavaObject, schema: str) -> tuple[JavaObject, JavaObject]:
+    """The rows of Arrow record batches, for :func:`one_partition`.
 
     :param session: a session in which Spark copies no rows into plans, however few
     :param arrays: a java.util.List of byte arrays, which Spark keeps as they are
     :param schema: the columns as JSON
+    :returns: the attributes, a Scala Seq, and an RDD of internal rows with a partition for each batch
     """
-    inner = _inner(session)
-    iterator = inner.converters.asScala(arrays.iterator())
-    rows = inner.python.toDataFrame(iterator, schema, _java(session)).queryExecution().analyzed()
+    rows = record_batch_dataset(session, arrays, schema).queryExecution().analyzed()
     return rows.output(), rows.rdd()
 
 
-def _without_exchanges(session: SparkSession, plan: Any) -> Any:
-    """A physical plan that leaves rows where they are when they are in one partition: after a join Spark no longer knows that."""
+def _without_exchanges(session: SparkSession, plan: JavaObject) -> JavaObject:
+    """A physical plan without exchanges of rows that are in one partition already, which Spark does not know after a join."""
     children = plan.children()
     old = [children.apply(at) for at in range(children.length())]
     new = [_without_exchanges(session, child) for child in old]
@@ -132,19 +133,19 @@ def _without_exchanges(session: SparkSession, plan: Any) -> Any:
         return new[0]
     if all(one is other for one, other in zip(old, new, strict=True)):
         return plan
-    inner = _inner(session)
-    changed = inner.array_list()
+    java = _classes(session)
+    changed = java.array_list()
     for child in new:
         changed.add(child)
-    return plan.withNewChildren(inner.converters.asScala(changed).toSeq())
+    return plan.withNewChildren(java.converters.asScala(changed).toSeq())
 
 
 @contextmanager
 def _active(session: SparkSession) -> Iterator[None]:
-    """Physical plans belong to the session that is active in the thread that makes them."""
-    sessions = _inner(session).sessions
+    """Make a session the thread's active one within the block: a physical plan belongs to the active session of its thread."""
+    sessions = _classes(session).sessions
     before = sessions.getActiveSession()
-    sessions.setActiveSession(_java(session))
+    sessions.setActiveSession(java_session(session))
     try:
         yield
     finally:
@@ -154,52 +155,40 @@ def _active(session: SparkSession) -> Iterator[None]:
             sessions.clearActiveSession()
 
 
-def _frame(session: SparkSession, plan: Any) -> DataFrame:
-    return DataFrame(_inner(session).datasets.ofRows(_java(session), plan), session)
+def _frame(session: SparkSession, plan: JavaObject) -> DataFrame:
+    """The DataFrame of a logical plan."""
+    return frame_of(session, _classes(session).datasets.ofRows(java_session(session), plan))
 
 
 @dataclass(frozen=True, slots=True)
-class _Inner:
-    """Classes and objects of the JVM: each part of a name that leads to one costs a call."""
+class _Classes:
+    """Classes and objects of the JVM, looked up once: each part of a name costs a call."""
 
-    converters: Any
-    python: Any
-    array_list: Any
-    datasets: Any
-    sessions: Any
-    rdd_leaf: Any
-    none: Any
-    nil: Any
-    single: Any
-    small: Any
-    current_like: Any
+    converters: JavaObject
+    array_list: JavaObject
+    datasets: JavaObject
+    sessions: JavaObject
+    rdd_leaf: JavaObject
+    none: JavaObject
+    nil: JavaObject
+    single_partition: JavaObject
+    one_row: JavaObject
+    current_like: JavaObject
 
 
 @functools.lru_cache(maxsize=8)
-def _inner(session: SparkSession) -> _Inner:
-    within: Any = session
-    jvm = within._jvm
-    sql = jvm.org.apache.spark.sql
-    return _Inner(
-        converters=jvm.scala.jdk.javaapi.CollectionConverters,
-        python=jvm.PythonSQLUtils,
-        array_list=jvm.java.util.ArrayList,
-        datasets=_singleton(sql.classic, "Dataset"),
+def _classes(session: SparkSession) -> _Classes:
+    java = jvm(session.sparkContext)
+    sql = java.org.apache.spark.sql
+    return _Classes(
+        converters=java.scala.jdk.javaapi.CollectionConverters,
+        array_list=java.java.util.ArrayList,
+        datasets=singleton(sql.classic, "Dataset"),
         sessions=sql.classic.SparkSession,
         rdd_leaf=sql.execution.LogicalRDD,
-        none=_singleton(jvm.scala, "None"),
-        nil=_singleton(jvm.scala.collection.immutable, "Nil"),
-        single=_singleton(sql.catalyst.plans.physical, "SinglePartition"),
-        small=jvm.scala.Some(sql.catalyst.plans.logical.OneRowRelation().computeStats()),
+        none=singleton(java.scala, "None"),
+        nil=singleton(java.scala.collection.immutable, "Nil"),
+        single_partition=singleton(sql.catalyst.plans.physical, "SinglePartition"),
+        one_row=java.scala.Some(sql.catalyst.plans.logical.OneRowRelation().computeStats()),
         current_like=sql.catalyst.trees.TreePattern.CURRENT_LIKE(),
     )
-
-
-def _singleton(package: Any, name: str) -> Any:
-    """A Scala object."""
-    return getattr(getattr(package, f"{name}$"), "MODULE$")
-
-
-def _java(session: SparkSession) -> Any:
-    within: Any = session
-    return within._jsparkSession

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from pyspark import SparkContext
@@ -18,12 +17,13 @@ from pyspark.sql import SparkSession
 
 from airflow_pipelines.engine.arrow import relaxed
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.spark.internals import JavaObject, jvm
 from airflow_pipelines.engine.spark.physical_plans import one_partition, record_batch_rows
 from airflow_pipelines.engine.spark.sessions import SESSION_CONF, sibling
 
 _LEAST_BYTES = 16 << 10
 _ROOM = 2
-"""A leaf has so many times the bytes of its first rows."""
+"""A leaf has room for so many times the bytes of its first rows."""
 _READING_CONF: Mapping[str, str] = {
     **SESSION_CONF,
     # Spark copies the rows of fewer bytes than this into the plan.
@@ -32,27 +32,32 @@ _READING_CONF: Mapping[str, str] = {
 
 
 class RefillableLeaf:
-    """A leaf of plans of one session, with a copy of the rows that were last put into it."""
+    """A leaf of the plans of one session. It has a copy of the rows that were put into it last."""
 
     def __init__(self, session: SparkSession, reading: SparkSession, batch: Batch) -> None:
-        """A leaf with the rows of a batch in memory, and with room for some more.
+        """Make a leaf with room for more rows than it gets.
 
-        :param session: the session the plans of which read the leaf
+        :param session: the session whose plans read the leaf
         :param reading: a session of :data:`_READING_CONF`
+        :param batch: the first rows, a batch in memory
         """
         self.capacity = max(_LEAST_BYTES, 1 << (_ROOM * len(_record(batch.table))).bit_length())
         java = _java(session.sparkContext)
         self._buffer = java.buffers.allocate(self.capacity)
         self._holds: int | None = None
-        # Before Spark is shown the buffer: it may read rows out of it whenever it likes, and there are none in zeros.
+        # Before Spark gets the buffer: it may read rows out of it at any time, and zeros are no record batch.
         self.fill(batch)
-        # An array would come to Python as a copy; so Java takes it out of the buffer by itself.
+        # Python would get a copy of the array, so Java itself takes the array out of the buffer.
         arrays = java.collections.singletonList(self._buffer).stream().map(java.array_of).toList()
         columns, rows = record_batch_rows(reading, arrays, relaxed(batch.schema).json())
         self.frame = one_partition(session, columns, rows)
 
     def fill(self, batch: Batch) -> bool:
-        """Replace the rows by those of a batch in memory. False, and nothing done, when these are too many for the leaf."""
+        """Replace the rows.
+
+        :param batch: a batch in memory
+        :returns: False, with nothing changed, when the leaf has no room for the batch
+        """
         if self._holds == batch.number:
             return True
         record = _record(batch.table)
@@ -68,9 +73,9 @@ class LeafFactory:
     """Makes leaves for the plans of one session. Safe to use from any thread: it changes nothing that others use."""
 
     def __init__(self, session: SparkSession) -> None:
-        """:param session: the session the plans of which read the leaves."""
+        """:param session: the session whose plans read the leaves."""
         self.session = session
-        # The setting is needed for leaves only; to set and restore it in ``session`` would change what other threads do there.
+        # Only leaves need the setting. Setting and restoring it in ``session`` would affect queries of other threads.
         self._reading = sibling(session, _READING_CONF)
 
     def leaf(self, batch: Batch) -> RefillableLeaf:
@@ -78,7 +83,7 @@ class LeafFactory:
         return RefillableLeaf(self.session, self._reading, batch)
 
 
-def _record(table: Any) -> bytes:
+def _record(table: pa.Table) -> bytes:
     """The rows of a pyarrow Table as one Arrow record batch, an encapsulated message."""
     batches = table.combine_chunks().to_batches()
     batch = (
@@ -93,15 +98,14 @@ def _record(table: Any) -> bytes:
 class _Java:
     """Classes of the JVM, and ``ByteBuffer::array`` as a java.util.function.Function."""
 
-    buffers: Any
-    collections: Any
-    array_of: Any
+    buffers: JavaObject
+    collections: JavaObject
+    array_of: JavaObject
 
 
 @functools.lru_cache(maxsize=4)
 def _java(context: SparkContext) -> _Java:
-    within: Any = context
-    java = within._jvm.java
+    java = jvm(context).java
     invoke, named = java.lang.invoke, java.lang.Class.forName
     array = invoke.MethodHandles.publicLookup().findVirtual(
         named("java.nio.ByteBuffer"), "array", invoke.MethodType.methodType(named("[B"))

@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
     ArrayType,
     CalendarIntervalType,
@@ -68,21 +67,6 @@ def _numbers(kind: Any) -> Any:
     if pa.types.is_list(kind):
         return pa.list_(kind.value_field.with_type(_numbers(kind.value_type)))
     return kind
-
-
-def frame_with_months(session: SparkSession, table: Any, schema: StructType) -> DataFrame:
-    """The rows of a pyarrow Table, in the types of batches, as a DataFrame; PySpark has no way for year-month intervals.
-
-    :param schema: the Spark schema of the table's columns in order
-    """
-    within: Any = session
-    jvm: Any = session.sparkContext._jvm
-    arrays = jvm.java.util.ArrayList()
-    for batch in table.combine_chunks().to_batches():
-        arrays.add(bytes(batch.serialize()))
-    iterator = jvm.scala.jdk.javaapi.CollectionConverters.asScala(arrays.iterator())
-    rows = jvm.org.apache.spark.sql.api.python.PythonSQLUtils.toDataFrame(iterator, schema.json(), within._jsparkSession)
-    return DataFrame(rows, session)
 
 
 def shown(table: Any, schema: StructType) -> Any:

@@ -7,13 +7,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Request
 from fastapi.responses import StreamingResponse
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 
 from airflow_pipelines.compiler.adhoc import AdhocError, AdhocResult, run_adhoc
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.spark.failures import spark_complaint
+from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
 from airflow_pipelines.engine.values.intervals import shown_in_order
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.queries import Query
@@ -67,7 +66,7 @@ def _run(live: LivePipeline, sql: str, query: Query) -> tuple[AdhocResult, Any]:
         raise Problem(ErrorCode.AD_HOC_QUERY_ERROR, str(error)) from error
     except MemoryError as error:
         raise Problem(ErrorCode.AD_HOC_QUERY_ERROR, f"{error}: ask for less.") from error
-    except (PySparkException, Py4JJavaError) as error:
+    except SPARK_ERRORS as error:
         raise Problem(ErrorCode.AD_HOC_QUERY_ERROR, spark_complaint(error)) from error
 
 

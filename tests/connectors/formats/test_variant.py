@@ -44,16 +44,16 @@ def test_json_comes_back(text: str) -> None:
 
 def test_spark_reads_and_writes_the_same_form() -> None:
     # Spark's own pure Python reader of variants needs no Spark session.
-    from pyspark.sql.variant_utils import VariantUtils
+    from pyspark.sql.types import VariantVal
 
     value = jsontext.loads('{"b":[1,2.5,"x",null,true],"a":{"c":12345678901,"é":-0.125}}')
     binary = variant.encode(value)
-    assert VariantUtils.to_python(binary["value"], binary["metadata"]) == {
+    assert VariantVal(binary["value"], binary["metadata"]).toPython() == {
         "a": {"c": 12345678901, "é": Decimal("-0.125")},
         "b": [1, Decimal("2.5"), "x", None, True],
     }
-    theirs, metadata = VariantUtils.parse_json('{"z": [1, 2.50, 1e10], "y": "text"}')
-    assert jsontext.loads(variant.to_json({"value": theirs, "metadata": metadata})) == {
+    theirs = VariantVal.parseJson('{"z": [1, 2.50, 1e10], "y": "text"}')
+    assert jsontext.loads(variant.to_json({"value": theirs.value, "metadata": theirs.metadata})) == {
         "y": "text",
         "z": [1, Decimal("2.5"), Decimal("1e10")],
     }

@@ -1,0 +1,42 @@
+"""Python functions as functions of Spark SQL, and how their code gets to the Python workers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
+from pyspark.sql.pandas.functions import PandasUDFType, arrow_udf, pandas_udf
+from pyspark.sql.types import DataType
+
+# The types of these know only their use as decorators with type hints; PySpark's copy of cloudpickle has none at all.
+_arrow_udf: Any = arrow_udf
+_pandas_udf: Any = pandas_udf
+_register_pickle_by_value: Any = cloudpickle.register_pickle_by_value
+
+
+def send_by_value(module: ModuleType) -> None:
+    """Send the functions of a module to workers as code, so that the machines of a cluster need not have the module."""
+    _register_pickle_by_value(module)
+
+
+def register_scalar(session: SparkSession, name: str, call: Callable[..., Any], returns: DataType) -> None:
+    """Let queries of a session call a function of single values."""
+    session.udf.register(name, udf(call, returns, useArrow=False))
+
+
+def register_pandas(session: SparkSession, name: str, call: Callable[..., Any], returns: DataType) -> None:
+    """Let queries of a session call a function of pandas Series, which gives a Series of the same length."""
+    # Spark prefers type hints. They are those of the user's function, which only the workers import.
+    warnings.filterwarnings("ignore", "In Python 3.6", UserWarning, "pyspark.sql.pandas.functions")
+    session.udf.register(name, _pandas_udf(call, returns, PandasUDFType.SCALAR))
+
+
+def register_arrow(session: SparkSession, name: str, call: Callable[[pa.Array], pa.Array], returns: DataType) -> None:
+    """Let queries of a session call a function of an Arrow array, which gives an array of the same length."""
+    session.udf.register(name, _arrow_udf(call, returns))
