@@ -60,7 +60,7 @@ WHY_RECOMPUTED = {
     "top by recomputing": "the first of all rows depend on all rows",
     "recursion by recomputing": "a part of the recursion has no rule that adds up over rounds",
 }
-"""Why a stage that could fall apart by key does not."""
+"""Why a stage that could be decomposed by key is not."""
 RECOMPUTED = "recomputed from its input when that changes, and the stored answer subtracted"
 
 
@@ -74,8 +74,8 @@ def _lines(sessions: SparkSessions) -> Iterator[str]:
     yield ""
     yield "<!-- Written by `python -m tools.constructs` from what the planner says of each example; do not edit. -->"
     yield ""
-    yield "A view is taken apart into stages, each of which follows the changes of what it reads by a strategy of its own."
-    yield "Whatever has no strategy is recomputed in full and compared with what was stored: the same answer, dearly."
+    yield "A view is decomposed into stages. Each stage has a strategy by which it follows the changes of what it reads."
+    yield "What has no strategy is recomputed in full and compared with what was stored: the answer is the same, at a higher cost."
     yield ""
     yield "| strategy | what a step does |"
     yield "| --- | --- |"

@@ -205,7 +205,7 @@ def test_constants_of_a_declaration_are_evaluated(sessions: SparkSessions, text:
 
 def test_what_nests_too_deep_is_recomputed(sessions: SparkSessions) -> None:
     compiled = compile_program(program(f"select {' + '.join(['a'] * 700)} as x from t"), sessions)
-    assert compiled.plans["v0"].reason == "the query nests too deep to be taken apart"
+    assert compiled.plans["v0"].reason == "the query nests too deep to be decomposed"
 
 
 def test_a_long_chain_of_conditions_does_not_nest(sessions: SparkSessions) -> None:

@@ -30,7 +30,7 @@ def plan_view(
     reads: Sequence[str],
     analyzer: Analyzer,
     append_only: Set[str] = frozenset(),
-    changed: Mapping[str, frozenset[str]] = MappingProxyType({}),
+    noncanonical: Mapping[str, frozenset[str]] = MappingProxyType({}),
 ) -> ViewPlan:
     """Plan a view.
 
@@ -41,25 +41,25 @@ def plan_view(
     :param reads: the relations that the query names
     :param analyzer: answers about Spark's view of queries
     :param append_only: those of ``relations`` that never lose a row
-    :param changed: columns of relations that stand for a part of the query, and whose values Spark may represent otherwise
+    :param noncanonical: columns of relations that hold a part of the query, and whose values Spark may represent otherwise
     :returns: a plan that always has the full strategy, and stages of its own when every construct has an incremental rule
     :raises AnalysisFailed: when Spark refuses the query itself
     """
-    types = (construct_name for _, construct_name in analyzer.columns(query))
-    columns = tuple((name, construct_name) for (name, _), construct_name in zip(columns, types, strict=True))
+    types = (kind for _, kind in analyzer.columns(query))
+    columns = tuple((name, kind) for (name, _), kind in zip(columns, types, strict=True))
     answer = canonical_query(query, columns)
     full = Stage(view, columns, Full(answer, tuple(reads), "chosen"))
-    builder = Builder(view, relations, analyzer, append_only=frozenset(append_only), noncanonical=changed)
+    builder = Builder(view, relations, analyzer, append_only=frozenset(append_only), noncanonical=noncanonical)
     try:
         node = _plan(prepared_tree(query, builder), Scope(builder, _plan))
         stages = finished_stages((*builder.stages, _as_view(node, columns, builder)), builder)
     except Unplannable as error:
-        # As in a table without rows, nothing is evaluated before there is a row.
+        # Like Spark over empty tables, the constant is not evaluated before there is a row.
         return _recomputed(full, query, Full(answer, tuple(reads), str(error), required_inputs(query, reads)))
     except NotIncremental as error:
         return _recomputed(full, query, Full(answer, tuple(reads), str(error)))
     except RecursionError:
-        return _recomputed(full, query, Full(answer, tuple(reads), "the query nests too deep to be taken apart"))
+        return _recomputed(full, query, Full(answer, tuple(reads), "the query nests too deep to be decomposed"))
     return ViewPlan(view, query, columns, stages, full, "; ".join(builder.reasons) or None)
 
 
@@ -71,13 +71,13 @@ def _recomputed(stage: Stage, query: str, node: Full) -> ViewPlan:
 def _as_view(node: Node | Scan, columns: ColumnTypes, builder: Builder) -> Stage:
     """The last stage: a node with the view's own column names."""
     types = builder.types(to_sql(node))
-    if [construct_name for _, construct_name in types] != [construct_name for _, construct_name in columns]:
+    if [kind for _, kind in types] != [kind for _, kind in columns]:
         raise NotIncremental("the plan's types differ from the query's")
     return Stage(builder.view, columns, renamed(node, [name for name, _ in columns]))
 
 
 def _plan(tree: exp.Expr, scope: Scope) -> Node | Scan:
-    """Plan a query inside its scope; columns are called as the query calls them."""
+    """Plan a query inside its scope, to a node whose columns have the query's names."""
     while isinstance(tree, exp.Subquery):
         if tree.args.get("limit") is not None or tree.args.get("offset") is not None:
             require_only(tree, {"this", "order", "limit", "offset", "with_"})
@@ -114,5 +114,5 @@ def _limited(tree: exp.Expr, rows: Linear, scope: Scope) -> Node:
     """LIMIT and OFFSET of a whole query in parentheses or of a set operation, which can only sort by its own columns."""
     top = row_limit_of(tree, [(name, exp.column(name)) for name in rows.columns])
     if top is None or top.sort_columns:
-        raise NotIncremental("a set operation sorted by what it does not give has no incremental rule")
+        raise NotIncremental("a set operation sorted by something else than its columns has no incremental rule")
     return first_rows(scope.builder, rows, rows.columns, top)

@@ -107,8 +107,8 @@ def plan_query(
         full = Stage(view, columns, Full(canonical_query(query, columns), tuple(reads), str(error)))
         return ViewPlan(view, query, columns, (full,), full, str(error))
     own = {stage.relation: stage.columns for stage in stages if isinstance(stage.node, Recursive)}
-    changed = {name: columns_with_visible_forms(kinds) for name, kinds in own.items()}
-    plan = plan_view(view, sql(rest), {**relations, **own}, columns, (*reads, *own), analyzer, changed=changed)
+    noncanonical = {name: columns_with_visible_forms(kinds) for name, kinds in own.items()}
+    plan = plan_view(view, sql(rest), {**relations, **own}, columns, (*reads, *own), analyzer, noncanonical=noncanonical)
     full = Stage(view, plan.columns, Full(canonical_query(query, plan.columns), tuple(reads), "chosen"))
     return ViewPlan(view, query, plan.columns, (*stages, *plan.stages), full, plan.reason)
 
@@ -176,14 +176,14 @@ def _body(
     known: Mapping[str, ColumnTypes],
     columns: ColumnTypes,
     analyzer: Analyzer,
-    changed: Mapping[str, frozenset[str]] = MappingProxyType({}),
+    noncanonical: Mapping[str, frozenset[str]] = MappingProxyType({}),
 ) -> tuple[tuple[Stage, ...], Linear]:
     """Split a recursive query into stages outside of the recursion and a linear node over these and ``relation``.
 
-    :param changed: see :func:`plan_view`
+    :param noncanonical: see :func:`plan_view`
     :raises NotIncremental: when something within the recursion is not linear
     """
-    plan = plan_view(relation, query, known, columns, tuple(known), analyzer, changed=changed)
+    plan = plan_view(relation, query, known, columns, tuple(known), analyzer, noncanonical=noncanonical)
     if plan.columns != columns:
         raise NotIncremental("its query has other types than its relation")
     stages: list[Stage] = []

@@ -1,9 +1,9 @@
 """Brings every value that a plan stores, or passes between relations, into canonical form (see ``sql/canonical_form.py``).
 
-Values of relations are canonical, and so is what passes them on unchanged; what is computed is brought into canonical form where it
-leaves a stage, and where a stage adds up equal rows of what it reads. A view's columns are canonical by definition. Within a query
-nobody should notice: where an expression could tell that a value between two stages has another representation than Spark gives it,
-the query has no incremental rule.
+Values of relations are canonical, and so are columns that stages copy unchanged. Computed values are brought into canonical form
+where they leave a stage, and where a stage adds up equal rows of its input. A view's columns are canonical by definition. Within a
+query the change must not be visible: where an expression could distinguish the representation that a value has between two stages
+from the one that Spark gives it, the query has no incremental rule.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from airflow_pipelines.sql.syntax.dialect import parse_query
 _CHOOSING = frozenset({"any_value", "first", "first_value", "last", "last_value", "max", "min"})
 """Aggregates that give one of their arguments."""
 _SUMMING = frozenset({"avg", "mean", "sum"})
-"""Aggregates that never give a zero with a sign."""
+"""Aggregates that never give a negative zero."""
 
 
 def canonical_form(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stage, ...]:
@@ -50,7 +50,7 @@ def canonical_form(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stage, 
 
     :param stages: in order; the last is the view's own
     :param builder: answers about types; knows all relations that the stages read or make
-    :raises NotIncremental: when an expression could notice
+    :raises NotIncremental: when an expression could distinguish a value's representations
     """
     one = _CanonicalForm(builder, dict(builder.noncanonical))
     return tuple(one.stage(stage, inner=stage is not stages[-1]) for stage in stages)
@@ -102,7 +102,7 @@ class _CanonicalForm:
                 raise TypeError("a recursive stage is made of stages that are canonical already")
 
     def _read(self, node: Linear) -> Set[str]:
-        """The columns of a node that hand on other representations than Spark's; checks what its expressions see."""
+        """The columns of a node that propagate other representations than Spark's; checks the node's expressions."""
         match node:
             case Scan():
                 return self.changed.get(node.relation, frozenset()) & set(node.columns)
@@ -202,7 +202,7 @@ class _CanonicalForm:
 
 
 def _columns(stage: Stage) -> tuple[str, ...]:
-    """What a stage's node calls the stage's columns."""
+    """The names of a stage's columns in its node."""
     match stage.node:
         case Full() | Recursive():
             return tuple(name for name, _ in stage.columns)
@@ -211,12 +211,12 @@ def _columns(stage: Stage) -> tuple[str, ...]:
 
 
 def columns_with_visible_forms(columns: ColumnTypes) -> frozenset[str]:
-    """The columns that have values with several representations which functions can tell apart."""
+    """The columns whose values have several representations that functions can distinguish."""
     return frozenset(name for name, kind in columns if has_visible_forms(kind))
 
 
 def _is_stored(node: Linear, name: str) -> bool:
-    """Whether a column of a node is a column of relations as it is, which is canonical."""
+    """Whether a column of a node is an unchanged column of relations, which is canonical."""
     match node:
         case Scan():
             return True
@@ -249,7 +249,7 @@ def _canonical_item(item: Item, kind: str) -> Item:
 
 
 def _check(texts: Sequence[str], changed: Set[str]) -> None:
-    """Raise NotIncremental when one of some expressions looks at the representation of a changed column."""
+    """Raise NotIncremental when an expression depends on the representation of a changed column."""
     for text in texts if changed else ():
         propagates_representation(parse_expression(text), changed)
 

@@ -1,9 +1,9 @@
 """Replaces NOW() and its relatives by reads of markers, before any strategy sees the query.
 
-First, on the text, every call becomes a scalar subquery over the clock's marker: this is always right. Then, on the tree, the
-largest expressions that depend on nothing but the clock get markers of their own, which move less often than the clock
-(CURRENT_DATE once a day), and where a join with a relation of one row says the same as the subquery, it takes its place: joins
-have a delta.
+First, on the text, every call becomes a scalar subquery over the clock's marker, which is always right. Then, on the tree, the
+largest expressions that depend on nothing but the clock get markers of their own, which change less often than the clock
+(CURRENT_DATE once a day). Where a cross join with the marker means the same as the subquery, it replaces the subquery, because a
+join has an incremental delta.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _CALLS = {
 }
 """Spark SQL for a call, over the time as a TIMESTAMP without time zone."""
 _BARE = frozenset({"current_timestamp", "current_date", "current_time"})
-"""What may be written without parentheses."""
+"""Functions that may be called without parentheses."""
 CLOCK_FUNCTIONS = frozenset(_CALLS)
-"""Functions that views may call and that give the clock's time when they are called without arguments."""
+"""Functions that views may call and that give the time of the clock when they are called without arguments."""
 _HOISTED_TYPES = ("timestamp", "timestamp_ntz", "date", "boolean", "tinyint", "smallint", "int", "bigint", "decimal(")
 _LEAVES = (exp.Literal, exp.Boolean, exp.Null, exp.DataType, exp.DataTypeParam, exp.Var, exp.Identifier, exp.IntervalSpan)
 _BARRIERS = (exp.Query, exp.Window, exp.Lambda, exp.Star, exp.Column, exp.UDTF)
@@ -76,7 +76,7 @@ def clock_edits(query: str, columns: Collection[str], now: str = _MARKER) -> lis
 
 
 def _call(tokens: list[Token], at: int, name: str) -> tuple[int, str] | None:
-    """The last token of the call without arguments that begins at token ``at``, and what it becomes."""
+    """The last token of the call without arguments that begins at token ``at``, and its replacement."""
     if not _follows(tokens, at, "("):
         return None
     if _follows(tokens, at + 1, ")"):
@@ -98,7 +98,7 @@ class ClockMarkers:
     found: dict[str, Marker] = field(default_factory=dict)
 
     def rewrite(self, query: str, analyzer: Analyzer) -> str:
-        """The query with fewer and calmer reads of the clock, and the same meaning.
+        """Replace a query's reads of the clock by markers that change less often, without changing its meaning.
 
         :param query: a query after :func:`clock_edits`
         :param analyzer: knows the relations that the query reads, and the clock's marker
@@ -108,7 +108,7 @@ class ClockMarkers:
         if not analyzer.same(query, tree.sql(dialect=DIALECT)):
             self._add(CLOCK.text, CLOCK.type)
             return query
-        # The innermost first: what is moved is copied.
+        # The innermost first, because conditions are copied when they are moved.
         for select in reversed(list(tree.find_all(exp.Select))):
             if not _is_plain(select):
                 _push_down(select)
@@ -238,7 +238,7 @@ def _may_join(select: exp.Select, node: exp.Expr) -> bool:
 
 
 def _is_plain(select: exp.Select) -> bool:
-    """Whether a SELECT is one block of filters, inner joins and aggregates, in which a marker is but one source more."""
+    """Whether a SELECT is one block of filters, inner joins and aggregates, so that a marker can be one source more."""
     inner = all(not (join.side or join.method) and (join.kind or "INNER").upper() in {"INNER", "CROSS"} for join in _joins(select))
     if not inner or not _in_from(select) or select.args.get("qualify") or select.args.get("windows"):
         return False
@@ -252,10 +252,10 @@ def _joins(select: exp.Select) -> list[exp.Join]:
 
 
 def _push_down(select: exp.Select) -> None:
-    """Put the conditions of a WHERE that compare the first table of FROM with the clock into a derived table around it.
+    """Push the conditions of a WHERE that compare the first table of FROM with the clock into a derived table around it.
 
-    That table is read by nothing else than the condition then, so that what is around it, joins, windows or subqueries, sees the
-    rows come and go that the clock passes by.
+    Then the marker is joined with that table alone, and the joins, window functions or subqueries around it see only the rows that
+    enter and leave the derived table when the clock moves.
     """
     source, where = select.args.get("from_"), select.args.get("where")
     if source is None or where is None or not isinstance(source.this, exp.Table) or source.this.args.get("pivots"):

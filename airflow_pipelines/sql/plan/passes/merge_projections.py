@@ -10,7 +10,10 @@ from airflow_pipelines.sql.plan.ir.nodes import Keyed, Node, Scan, Select, Stage
 
 
 def merge_projections(stages: tuple[Stage, ...], _builder: Builder) -> tuple[Stage, ...]:
-    """The stages with each filter and projection of a keyed stage, which nothing else reads, made part of that stage."""
+    """Merge each filter and projection of a keyed stage into that stage, if nothing else reads the stage.
+
+    :param stages: of one view, in order
+    """
     kept: dict[str, Stage] = {}
     for stage in stages:
         below = kept.get(_filtered(stage.node) or "")
@@ -33,13 +36,13 @@ def _filtered(node: Node) -> str | None:
 
 def _over(select: Node, keyed: Node) -> Keyed | None:
     if not isinstance(select, Select) or not isinstance(keyed, Keyed) or keyed.remembered:
-        # What is remembered has to have its key.
+        # A stored answer must keep the columns of its key.
         return None
     return replace(keyed, query=_text(select, keyed), columns=select.columns)
 
 
 def _text(select: Select, keyed: Keyed) -> str:
-    """What ``select`` makes of the answer of a keyed node, as one query over the node's sources."""
+    """``select`` over the answer of a keyed node, as one query over the node's sources."""
     source, inner = select.sources[0], select.sources[0].node
     if isinstance(inner, Select):
         rows = f"({_text(inner, keyed)}) AS {quote(source.alias)}"

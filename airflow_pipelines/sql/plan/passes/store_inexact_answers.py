@@ -1,8 +1,8 @@
 """Stores the answers of keyed stages that sum floating-point numbers, whose last digits depend on the order of addition.
 
-What a keyed query answered before a step cannot be found out by asking again then: the answer may come out differently, and rows
-that were given once would never go. Such a query remembers its answers; where these do not show their keys, it is recomputed as a
-whole and compared with what is stored.
+The former answer of such a query cannot be computed again: it may differ in its last digits, and its old rows would never be
+removed. So the answer is stored and read back. When its columns do not include the keys, the query is recomputed as a whole and
+compared with what is stored.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.syntax.dialect import parse_query
 
 _SUMS = frozenset({"avg", "mean", "sum", "try_avg", "try_sum"})
-"""Exact over integers and decimals. (Of integers, AVG adds as DOUBLE what DOUBLE holds exactly.)"""
+"""Exact over integers and decimals. (AVG of integers adds DOUBLEs that represent them exactly.)"""
 _ROUNDED = frozenset({
     "corr", "covar_pop", "covar_samp", "kurtosis", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx",
     "regr_sxy", "regr_syy", "skewness", "std", "stddev", "stddev_pop", "stddev_samp", "var_pop", "var_samp", "variance",
     "variance_pop",
 })  # fmt: skip
-"""Rounded in between whatever they are over."""
+"""Rounded over arguments of any type."""
 
 
 def store_inexact_answers(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stage, ...]:
-    """The stages with keyed ones that remember their answers, or have no keys, where asking twice may give different digits.
+    """Make keyed stages store their answers, or recompute them as a whole, where computing twice may give different digits.
 
     :param stages: of one view, in order
     :param builder: answers about types
@@ -63,12 +63,12 @@ def _is_rounded(call: exp.Expr, node: Keyed, builder: Builder) -> bool:
     try:
         return any(kind in {"float", "double"} for _, kind in builder.types(f"SELECT {items} FROM {rows}"))
     except NotIncremental:
-        # The argument reads something else than the sources, of which nothing is known here.
+        # The argument reads something else than the sources, whose types are not known here.
         return True
 
 
 def _shows_keys(tree: exp.Expr, source: KeyedSource, columns: Sequence[str]) -> bool:
-    """Whether all columns that a source's keys read are columns of the answer, under the same names."""
+    """Whether the answer has all columns that a source's keys read, under the same names."""
     if not isinstance(tree, exp.Select):
         return False
     shown = {

@@ -16,7 +16,7 @@ _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ)
 
 
 def mark_temporal_filters(plan: ViewPlan, markers: Mapping[str, Marker]) -> ViewPlan:
-    """The plan with the crossings of its temporal filters noted.
+    """Mark the temporal filters of a plan.
 
     :param markers: the markers that the plan may read, by relation
     """
@@ -66,7 +66,7 @@ def _select(node: Select, markers: Mapping[str, Marker]) -> Select:
         items = parse_query(f"SELECT {', '.join(item.text for item in node.items) or '1'} FROM t {' '.join(node.laterals)}")
         where = parse_condition(node.where)
     except SyntaxFailure:
-        # Whatever cannot be read here is evaluated by the general rule, which is right for all.
+        # What cannot be parsed here is evaluated by the general rule of joins.
         return node
     crossings: list[Crossing] = []
     for at, source in enumerate(node.sources):
@@ -104,7 +104,7 @@ def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _compared(conjunct: exp.Expr, alias: str) -> exp.Expr | None:
-    """What a comparison compares the marker's column with; None when it is no such comparison."""
+    """The expression that a comparison compares the marker's column with; None when it is no such comparison."""
     if not isinstance(conjunct, _COMPARISONS):
         return None
     for one, other in ((conjunct.left.unnest(), conjunct.right.unnest()), (conjunct.right.unnest(), conjunct.left.unnest())):

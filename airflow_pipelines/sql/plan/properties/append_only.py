@@ -8,10 +8,10 @@ from airflow_pipelines.sql.plan.ir.nodes import Select, UnionAll, ViewPlan
 
 
 def append_only_relations(plan: ViewPlan, known: Set[str]) -> frozenset[str]:
-    """The relations of a plan that never lose a row.
+    """The append-only relations of a plan: they never lose a row.
 
     :param plan: a view's plan
-    :param known: relations before it that never lose a row; markers are not among them, since their rows move
+    :param known: the append-only relations that it reads; markers are never append-only, since their row changes
     """
     found: set[str] = set()
     for stage in (*plan.stages, *plan.after):

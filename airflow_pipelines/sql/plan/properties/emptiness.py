@@ -18,22 +18,23 @@ _SELECT = frozenset({
 
 
 def required_inputs(query: str, reads: Collection[str]) -> tuple[str, ...]:
-    """The relations without any row of which a query gives none; empty when it may give some even so.
+    """The relations that must have a row before a query has any: while all of them are empty, so is its answer.
 
     :param query: a view's query, in Spark SQL
     :param reads: the relations that it names
+    :returns: empty when the query may have rows over empty relations, or that is not known
     """
     relations = tuple(name for name in reads if not is_marker(name))
     try:
         tree = parse_query(query)
         return relations if relations and _is_empty(tree, dict.fromkeys(relations, True)) else ()
     except (SqlglotError, RecursionError):
-        # Then nothing is known about it, and it is evaluated.
+        # Nothing is known about the query then, so that it is evaluated.
         return ()
 
 
 def _is_empty(tree: exp.Expr | None, names: Mapping[str, bool]) -> bool:
-    """:param names: whether what a name in FROM stands for is empty."""
+    """:param names: the names in FROM, and whether their relations are empty."""
     match tree:
         case exp.Table():
             return len(tree.parts) == 1 and _is_plain(tree) and names.get(tree.name, False)
@@ -64,7 +65,7 @@ def _select_is_empty(select: exp.Select, names: Mapping[str, bool]) -> bool:
 
 
 def _is_total(select: exp.Select) -> bool:
-    """Whether a SELECT may give a row for no rows at all: an aggregate without keys, or with an empty grouping set."""
+    """Whether a SELECT may give a row for no rows: an aggregate without keys, or with an empty grouping set."""
     group = select.args.get("group")
     if group is not None:
         others = any(value and name != "expressions" for name, value in group.args.items())

@@ -1,6 +1,6 @@
 """Checks that a query is monotone in the recursive views it reads: more of their rows never give fewer of its own.
 
-Only then is there a least set of rows that satisfies the definitions, and one that can be found by adding rows.
+Only monotone definitions have a least fixed point, which can be computed by adding rows.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class RecursiveRead:
 
 @dataclass(frozen=True, slots=True)
 class NotMonotone:
-    """A read that is not allowed, and what the query does with it, as the end of a sentence."""
+    """A read that is not monotone. ``reason``: where it stands, as the end of a sentence."""
 
     read: RecursiveRead
     reason: str
 
 
 def not_monotone(tree: exp.Query, recursive: Set[str]) -> list[NotMonotone]:
-    """The reads of ``recursive`` views whose additional rows could take rows of the query away, each once.
+    """The reads of ``recursive`` views that are not monotone: more rows there could mean fewer rows of the query. Each once.
 
     :param tree: a view's query
     :param recursive: canonical names of the views that the query's view reads in a circle with, itself included
@@ -45,12 +45,12 @@ def not_monotone(tree: exp.Query, recursive: Set[str]) -> list[NotMonotone]:
 
 
 _Visible = Mapping[str, RecursiveRead | None]
-"""The common table expressions that can be seen, each with the recursive read it makes, if it does."""
+"""The common table expressions in scope, each with the recursive read that it makes, or None."""
 
 
 @dataclass(slots=True)
 class _Checker:
-    """Walks a query; each method gives the recursive read that a part's rows depend on, or None when they do not."""
+    """Walks a query. Each method returns the recursive read that a part's rows depend on, or None."""
 
     recursive: Set[str]
     found: list[NotMonotone] = field(default_factory=list)
@@ -100,7 +100,7 @@ class _Checker:
         return read
 
     def _joins(self, tree: exp.Expr, read: RecursiveRead | None, visible: _Visible) -> RecursiveRead | None:
-        """The reads of a FROM clause: ``read`` is that of what stands left of the joins."""
+        """The recursive read of a FROM clause. ``read``: that of the left side of its joins."""
         for join in tree.args.get("joins") or ():
             side, kind = (join.args.get("side") or "").upper(), (join.args.get("kind") or "").upper()
             other = self._source(join.this, visible)
@@ -148,7 +148,7 @@ class _Checker:
         return RecursiveRead(name, meta.get("start", 0), meta.get("end", 0) + 1)
 
     def _condition(self, tree: exp.Expr, visible: _Visible) -> RecursiveRead | None:
-        """A condition that rows must satisfy: IN and EXISTS may read recursive views where nothing turns them around."""
+        """The recursive read of a WHERE condition: IN and EXISTS may read recursive views unless they are negated."""
         if isinstance(tree, _CONNECTIVES):
             parts = [self._condition(part, visible) for part in tree.iter_expressions()]
             return next((read for read in parts if read is not None), None)
@@ -165,7 +165,7 @@ class _Checker:
         return None
 
     def _anywhere(self, part: object, visible: _Visible) -> RecursiveRead | None:
-        """Any recursive read below a part, whatever is done with it."""
+        """The first recursive read below a part, in any position."""
         for query in _queries(part):
             read = self.query(query, visible)
             if read is not None:
@@ -190,7 +190,7 @@ def _queries(part: object) -> Iterator[exp.Expr]:
 
 
 def _gathering(tree: exp.Select) -> str | None:
-    """What a SELECT does that needs to see all rows of its sources at once, or None."""
+    """The clause of a SELECT that depends on all rows of its sources at once, or None."""
     if tree.args.get("group") is not None:
         return "under GROUP BY"
     if tree.args.get("having") is not None:

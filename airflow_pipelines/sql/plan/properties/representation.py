@@ -1,8 +1,8 @@
 """Which expressions can distinguish the representations of one value, and which propagate a representation.
 
-What a query computes on the way may have another representation than Spark gives it when the plan keeps it in a relation, because
-all that is kept is in canonical form. That is without effect as long as nothing looks at representations: comparisons, sums and
-conditions do not, arithmetic hands a zero's sign on, and everything that is not known here may look.
+A plan stores intermediate values in canonical form, so that they may have another representation than Spark gives them. That has no
+effect as long as no expression depends on it: comparisons, sums and conditions are insensitive to representations, arithmetic
+propagates the sign of a zero, and any function that is not listed here is assumed to depend on it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PROPAGATING = frozenset({
     "last_value", "lead", "least", "max", "max_by", "median", "min", "min_by", "mode", "named_struct", "negative", "nth_value",
     "nullif", "nvl", "nvl2", "percentile", "posexplode", "posexplode_outer", "round", "sort_array", "struct", "try_element_at",
 })
-"""Functions whose results have the representation of one of their arguments, or hold it."""
+"""Functions whose results have the representation of one of their arguments, or contain it."""
 _OF_ONE_ARRAY = frozenset({"array_sort", "exists", "filter", "forall", "transform"})
 """Functions of an array and a lambda, whose parameters are the array's elements."""
 _INSENSITIVE_NODES = (
@@ -34,7 +34,7 @@ _INSENSITIVE_NODES = (
     exp.Order, exp.Join, exp.Lateral, exp.WindowSpec,
 )
 _TEXTUAL = (exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike, exp.RegexpFullMatch, exp.Glob, exp.SimilarTo)
-"""Conditions over text, which others than text are cast to."""
+"""Conditions over text, to which other values are cast."""
 _PROPAGATING_NODES = (
     exp.Paren, exp.Alias, exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Neg, exp.Case, exp.If, exp.Coalesce, exp.Bracket, exp.Dot,
     exp.Tuple, exp.Window, exp.Filter, exp.Distinct, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup, exp.Subquery, exp.Query,
@@ -49,11 +49,11 @@ _NUMBERS = _EXACT | {exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE}
 
 
 def propagates_representation(tree: exp.Expr, columns: Set[str]) -> bool:
-    """Whether the representation of one of some columns may be that of an expression's value, or of a part of it.
+    """Whether an expression's value, or a part of it, may have the representation of one of some columns.
 
     :param tree: an expression or a query
     :param columns: the columns' names, whatever their tables; in a query also those of its own derived tables are followed
-    :raises NotIncremental: when the expression may look at the representation otherwise
+    :raises NotIncremental: when the value may depend on the representation in another way
     """
     if not isinstance(tree, exp.Query):
         return _propagates(tree, columns)
@@ -66,7 +66,7 @@ def propagates_representation(tree: exp.Expr, columns: Set[str]) -> bool:
 
 
 def _outputs(select: exp.Select, columns: Set[str]) -> Iterable[str]:
-    """The names of a SELECT's columns that hand a representation on."""
+    """The names of a SELECT's columns that propagate a representation."""
     return (item.alias_or_name for item in select.expressions if _propagates(item, columns))
 
 
@@ -83,7 +83,7 @@ def _propagates(tree: exp.Expr, columns: Set[str]) -> bool:
         return False
     if _is_propagating(tree, parts):
         return True
-    raise NotIncremental(f"{_shown(tree)} may tell representations of a value apart that the plan would keep in one form only")
+    raise NotIncremental(f"{_shown(tree)} may distinguish representations of a value that the plan stores in one form only")
 
 
 def _lambda_of(tree: exp.Expr) -> exp.Lambda | None:

@@ -16,7 +16,7 @@ from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_q
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """Rows that may go: those for which ``condition`` holds, Spark SQL over the columns and the waterlines' inputs.
+    """Rows that need not be kept: those for which ``condition`` holds, Spark SQL over the columns and the waterlines' inputs.
 
     ``of_state``: whether they are in the state of the operator that computes ``relation``, or in the relation's own trace.
     """
@@ -33,10 +33,10 @@ def retention_rules(
     shown: Set[str],
     markers: Mapping[str, Marker],
 ) -> tuple[RetentionRule, ...]:
-    """What a program's stages allow to be forgotten.
+    """The retention rules of a program: which state and rows may be dropped.
 
-    A group whose key is below the waterline of the key never changes again, so its state may go. Rows of a relation may go when
-    every stage that reads its contents, not only its deltas, can do without them.
+    A group whose key is below the waterline of the key never changes again, so that its state may be dropped. Rows of a relation
+    may be dropped when no stage that reads its contents, not only its deltas, needs them any more.
 
     :param stages: all stages that may be evaluated; one that recomputes needs everything that it reads
     :param analysis: the waterlines of all relations

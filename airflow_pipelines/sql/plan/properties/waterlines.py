@@ -1,7 +1,7 @@
 """Derives waterlines: the value of a column below which a relation's rows can never change again.
 
-A waterline is kept as SQL text over the waterlines of the columns that were declared with LATENESS. All rules are conservative:
-what is not known to keep a waterline has none.
+A waterline is SQL text over the waterlines of the columns that were declared with LATENESS. All rules are conservative: an
+expression that is not known to have a waterline has none.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MONOTONE = frozenset(
         "unix_seconds", "year",
     }
 )  # fmt: skip
-"""Functions that keep the order of their one argument that is not constant."""
+"""Functions that are monotone in their one argument that is not constant."""
 _KEPT_TYPES = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMPNTZ", "TIMESTAMPLTZ", "BIGINT", "INT", "DECIMAL", "DOUBLE")
 _SIZE = re.compile(r"(?:interval\s+)?(\d+)\s*(microsecond|millisecond|second|minute|hour|day|week)s?")
 _MICROSECONDS = {
@@ -46,7 +46,7 @@ _CONSTANTS = (exp.Literal, exp.Interval, exp.Var, exp.DataType, exp.Neg, exp.Int
 class WaterlineAnalysis:
     """The waterlines of a program's relations, found stage by stage.
 
-    ``markers``: relations whose moves change rows of any age, so that what reads them has no waterlines.
+    ``markers``: relations whose changes affect rows of any age, so that stages that read them have no waterlines.
     """
 
     markers: frozenset[str] = frozenset()
@@ -58,7 +58,10 @@ class WaterlineAnalysis:
         known.update({column: quote(waterline_input(relation, column)) for column in columns})
 
     def add(self, stages: Iterable[Stage]) -> None:
-        """Find the waterlines of the stages' relations; each stage comes after those it reads."""
+        """Derive the waterlines of the stages' relations.
+
+        :param stages: each comes after those it reads
+        """
         for stage in stages:
             found = self.of(stage.node)
             names = [name for name, _ in stage.columns]
@@ -138,7 +141,7 @@ def _equalities(where: str) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]
     try:
         condition = parse_condition(where)
     except SyntaxFailure:
-        # What cannot be read here gives no waterline.
+        # What cannot be parsed here gives no waterline.
         return
     waiting = [condition]
     while waiting:
@@ -163,7 +166,7 @@ def least(texts: Sequence[str | None]) -> str | None:
 
 
 def _over(text: str, below: Mapping[tuple[str, str], str]) -> str | None:
-    """The waterline of an expression over columns with waterlines, or None when it need not keep their order."""
+    """The waterline of an expression over columns with waterlines, or None when it is not known to be monotone."""
     try:
         item = parse_expression(text)
     except SyntaxFailure:

@@ -45,7 +45,7 @@ def test_these_are_the_same_for_all_representations(text: str) -> None:
     ],
 )  # fmt: skip
 def test_these_may_look(text: str) -> None:
-    with pytest.raises(NotIncremental, match="may tell representations"):
+    with pytest.raises(NotIncremental, match="may distinguish representations"):
         propagates_representation(parse_query(f"SELECT {text}").expressions[0], {"x"})
 
 
