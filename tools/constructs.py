@@ -15,7 +15,8 @@ from pathlib import Path
 from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.spark.sessions import SparkSessions, build_spark
 from airflow_pipelines.program.messages import ProgramErrors
-from airflow_pipelines.sql.plan.ir.nodes import Full, Stage, ViewPlan
+from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 
 EXAMPLES = Path(__file__).with_suffix(".sql")
 PAGE = Path(__file__).parent.parent / "docs" / "constructs.md"

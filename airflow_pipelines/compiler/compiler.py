@@ -38,7 +38,8 @@ from airflow_pipelines.program.source import Source
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
 from airflow_pipelines.sql.plan.clauses.recursion import Member, plan_query, plan_recursive_views
 from airflow_pipelines.sql.plan.ir.markers import Marker
-from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes, ViewPlan
+from airflow_pipelines.sql.plan.ir.node import ColumnTypes
+from airflow_pipelines.sql.plan.ir.stage import ViewPlan
 from airflow_pipelines.sql.plan.properties.append_only import append_only_relations
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
 from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration

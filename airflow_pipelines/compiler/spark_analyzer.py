@@ -16,7 +16,7 @@ from airflow_pipelines.engine.spark.sessions import SMALL_CONF, sibling
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
-from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes
+from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 
 _EXPRESSION_ID = re.compile(r"#(\d+)L?")
 _RENAMED = re.compile(r"([^\s,\[\]()#]+)#(\d+)L? AS \1#(\d+)L?")

@@ -13,8 +13,10 @@ from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.names import display, quote
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Table
+from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source, TemporalFilter
 from airflow_pipelines.sql.plan.ir.markers import CLOCK, Marker
-from airflow_pipelines.sql.plan.ir.nodes import Crossing, Full, Item, Scan, Select, Source, Stage, ViewPlan
+from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.plan.passes.clock import ClockMarkers, clock_edits
 from airflow_pipelines.sql.plan.passes.temporal_filters import mark_temporal_filters
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
@@ -131,7 +133,7 @@ class TimeCompiler:
             (Source("w", Scan(marker.relation, (marker.column,))), Source("s", Scan(inner, tuple(names)))),
             tuple(Item(name, f"`s`.{quote(name)}") for name in names),
             f"`s`.{quote(column)} < `w`.{quote(marker.column)}",
-            crossings=(Crossing(0, f"`s`.{quote(column)}", (inner, column)),),
+            temporal_filters=(TemporalFilter(0, f"`s`.{quote(column)}", (inner, column)),),
         )
         return replace(plan, after=(Stage(view.name, plan.columns, shown),))
 

@@ -12,7 +12,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema_of
 from airflow_pipelines.engine.values.intervals import numbered
-from airflow_pipelines.sql.plan.ir.nodes import merging
+from airflow_pipelines.sql.plan.ir.merge import merging
 
 WEIGHT = "__weight"
 """The column that says how often a row is added (positive) or taken away (negative): a bigint, the last one of every batch."""

@@ -22,7 +22,7 @@ from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.storage.batch_store import Verification
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.nodes import merging
+from airflow_pipelines.sql.plan.ir.merge import merging
 from airflow_pipelines.sql.rewrite.determinism.total_order import sortable
 
 _VIEW = "airflow_pipelines_batch_"

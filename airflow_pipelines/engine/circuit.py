@@ -30,6 +30,7 @@ from airflow_pipelines.engine.stages import (
     Compiled,
     empty_state,
     ends,
+    keeps_state,
     kept_relations,
     lacks,
     needed_for,
@@ -44,7 +45,7 @@ from airflow_pipelines.engine.time.timing import TimedStep, Timing
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.program.names import SYSTEM_VIEW
-from airflow_pipelines.sql.plan.ir.nodes import Stage
+from airflow_pipelines.sql.plan.ir.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class Circuit:
         self.timing.allow_discards(compiled, self.stages, shown_relations(compiled.program))
         self._workers = Workers(sessions.small.sparkContext)
         self._lock = threading.RLock()
-        states = {stage.relation: empty_state(stage) for stage in self.stages if stage.keeps_state}
+        states = {stage.relation: empty_state(stage) for stage in self.stages if keeps_state(stage)}
         plain = {name: self._schemas[name] for name in (*tables, SYSTEM_VIEW)}
         self.layouts: Mapping[str, str] = layouts(plain, self.timing.markers.markers, self.stages, states)
         """How the contents and the states of relations are made, by relation."""
@@ -179,7 +180,7 @@ class Circuit:
         if other:
             raise ValueError(f"the snapshot has {', '.join(other)} with other columns than the program")
         known = self.kept & same
-        states = {stage.relation for stage in self.stages if stage.keeps_state and stage.relation in same}
+        states = {stage.relation for stage in self.stages if keeps_state(stage) and stage.relation in same}
         traces = {name: trace for name, trace in snapshot.traces.items() if name in known}
         if snapshot.canonical_form != CANONICAL_FORM:
             traces = {name: in_canonical_form(trace, self._context({})) for name, trace in traces.items()}
@@ -310,9 +311,9 @@ class Circuit:
         def due(stage: Stage) -> bool:
             if any(round_.relations[name].changed for name in stage.reads):
                 return True
-            if stage.starts_with_rows:
+            if stage.node.starts_with_rows:
                 return self._lacks(stage, base)
-            if stage.keeps_state:
+            if keeps_state(stage):
                 round_.states.setdefault(stage.relation, empty_state(stage))
             return False
 

@@ -14,7 +14,8 @@ from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.errors import Culprit, StepError
 from airflow_pipelines.engine.operators.context import Context, RelationVersions
 from airflow_pipelines.engine.values.intervals import shown
-from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Node
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.node import Node
 
 MAX_ROWS = 1_000_000
 """A delta with more rows than this is not searched."""

@@ -10,15 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
-from enum import Enum
 from typing import Any
 
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.sql.plan.ir.description import described
 from airflow_pipelines.sql.plan.ir.markers import Marker
-from airflow_pipelines.sql.plan.ir.nodes import Full, Node, Stage, merging
+from airflow_pipelines.sql.plan.ir.merge import merging
+from airflow_pipelines.sql.plan.ir.stage import Stage
 
 RULES = 1
 """The version of the rules that make contents and states out of plans. Another number makes every view be evaluated anew after an
@@ -41,13 +41,13 @@ def layouts(
     :returns: by relation
     """
     found = {name: table_layout(schema) for name, schema in tables.items()}
-    found |= {name: _hash(_described(marker)) for name, marker in markers.items()}
+    found |= {name: _hash(described(marker)) for name, marker in markers.items()}
     for stage in stages:
         found[stage.relation] = _hash(
             {
                 "rules": [RULES, CANONICAL_FORM],
                 "columns": stage.columns,
-                "node": _described(_without_reason(stage.node)),
+                "node": described(stage.node),
                 "state": _described_trace(states[stage.relation]) if stage.relation in states else None,
                 "reads": {name: found[name] for name in stage.reads},
             }
@@ -60,26 +60,8 @@ def table_layout(schema: StructType) -> str:
     return _hash(schema.jsonValue())
 
 
-def _without_reason(node: Node) -> Node:
-    """The node without words for people."""
-    return replace(node, reason="") if isinstance(node, Full) else node
-
-
 def _described_trace(trace: Trace) -> dict[str, Any]:
     return {"schema": trace.schema.jsonValue(), "sums": [[name, merging(name)] for name in trace.sums]}
-
-
-def _described(value: Any) -> Any:
-    """A plan's node, or a part of it, as JSON has it."""
-    if is_dataclass(value):
-        return [type(value).__name__, {field.name: _described(getattr(value, field.name)) for field in fields(value)}]
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, tuple):
-        return [_described(part) for part in value]
-    if value is None or isinstance(value, str | int):
-        return value
-    raise TypeError(f"a plan has a {type(value).__name__}, which has no place in a layout")
 
 
 def _hash(value: Any) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.snapshot import owner, saved_layouts
-from airflow_pipelines.engine.stages import needed_for
-from airflow_pipelines.sql.plan.ir.nodes import Stage
+from airflow_pipelines.engine.stages import keeps_state, needed_for
+from airflow_pipelines.sql.plan.ir.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ def outdated(circuit: Circuit, manifest: Mapping[str, Any], kept: Set[str]) -> O
 def _is_there(stage: Stage, kept: Set[str], manifest: Mapping[str, Any], same: Set[str]) -> bool:
     """Whether a snapshot has all that a stage keeps, in the stage's layout; ``same``: the relations whose layout is right."""
     name = stage.relation
-    if not stage.keeps_state and name not in kept:
+    if not keeps_state(stage) and name not in kept:
         return True
     return (
-        name in same and (name in manifest["states"] or not stage.keeps_state) and (name in manifest["traces"] or name not in kept)
+        name in same and (name in manifest["states"] or not keeps_state(stage)) and (name in manifest["traces"] or name not in kept)
     )
 
 

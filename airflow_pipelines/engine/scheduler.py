@@ -28,7 +28,13 @@ from airflow_pipelines.engine.stages import empty_state
 from airflow_pipelines.engine.step_stats import OperatorFigures
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Full, Keyed, Recursive, Stage, TopK
+from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
+from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.linear import Select, UnionAll
+from airflow_pipelines.sql.plan.ir.recursive import Recursive
+from airflow_pipelines.sql.plan.ir.stage import Stage
 
 Accept = Callable[[str, RelationVersions, Context], Mapping[str, RelationVersions]]
 
@@ -168,15 +174,17 @@ def _evaluated(stage: Stage, context: Context, state: Trace | None, stored: Trac
     match stage.node:
         case Full():
             return evaluate_full(stage, stage.node, context, stored or Trace(weighted(stage_schema(stage))))
-        case Keyed():
+        case AffectedKeys():
             return evaluate_keyed(stage, stage.node, context, stored)
         case Aggregate():
             if stage.node.is_linear:
                 return evaluate_accumulators(stage, stage.node, context, state)
             return evaluate_touched(stage, stage.node, context, state)
-        case TopK():
+        case AppendOnlyTopK():
             return evaluate_top_k(stage, stage.node, context, stored or Trace(weighted(stage_schema(stage))))
         case Recursive():
             return evaluate_recursive(stage, stage.node, context, state, stored or Trace(weighted(stage_schema(stage))))
-        case _:
+        case Select() | UnionAll():
             return evaluate_linear(stage, stage.node, context)
+        case _:
+            raise TypeError(f"no operator for a {type(stage.node).__name__}")

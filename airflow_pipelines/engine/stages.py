@@ -14,8 +14,10 @@ from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.time.lateness import LateColumn
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.relations import ViewKind
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
 from airflow_pipelines.sql.plan.ir.markers import Marker
-from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Stage, ViewPlan
+from airflow_pipelines.sql.plan.ir.recursive import Recursive
+from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
 from airflow_pipelines.sql.program.declarations import ParsedProgram
 
@@ -80,7 +82,7 @@ def kept_relations(program: ParsedProgram, stages: Iterable[Stage]) -> frozenset
     kept |= {name for name, view in program.views.items() if view.kind is ViewKind.MATERIALIZED}
     for stage in stages:
         kept |= stage.rereads
-        if stage.keeps_contents:
+        if stage.node.keeps_contents:
             kept.add(stage.relation)
     return frozenset(kept)
 
@@ -94,6 +96,13 @@ def ends(program: ParsedProgram, stages: Iterable[Stage], kept: Set[str]) -> fro
     return frozenset(program.views) - kept - read
 
 
+def keeps_state(stage: Stage) -> bool:
+    """Whether the stage keeps something of its own besides its relation's contents."""
+    if isinstance(stage.node, Recursive):
+        return stage.node.body is not None and stage.node.distinct
+    return isinstance(stage.node, Aggregate)
+
+
 def empty_state(stage: Stage) -> Trace:
     """What a stage that keeps a state keeps before its first rows."""
     node = stage.node
@@ -104,7 +113,7 @@ def empty_state(stage: Stage) -> Trace:
 
 def lacks(stage: Stage, kept: Set[str], snapshot: Snapshot) -> bool:
     """Whether something that the stage keeps is not in the snapshot."""
-    if stage.keeps_state and stage.relation not in snapshot.states:
+    if keeps_state(stage) and stage.relation not in snapshot.states:
         return True
     return stage.relation in kept and stage.relation not in snapshot.traces
 

@@ -301,7 +301,7 @@ def _numbered(taken: Taken, table: str) -> list[tuple[InputEndpoint | None, int]
 
 
 def _start_empty(circuit: Circuit, endpoints: Endpoints | None) -> None:
-    if not any(stage.starts_with_rows for stage in circuit.stages):
+    if not any(stage.node.starts_with_rows for stage in circuit.stages):
         return
     step = circuit.apply({})
     circuit.publish(step)

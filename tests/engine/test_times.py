@@ -7,7 +7,7 @@ import datetime
 import pytest
 
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.sql.plan.ir.nodes import Full
+from airflow_pipelines.sql.plan.ir.full import Full
 from airflow_pipelines.sql.syntax.dialect import DIALECT, parse_query
 from tests.engine.compared import Compared
 

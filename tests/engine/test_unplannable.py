@@ -9,7 +9,8 @@ from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.source import Source
-from airflow_pipelines.sql.plan.ir.nodes import Full, Recursive
+from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.recursive import Recursive
 from tests.engine.programs import Running
 from tests.engine.time.test_timing import at
 

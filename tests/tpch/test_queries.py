@@ -17,7 +17,7 @@ import pytest
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
-from airflow_pipelines.sql.plan.ir.nodes import Full
+from airflow_pipelines.sql.plan.ir.full import Full
 from benchmarks.tpch.generator import Generator
 from benchmarks.tpch.queries import NAMES, program, queries
 from benchmarks.tpch.scale import Scale

@@ -17,7 +17,9 @@ from airflow_pipelines.engine.operators.lookup_join.matching import distinct_row
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Stage, merging, reads
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.merge import merging
+from airflow_pipelines.sql.plan.ir.stage import Stage
 
 _SIGN = "__sign"
 _SHOWN = "__shown"
@@ -40,7 +42,7 @@ def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state
     """
     known = state if state is not None else accumulator_state(node)
     rows, mode = delta_of(node.input, context)
-    change = _grouped(node, rows, unit_weights=context.gains(reads(node.input)))
+    change = _grouped(node, rows, unit_weights=context.gains(node.input.reads))
     # Without keys there is a change even without rows, but only before the first evaluation.
     if change is None or (rows is None and state is not None):
         return Outcome(Batch.empty(weighted(stage_schema(stage))), Batch.empty(known.schema))

@@ -17,12 +17,15 @@ from airflow_pipelines.engine.operators.lookup_join.matching import matching_bat
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.nodes import Keyed, KeyedSource, Scan, Stage, Version, reads
+from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource
+from airflow_pipelines.sql.plan.ir.linear import Scan
+from airflow_pipelines.sql.plan.ir.stage import Stage
+from airflow_pipelines.sql.plan.ir.version import Version
 
 _KEY = "__touched"
 
 
-def evaluate_keyed(stage: Stage, node: Keyed, context: Context, stored: Trace | None) -> Outcome:
+def evaluate_keyed(stage: Stage, node: AffectedKeys, context: Context, stored: Trace | None) -> Outcome:
     """The delta of a keyed stage.
 
     :param stored: the stage's own contents before the step, where they are kept
@@ -33,7 +36,7 @@ def evaluate_keyed(stage: Stage, node: Keyed, context: Context, stored: Trace | 
     mode = context.mode(stage.reads & changed, stage.reads)
     if all(not context.relations[name].before.batches for name in stage.reads):
         return _first(stage, node, context, mode)
-    if any(not source.keys and reads(source.node) & changed for source in node.sources):
+    if any(not source.keys and source.node.reads & changed for source in node.sources):
         return _every_key(stage, node, context, mode, None if stage.reads & context.incomplete else stored)
     if mode is Mode.LARGE and context.touches_most(stage.reads):
         return replace(_every_key(stage, node, context, mode, stored), strategy=f"{node.shape.value} by recomputing")
@@ -45,20 +48,20 @@ def evaluate_keyed(stage: Stage, node: Keyed, context: Context, stored: Trace | 
     return _touched_keys(stage, node, context, mode)
 
 
-def _recomputed(stage: Stage, node: Keyed, context: Context, stored: Trace) -> Outcome:
+def _recomputed(stage: Stage, node: AffectedKeys, context: Context, stored: Trace) -> Outcome:
     """One key only: the answer now less the stored one."""
     mode = context.mode(frozenset(), stage.reads, stored)
     return subtracted(stage, _answer(node, _contents(node, context, mode, Version.AFTER)), context, mode, stored)
 
 
-def _first(stage: Stage, node: Keyed, context: Context, mode: Mode) -> Outcome:
+def _first(stage: Stage, node: AffectedKeys, context: Context, mode: Mode) -> Outcome:
     """Nothing was there before, so that the delta is the answer."""
     mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
     query = _weighted(_answer(node, _contents(node, context, mode, Version.AFTER)))
     return context.emit(stage, query, mode, may_grow=True, consolidated=True)
 
 
-def _every_key(stage: Stage, node: Keyed, context: Context, mode: Mode, stored: Trace | None) -> Outcome:
+def _every_key(stage: Stage, node: AffectedKeys, context: Context, mode: Mode, stored: Trace | None) -> Outcome:
     """A source that matters to all keys has changed."""
     if stored is not None:
         return _recomputed(stage, node, context, stored)
@@ -67,7 +70,7 @@ def _every_key(stage: Stage, node: Keyed, context: Context, mode: Mode, stored: 
     return _less(stage, now, _weighted(before), context, mode)
 
 
-def _touched_keys(stage: Stage, node: Keyed, context: Context, mode: Mode) -> Outcome:
+def _touched_keys(stage: Stage, node: AffectedKeys, context: Context, mode: Mode) -> Outcome:
     """Read the sources' rows of the touched keys wherever they are."""
     printer, changed = context.printer(mode), context.changed()
     deltas = {source.alias: printer.delta(source.node, changed) for source in node.sources if source.keys}
@@ -90,14 +93,14 @@ def _touched_keys(stage: Stage, node: Keyed, context: Context, mode: Mode) -> Ou
     return _less(stage, now, _weighted(before), context, mode)
 
 
-def _fetching(stage: Stage, node: Keyed, context: Context) -> Outcome | None:
+def _fetching(stage: Stage, node: AffectedKeys, context: Context) -> Outcome | None:
     """Fetch what large sources have for the touched keys, one scan each, and compute both versions in memory.
 
     None when it turns out to be too much for memory.
     """
     printer = context.printer(Mode.SMALL)
     sources = (*node.sources, _remembered(stage, node)) if node.remembered else node.sources
-    large = [source for source in sources if context.mode(frozenset(), reads(source.node)) is not Mode.SMALL]
+    large = [source for source in sources if context.mode(frozenset(), source.node.reads) is not Mode.SMALL]
     if any(not source.keys for source in large):
         return None
     schemas = {source.alias: weighted(context.schema(source.node)) for source in node.sources}
@@ -126,7 +129,7 @@ def _fetching(stage: Stage, node: Keyed, context: Context) -> Outcome | None:
 
 
 def _fetched(
-    node: Keyed, sources: Sequence[KeyedSource], large: Sequence[KeyedSource], keys: Any, touched: str, context: Context
+    node: AffectedKeys, sources: Sequence[KeyedSource], large: Sequence[KeyedSource], keys: Any, touched: str, context: Context
 ) -> dict[str, _Fetched] | None:
     """What sources had before for the touched keys, by alias, where that is better fetched than read whole; None for too much."""
     fetched = {}
@@ -137,7 +140,7 @@ def _fetched(
             return None
         fetched[source.alias] = near
     for source in sources:
-        if source.keys and source.alias not in fetched and not context.is_tiny(reads(source.node)):
+        if source.keys and source.alias not in fetched and not context.is_tiny(source.node.reads):
             found = _looked_up(node, source, keys, context)
             if found is not None:
                 fetched[source.alias] = found
@@ -145,7 +148,7 @@ def _fetched(
 
 
 def _near_contents(
-    node: Keyed, fetched: Mapping[str, _Fetched], deltas: Mapping[str, str], touched: str, context: Context
+    node: AffectedKeys, fetched: Mapping[str, _Fetched], deltas: Mapping[str, str], touched: str, context: Context
 ) -> dict[str, str]:
     """Plain rows of the touched keys, by alias: those that there were, and those of ``deltas``, which has all or none."""
     version = Version.AFTER if deltas else Version.BEFORE
@@ -164,7 +167,7 @@ def _near_contents(
     return {source.alias: rows[source.alias] for source in node.sources}
 
 
-def _small_deltas(node: Keyed, schemas: Mapping[str, StructType], context: Context) -> dict[str, str] | None:
+def _small_deltas(node: AffectedKeys, schemas: Mapping[str, StructType], context: Context) -> dict[str, str] | None:
     """Queries over memory for the sources' deltas, by alias; None when one is too large for memory."""
     deltas = {}
     for source in node.sources:
@@ -189,7 +192,7 @@ class _Fetched:
     batch: Batch
 
 
-def _looked_up(node: Keyed, source: KeyedSource, keys: Any, context: Context) -> _Fetched | None:
+def _looked_up(node: AffectedKeys, source: KeyedSource, keys: Any, context: Context) -> _Fetched | None:
     """The rows that a source had before for the touched keys, perhaps with others; None when they have to be scanned for."""
     parts = enumerate(zip(source.keys, node.key_types, strict=True))
     wanted = wanted_of(source.node, [(key, kind, keys[f"{_KEY}{at}"]) for at, (key, kind) in parts], context.relations)
@@ -205,13 +208,13 @@ def _looked_up(node: Keyed, source: KeyedSource, keys: Any, context: Context) ->
     return _Fetched(context.over(wanted.relation, batch).contents(source.node, Version.BEFORE), batch.insert_only, batch)
 
 
-def _scanned(node: Keyed, source: KeyedSource, touched: str, schema: StructType, context: Context) -> _Fetched | None:
+def _scanned(node: AffectedKeys, source: KeyedSource, touched: str, schema: StructType, context: Context) -> _Fetched | None:
     """The rows that a source had before for the touched keys; None when they are too many for memory."""
     contents = context.printer(Mode.NARROW).contents(source.node, Version.BEFORE)
     if contents is None:
         return _Fetched(None, True, Batch.empty(schema))
     rows = _restricted(node, source, contents, touched, broadcast=True)
-    if not all(context.relations[name].before.insert_only for name in reads(source.node)):
+    if not all(context.relations[name].before.insert_only for name in source.node.reads):
         rows = consolidated_sql(Trace(schema), f"({rows})")
     table = context.collect_bounded(rows, Mode.NARROW)
     if table is None:
@@ -220,11 +223,11 @@ def _scanned(node: Keyed, source: KeyedSource, touched: str, schema: StructType,
     return _Fetched(f"SELECT * FROM {context.batch_views.table(batch)}" if batch.rows else None, batch.insert_only, batch)
 
 
-def _key_schema(node: Keyed) -> StructType:
+def _key_schema(node: AffectedKeys) -> StructType:
     return weighted(struct_of(tuple((f"{_KEY}{at}", kind) for at, kind in enumerate(node.key_types))))
 
 
-def _touched(node: Keyed, deltas: Mapping[str, str], context: Context, mode: Mode) -> str | None:
+def _touched(node: AffectedKeys, deltas: Mapping[str, str], context: Context, mode: Mode) -> str | None:
     """The keys of the rows in the sources' deltas, each at least once."""
     parts = []
     for source in node.sources:
@@ -235,11 +238,11 @@ def _touched(node: Keyed, deltas: Mapping[str, str], context: Context, mode: Mod
     return context.printer(mode).union(parts)
 
 
-def _keys(node: Keyed, source: KeyedSource) -> list[str]:
+def _keys(node: AffectedKeys, source: KeyedSource) -> list[str]:
     return [f"CAST({key} AS {kind})" for key, kind in zip(source.keys, node.key_types, strict=True)]
 
 
-def _restricted(node: Keyed, source: KeyedSource, rows: str, touched: str, *, broadcast: bool) -> str:
+def _restricted(node: AffectedKeys, source: KeyedSource, rows: str, touched: str, *, broadcast: bool) -> str:
     """The rows whose key is touched."""
     hint = "/*+ BROADCAST(t) */ " if broadcast else ""
     match = " AND ".join(f"{key} <=> t.{_KEY}{at}" for at, key in enumerate(_keys(node, source)))
@@ -247,7 +250,7 @@ def _restricted(node: Keyed, source: KeyedSource, rows: str, touched: str, *, br
 
 
 def _contents(
-    node: Keyed,
+    node: AffectedKeys,
     context: Context,
     mode: Mode,
     version: Version,
@@ -261,19 +264,19 @@ def _contents(
         rows = str(printer.contents(source.node, version))
         if touched is not None and source.keys:
             rows = _restricted(node, source, rows, touched, broadcast=False)
-        batches = [batch for name in reads(source.node) for batch in context.relations[name].batches(version)]
+        batches = [batch for name in source.node.reads for batch in context.relations[name].batches(version)]
         insert_only = all(batch.insert_only for batch in batches)
         found[source.alias] = expanded_sql(Trace(weighted(context.schema(source.node))), f"({rows})", insert_only=insert_only)
     return found
 
 
-def _answer(node: Keyed, rows: Mapping[str, str]) -> str:
+def _answer(node: AffectedKeys, rows: Mapping[str, str]) -> str:
     """The query's answer over the sources' plain rows."""
     sources = ", ".join(f"{quote(alias)} AS ({text})" for alias, text in rows.items())
     return f"WITH {sources} SELECT * FROM ({node.query}) AS q({', '.join(map(quote, node.columns))})"
 
 
-def _remembered(stage: Stage, node: Keyed) -> KeyedSource:
+def _remembered(stage: Stage, node: AffectedKeys) -> KeyedSource:
     """The stage's own contents, as something that has the keys of the node's sources."""
     return KeyedSource("__own", Scan(stage.relation, tuple(name for name, _ in stage.columns)), node.remembered)
 

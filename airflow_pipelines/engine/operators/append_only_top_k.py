@@ -22,14 +22,15 @@ from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.nodes import Stage, TopK, reads
+from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
+from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.ir.to_sql import top_k_over
 
 _WAS = "__was"
 """The place that a row had before the step."""
 
 
-def evaluate_top_k(stage: Stage, node: TopK, context: Context, stored: Trace) -> Outcome:
+def evaluate_top_k(stage: Stage, node: AppendOnlyTopK, context: Context, stored: Trace) -> Outcome:
     """The delta of a top-k stage.
 
     :param stored: the stage's own contents before the step
@@ -53,14 +54,14 @@ def evaluate_top_k(stage: Stage, node: TopK, context: Context, stored: Trace) ->
     return Outcome(context.run(_change(node, delta, stored, context, mode), schema, mode, may_grow=True), consolidated=True)
 
 
-def _first(node: TopK, delta: str, empty: Trace, context: Context, mode: Mode) -> Outcome:
+def _first(node: AppendOnlyTopK, delta: str, empty: Trace, context: Context, mode: Mode) -> Outcome:
     """Nothing was there before: the delta's first rows."""
     mode = Mode.SMALL if mode is Mode.SMALL else Mode.LARGE
     query = f"SELECT *, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({_ranked(node, delta, context)})"
     return Outcome(context.run(query, empty.schema, mode, may_grow=True), consolidated=True)
 
 
-def _large(stage: Stage, node: TopK, delta: str, stored: Trace, context: Context) -> Outcome:
+def _large(stage: Stage, node: AppendOnlyTopK, delta: str, stored: Trace, context: Context) -> Outcome:
     """Many new rows: only those that are first among themselves meet the stored ones, and Spark leaves out most before it sorts."""
     own = ", ".join(quote(name) for name in node.source.columns)
     first = f"SELECT {own}, CAST(1 AS BIGINT) AS {WEIGHT} FROM ({_ranked(node, delta, context)})"
@@ -68,13 +69,13 @@ def _large(stage: Stage, node: TopK, delta: str, stored: Trace, context: Context
     return Outcome(context.run(query, weighted(stage_schema(stage)), Mode.LARGE), consolidated=True)
 
 
-def _ranked(node: TopK, delta: str, context: Context) -> str:
+def _ranked(node: AppendOnlyTopK, delta: str, context: Context) -> str:
     """The first rows of a delta of the source, and their places in it."""
-    unit_weights = context.gains(reads(node.source))
+    unit_weights = context.gains(node.source.reads)
     return top_k_over(node, expanded_sql(Trace(weighted(context.schema(node.source))), f"({delta})", insert_only=unit_weights))
 
 
-def _near(node: TopK, rows: Batch, stored: Trace, context: Context) -> Trace | None:
+def _near(node: AppendOnlyTopK, rows: Batch, stored: Trace, context: Context) -> Trace | None:
     """What is stored for the keys of some rows, perhaps with more; None when it has to be scanned for."""
     types = {column.name: type_text(column.dataType) for column in stored.schema.fields}
     wanted = {}
@@ -88,7 +89,7 @@ def _near(node: TopK, rows: Batch, stored: Trace, context: Context) -> Trace | N
     return None if batch is None else replace(stored, batches=(batch,) if batch.rows else ())
 
 
-def _change(node: TopK, delta: str, stored: Trace, context: Context, mode: Mode) -> str:
+def _change(node: AppendOnlyTopK, delta: str, stored: Trace, context: Context, mode: Mode) -> str:
     """The first rows of the delta's keys as they are now less those stored.
 
     One exchange, by the key, serves to add up the stored rows, to rank them among the new ones, and to net the changes. In the
@@ -123,7 +124,7 @@ def _change(node: TopK, delta: str, stored: Trace, context: Context, mode: Mode)
     )
 
 
-def _known(node: TopK, delta: str, stored: Trace, context: Context, mode: Mode) -> str | None:
+def _known(node: AppendOnlyTopK, delta: str, stored: Trace, context: Context, mode: Mode) -> str | None:
     """A table expression for the stored rows that the delta's keys may concern."""
     rows = context.batch_views.rows(stored.batches, single_partition=mode is Mode.SMALL)
     if rows is None or mode is Mode.SMALL or (mode is Mode.LARGE and _concerns_most(node, stored, context)):
@@ -134,7 +135,7 @@ def _known(node: TopK, delta: str, stored: Trace, context: Context, mode: Mode) 
     return f"(SELECT {hint}s.* FROM {rows} AS s LEFT SEMI JOIN (SELECT DISTINCT {touched} FROM ({delta})) AS t ON {match})"
 
 
-def _concerns_most(node: TopK, stored: Trace, context: Context) -> bool:
+def _concerns_most(node: AppendOnlyTopK, stored: Trace, context: Context) -> bool:
     """Whether the step has so many new rows that to find out which stored rows they concern costs more than to take them all."""
-    changed = sum(batch.rows for name in reads(node.source) for batch in context.relations[name].delta)
+    changed = sum(batch.rows for name in node.source.reads for batch in context.relations[name].delta)
     return changed > context.limits.most * stored.rows

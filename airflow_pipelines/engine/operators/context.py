@@ -24,7 +24,9 @@ from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import COMPRESSION, BatchStore
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.ir.delta_sql import DeltaSql
-from airflow_pipelines.sql.plan.ir.nodes import Crossing, Linear, Scan, Select, Stage, UnionAll, Version, reads
+from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select, TemporalFilter, UnionAll
+from airflow_pipelines.sql.plan.ir.stage import Stage
+from airflow_pipelines.sql.plan.ir.version import Version
 
 _REMEMBERED = 1024
 _select_schemas: dict[tuple[Select, tuple[tuple[str, str], ...]], StructType] = {}
@@ -108,7 +110,7 @@ class Context:
             rows = self.batch_views.rows(self.relations[relation].batches(version), single_partition=small)
             return f"({empty_sql(self.relations[relation].before.schema)})" if rows is None and empties else rows
 
-        def range_of(crossing: Crossing, marker: str) -> str | None:
+        def range_of(crossing: TemporalFilter, marker: str) -> str | None:
             return moved_range(crossing, marker, self.relations)
 
         return DeltaSql(read, single_partition=small, broadcast=mode is Mode.NARROW, moved_range=range_of)
@@ -131,7 +133,7 @@ class Context:
             case UnionAll():
                 return struct_of(node.types)
             case Select():
-                relations = tuple((name, self.relations[name].before.schema.json()) for name in sorted(reads(node)))
+                relations = tuple((name, self.relations[name].before.schema.json()) for name in sorted(node.reads))
                 known = _select_schemas.get((node, relations))
                 if known is None:
                     empty = DeltaSql(lambda name, _: f"({empty_sql(self.relations[name].before.schema)})")

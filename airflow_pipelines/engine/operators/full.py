@@ -8,7 +8,8 @@ from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.nodes import Full, Stage
+from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.stage import Stage
 
 
 def evaluate_full(stage: Stage, node: Full, context: Context, before: Trace) -> Outcome:
@@ -37,7 +38,7 @@ def with_contents(node: Full, context: Context, small: bool) -> str:
     """The query over its relations' contents after the step; they are named by a WITH clause around the untouched query."""
     contents = [
         f"{quote(name)} AS ({context.batch_views.contents(context.relations[name].after, single_partition=small)})"
-        for name in node.reads
+        for name in node.inputs
     ]
     clause = f"WITH {', '.join(contents)} " if contents else ""
     return f"{clause}SELECT * FROM ({node.query})"

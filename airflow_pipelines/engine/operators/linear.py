@@ -6,10 +6,11 @@ from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
-from airflow_pipelines.sql.plan.ir.nodes import Select, Stage, UnionAll
+from airflow_pipelines.sql.plan.ir.linear import Linear
+from airflow_pipelines.sql.plan.ir.stage import Stage
 
 
-def evaluate_linear(stage: Stage, node: Select | UnionAll, context: Context) -> Outcome:
+def evaluate_linear(stage: Stage, node: Linear, context: Context) -> Outcome:
     """The delta of a stage without a state of its own."""
     query, mode = delta_of(node, context)
     if query is None:

@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.spark.type_text import type_text
-from airflow_pipelines.sql.plan.ir.nodes import Crossing
+from airflow_pipelines.sql.plan.ir.linear import TemporalFilter
 
 if TYPE_CHECKING:
     from airflow_pipelines.engine.operators.context import RelationVersions
 
 
-def moved_range(crossing: Crossing, marker: str, relations: Mapping[str, RelationVersions]) -> str | None:
+def moved_range(crossing: TemporalFilter, marker: str, relations: Mapping[str, RelationVersions]) -> str | None:
     """The condition for the rows that ``marker`` passes by in this step, or None when there is surely none.
 
     The condition may hold for more rows than those: their contributions cancel out.

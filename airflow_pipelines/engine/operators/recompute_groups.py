@@ -12,8 +12,11 @@ from airflow_pipelines.engine.operators.lookup_join.matching import distinct_row
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Item, Stage, Version
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.linear import Item
+from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.ir.to_sql import groups_over
+from airflow_pipelines.sql.plan.ir.version import Version
 
 
 def touched_state(stage: Stage, node: Aggregate) -> Trace:

@@ -28,7 +28,10 @@ from airflow_pipelines.engine.operators.result import Outcome, stage_schema, str
 from airflow_pipelines.engine.spark.sessions import RECURSION_LEVELS
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.nodes import Full, Linear, Recursive, Stage, rereads
+from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.linear import Linear
+from airflow_pipelines.sql.plan.ir.recursive import Recursive
+from airflow_pipelines.sql.plan.ir.stage import Stage
 
 MAX_SECONDS = 3600.0
 """A fixed point that takes longer than this fails its step."""
@@ -192,7 +195,7 @@ class _Fixpoint:
         """The derivations that are gained or lost when the inputs change, or when ``front`` is added to ``contents``."""
         own = RelationVersions(contents.now, (front,) if front is not None else ())
         context = replace(self.context, relations={**inputs, self.node.relation: own})
-        mode = context.mode(context.changed(), rereads(self.body))
+        mode = context.mode(context.changed(), self.body.rereads)
         query = context.printer(mode).delta(self.body, context.changed())
         if query is None:
             return Batch.empty(self.schema)

@@ -10,7 +10,8 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes, Stage
+from airflow_pipelines.sql.plan.ir.node import ColumnTypes
+from airflow_pipelines.sql.plan.ir.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)

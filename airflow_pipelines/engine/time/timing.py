@@ -21,7 +21,7 @@ from airflow_pipelines.engine.time.retention import Discarding
 from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.markers import CLOCK_COLUMN, Marker
-from airflow_pipelines.sql.plan.ir.nodes import Stage
+from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.properties.retention import retention_rules
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
 

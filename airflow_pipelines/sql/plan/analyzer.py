@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes
+from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 
 
 class AnalysisFailed(Exception):

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from airflow_pipelines.program.column_types import has_calendar_interval
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
 from airflow_pipelines.sql.plan.expressions import NotIncremental
-from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes, Linear, Node, Scan, Select, Stage, UnionAll, reads
+from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select, UnionAll
+from airflow_pipelines.sql.plan.ir.node import ColumnTypes, Node
+from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.ir.to_sql import to_sql
 
 
@@ -60,7 +62,7 @@ class Builder:
     def is_append_only(self, node: Linear) -> bool:
         """Whether a node is append-only, because all that it reads is."""
         made = {stage.relation: stage.node for stage in self.stages}
-        for name in reads(node):
+        for name in node.reads:
             below = made.get(name)
             if name not in self.append_only and not (isinstance(below, Select | UnionAll) and self.is_append_only(below)):
                 return False

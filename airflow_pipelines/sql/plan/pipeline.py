@@ -13,7 +13,7 @@ from sqlglot.errors import SqlglotError
 
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental
-from airflow_pipelines.sql.plan.ir.nodes import Stage
+from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.passes.append_only_top_k import append_only_top_k
 from airflow_pipelines.sql.plan.passes.canonical_form import canonical_form
 from airflow_pipelines.sql.plan.passes.merge_projections import merge_projections

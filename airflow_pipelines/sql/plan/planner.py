@@ -14,7 +14,10 @@ from airflow_pipelines.sql.plan.clauses.limits import first_rows, row_limit_of
 from airflow_pipelines.sql.plan.clauses.select import plan_select
 from airflow_pipelines.sql.plan.clauses.set_operations import distinct, except_, except_all, intersect, intersect_all, union_all
 from airflow_pipelines.sql.plan.expressions import NotIncremental, Unplannable, construct_name, require_only
-from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes, Full, Linear, Node, Scan, Stage, ViewPlan, renamed
+from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.linear import Linear, Scan
+from airflow_pipelines.sql.plan.ir.node import ColumnTypes, Node
+from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.plan.ir.to_sql import to_sql
 from airflow_pipelines.sql.plan.passes.canonical_form import canonical_query
 from airflow_pipelines.sql.plan.pipeline import finished_stages, prepared_tree
@@ -73,7 +76,7 @@ def _as_view(node: Node | Scan, columns: ColumnTypes, builder: Builder) -> Stage
     types = builder.types(to_sql(node))
     if [kind for _, kind in types] != [kind for _, kind in columns]:
         raise NotIncremental("the plan's types differ from the query's")
-    return Stage(builder.view, columns, renamed(node, [name for name, _ in columns]))
+    return Stage(builder.view, columns, node.renamed([name for name, _ in columns]))
 
 
 def _plan(tree: exp.Expr, scope: Scope) -> Node | Scan:

@@ -9,7 +9,9 @@ from sqlglot import exp
 
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
-from airflow_pipelines.sql.plan.ir.nodes import Full, Linear, Node, Scan, reads
+from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.linear import Linear, Scan
+from airflow_pipelines.sql.plan.ir.node import Node
 from airflow_pipelines.sql.plan.sources import free_sources
 
 
@@ -66,7 +68,7 @@ class Scope:
         """Forget the nodes of common table expressions whose stages were dropped."""
         known = {*self.builder.relations, *(stage.relation for stage in self.builder.stages)}
         for common in self.commons.values():
-            if common.node is not None and not reads(common.node) <= known:
+            if common.node is not None and not common.node.reads <= known:
                 common.node = None
             common.scope._forget()
 

@@ -1,4 +1,4 @@
-"""Keyed stages built by hand: after every step they equal Spark's answer to their query, whatever the sizes."""
+"""AffectedKeys stages built by hand: after every step they equal Spark's answer to their query, whatever the sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.functions.value_bytes import register_value_bytes
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.sql.plan.ir.nodes import Item, Keyed, KeyedSource, Scan, Select, Shape, Source, Stage, UnionAll
+from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape
+from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source, UnionAll
+from airflow_pipelines.sql.plan.ir.stage import Stage
 from tests.engine.programs import Running
 from tests.engine.random_changes import comparable
 from tests.engine.sizes import SIZES
@@ -30,13 +32,13 @@ class Case:
     """A view's query and the keyed node that stands for it."""
 
     query: str
-    node: Keyed
+    node: AffectedKeys
     kind: str = "int"
     value: str = "int"
 
 
-def keyed(query: str, columns: tuple[str, ...], *sources: KeyedSource, key_types: tuple[str, ...] = ("int",)) -> Keyed:
-    return Keyed(sources, query, columns, key_types, Shape.JOIN)
+def keyed(query: str, columns: tuple[str, ...], *sources: KeyedSource, key_types: tuple[str, ...] = ("int",)) -> AffectedKeys:
+    return AffectedKeys(sources, query, columns, key_types, Shape.JOIN)
 
 
 def by_key(alias: str, node: Any, *keys: str) -> KeyedSource:

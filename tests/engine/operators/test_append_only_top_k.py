@@ -10,7 +10,7 @@ import pytest
 
 from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.sql.plan.ir.nodes import TopK
+from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
 from tests.engine.programs import Running, emitted
 from tests.engine.sizes import SIZES
 
@@ -39,7 +39,7 @@ LEADING = QUERIES.keys() - {"qualify"}
 def test_only_ranks_of_what_never_loses_a_row_are_kept_by_themselves(sessions: SparkSessions) -> None:
     def uses_top_k(query: str, tables: str = TABLES) -> bool:
         plans = compile_program(f"{tables} create view v as {query};", sessions).plans
-        return any(isinstance(stage.node, TopK) for stage in plans["v"].stages)
+        return any(isinstance(stage.node, AppendOnlyTopK) for stage in plans["v"].stages)
 
     assert {name for name, query in QUERIES.items() if uses_top_k(query)} == LEADING
     first = RANKED.format(function="row_number()")

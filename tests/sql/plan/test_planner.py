@@ -6,7 +6,9 @@ import pytest
 
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Full, ViewPlan
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.stage import ViewPlan
 from airflow_pipelines.sql.plan.planner import plan_view
 
 RELATIONS = {

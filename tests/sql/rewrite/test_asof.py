@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
-from airflow_pipelines.sql.plan.ir.nodes import ColumnTypes
+from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.rewrite.asof import asof_joins
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 from airflow_pipelines.sql.syntax.edits import Edited

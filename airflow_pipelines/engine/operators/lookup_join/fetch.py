@@ -13,7 +13,8 @@ from airflow_pipelines.engine.operators.lookup_join.known_rows import Known
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.delta_sql import DeltaSql
 from airflow_pipelines.sql.plan.ir.join_graph import JoinGraph, join_graph
-from airflow_pipelines.sql.plan.ir.nodes import Linear, Select, Version, reads, rereads
+from airflow_pipelines.sql.plan.ir.linear import Linear, Select
+from airflow_pipelines.sql.plan.ir.version import Version
 
 _KEYS = "__keys"
 
@@ -28,8 +29,8 @@ def delta_of(node: Linear, context: Context) -> tuple[str | None, Mode]:
     The query may read batches that ``context`` holds until the step ends.
     """
     changed = context.changed()
-    mode = context.mode(reads(node) & changed, rereads(node))
-    if mode is Mode.NARROW or (mode is Mode.SMALL and not context.is_tiny(rereads(node))):
+    mode = context.mode(node.reads & changed, node.rereads)
+    if mode is Mode.NARROW or (mode is Mode.SMALL and not context.is_tiny(node.rereads)):
         small = context.printer(Mode.SMALL)
         fetching = Fetching(small.read, single_partition=True, moved_range=small.moved_range, context=context)
         try:
@@ -61,7 +62,7 @@ class Fetching(DeltaSql):
             return None
         narrow = self.context.printer(Mode.NARROW)
         versions = {
-            place: Version.BEFORE if place < at and reads(source.node) & changed else Version.AFTER
+            place: Version.BEFORE if place < at and source.node.reads & changed else Version.AFTER
             for place, source in enumerate(node.sources)
             if place != at
         }
@@ -96,7 +97,7 @@ class Fetching(DeltaSql):
         rows = Known.of_delta(node, at, context)
         found: dict[int, str] = {}
         missing = set(large)
-        missing |= {place for place in versions if not context.is_tiny(reads(node.sources[place].node), versions[place])}
+        missing |= {place for place in versions if not context.is_tiny(node.sources[place].node.reads, versions[place])}
         while missing:
             hop = rows.hop(node, missing, set(versions) - missing, versions)
             if hop is None:
@@ -124,7 +125,7 @@ class Fetching(DeltaSql):
         found, total = set(), 0
         sizes = []
         for place, version in versions.items():
-            batches = [b for name in reads(node.sources[place].node) for b in context.relations[name].batches(version)]
+            batches = [b for name in node.sources[place].node.reads for b in context.relations[name].batches(version)]
             if all(batch.table is not None for batch in batches):
                 sizes.append((sum(batch.rows for batch in batches), place))
         for rows, place in sorted(sizes):

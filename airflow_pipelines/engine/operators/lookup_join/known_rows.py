@@ -19,7 +19,8 @@ from airflow_pipelines.engine.operators.lookup_join.matching import (
 )
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.sql.plan.ir.join_graph import join_graph
-from airflow_pipelines.sql.plan.ir.nodes import Select, Version
+from airflow_pipelines.sql.plan.ir.linear import Select
+from airflow_pipelines.sql.plan.ir.version import Version
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.lookup.index import can_look_up, file_index, memory_index
 from airflow_pipelines.engine.operators.context import RelationVersions
 from airflow_pipelines.engine.spark.type_text import type_text
-from airflow_pipelines.sql.plan.ir.nodes import Linear, Scan, Select
+from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select
 
 _COLUMN = re.compile(r"\(*(?:`((?:[^`]|``)+)`|(\w+))(?:\.(?:`((?:[^`]|``)+)`|(\w+)))?\)*")
 _CAST = re.compile(r"CAST\((.*) AS ([^()]*(?:\([^()]*\))?)\)", re.DOTALL)

@@ -19,7 +19,9 @@ from airflow_pipelines.sql.plan.expressions import (
     sql,
     substitute,
 )
-from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Call, Item, Keyed, KeyedSource, Select, Shape
+from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
+from airflow_pipelines.sql.plan.ir.linear import Item, Select
 from airflow_pipelines.sql.plan.ir.to_sql import groups_over, linear_to_sql
 
 Outputs = list[tuple[str, exp.Expr]]
@@ -71,7 +73,7 @@ def expand_grouping_sets(block: Block, groups: Groups) -> tuple[Groups, Callable
     return Groups(distinct(keys), groups.calls), lambda tree: over_sets(tree, groups.keys, groups.sets, number)
 
 
-def aggregate(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr | None) -> Aggregate | Keyed | Select:
+def aggregate(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr | None) -> Aggregate | AffectedKeys | Select:
     """Plan an aggregate.
 
     :param block: the rows
@@ -131,7 +133,7 @@ def _plain(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr | No
     return Aggregate(rows, keys, key_types, calls, tuple(accumulators.found), items, condition, input_types)
 
 
-def _sessions(block: Block, node: Aggregate) -> Keyed:
+def _sessions(block: Block, node: Aggregate) -> AffectedKeys:
     """Plan groups by ``session_window``: a session depends on all rows that have its other keys."""
     typed = zip(node.keys, node.key_types, strict=True)
     keyed = [(key.text, kind) for key, kind in typed if "session_window(" not in key.text.lower() and is_key_type(kind)]
@@ -141,12 +143,12 @@ def _sessions(block: Block, node: Aggregate) -> Keyed:
     having = f" WHERE {node.having}" if node.having else ""
     query = f"SELECT {items} FROM ({groups_over(node, f'SELECT {columns} FROM {quote(source)}')}){having}"
     rows = KeyedSource(source, block.builder.rereadable(node.input), tuple(key for key, _ in keyed))
-    return Keyed((rows,), query, node.columns, tuple(kind for _, kind in keyed), Shape.WINDOW)
+    return AffectedKeys((rows,), query, node.columns, tuple(kind for _, kind in keyed), Shape.WINDOW)
 
 
 def _by_pairs(
     block: Block, groups: Groups, by_value: ByValue, outputs: Outputs, having: exp.Expr | None
-) -> Aggregate | Keyed | Select:
+) -> Aggregate | AffectedKeys | Select:
     """Plan DISTINCT calls over groups of equal arguments and the others over the rows, and join the parts by the keys."""
     builder = block.builder
     packed, names = block.as_node()

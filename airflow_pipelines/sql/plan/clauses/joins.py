@@ -20,7 +20,7 @@ from airflow_pipelines.sql.plan.expressions import (
     require_scalar,
     sql,
 )
-from airflow_pipelines.sql.plan.ir.nodes import Full
+from airflow_pipelines.sql.plan.ir.full import Full
 from airflow_pipelines.sql.plan.scope import Scope
 from airflow_pipelines.sql.plan.sources import free_sources
 

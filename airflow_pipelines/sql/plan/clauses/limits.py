@@ -10,7 +10,8 @@ from sqlglot import exp
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
-from airflow_pipelines.sql.plan.ir.nodes import Keyed, KeyedSource, Linear, Shape
+from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape
+from airflow_pipelines.sql.plan.ir.linear import Linear
 
 Outputs = Sequence[tuple[str, exp.Expr]]
 
@@ -53,7 +54,7 @@ def row_limit_of(tree: exp.Expr, outputs: Outputs) -> RowLimit | None:
     return RowLimit(keys, sort_columns, clauses)
 
 
-def first_rows(builder: Builder, node: Linear, columns: tuple[str, ...], top: RowLimit) -> Keyed:
+def first_rows(builder: Builder, node: Linear, columns: tuple[str, ...], top: RowLimit) -> AffectedKeys:
     """Plan the first rows of a node.
 
     :param builder: the plan
@@ -69,7 +70,7 @@ def first_rows(builder: Builder, node: Linear, columns: tuple[str, ...], top: Ro
         keys.append(sql(key))
     items = ", ".join(f"{quote(source)}.{quote(name)} AS {quote(name)}" for name in columns)
     query = f"SELECT {items} FROM {quote(source)} ORDER BY {', '.join(keys)} {top.clauses}"
-    return Keyed((KeyedSource(source, builder.rereadable(node), ()),), query, columns, (), Shape.TOP)
+    return AffectedKeys((KeyedSource(source, builder.rereadable(node), ()),), query, columns, (), Shape.TOP)
 
 
 def _clauses(tree: exp.Expr) -> str:

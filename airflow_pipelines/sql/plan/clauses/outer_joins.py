@@ -17,7 +17,8 @@ from airflow_pipelines.sql.plan.clauses.query_blocks import (
     unqualified,
 )
 from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, is_generator, sql, substitute
-from airflow_pipelines.sql.plan.ir.nodes import KeyedSource, Linear, Shape
+from airflow_pipelines.sql.plan.ir.affected_keys import KeyedSource, Shape
+from airflow_pipelines.sql.plan.ir.linear import Linear
 
 
 def outer_join(left: Block, right: Block, sort: str, condition: exp.Expr | None) -> None:

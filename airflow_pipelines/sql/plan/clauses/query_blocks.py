@@ -10,7 +10,8 @@ from sqlglot import exp
 from airflow_pipelines.program.column_types import has_calendar_interval
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
-from airflow_pipelines.sql.plan.ir.nodes import Item, Keyed, KeyedSource, Linear, Select, Shape, Source
+from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape
+from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Select, Source
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 
 ColumnRef = tuple[str, str]
@@ -97,7 +98,7 @@ class Block:
         self.current_columns = {place: (alias, name) for place, name in names.items()}
 
     def replace_by_keyed(self, pieces: Sequence[KeyedSource], query: str, names: Mapping[ColumnRef, str], shape: Shape) -> None:
-        """Replace all sources by a :class:`Keyed` stage.
+        """Replace all sources by a :class:`AffectedKeys` stage.
 
         :param pieces: the sources that ``query`` reads by their aliases
         :param query: gives the columns ``names``, in that order
@@ -106,7 +107,7 @@ class Block:
         """
         kinds = self._key_types(pieces)
         keyed = tuple(KeyedSource(piece.alias, self.builder.rereadable(piece.node), piece.keys) for piece in pieces)
-        node = Keyed(_with_casts(keyed, kinds), query, tuple(names.values()), kinds, shape)
+        node = AffectedKeys(_with_casts(keyed, kinds), query, tuple(names.values()), kinds, shape)
         self.replace_by(self.builder.stage(node), names)
 
     def _key_types(self, pieces: Sequence[KeyedSource]) -> tuple[str, ...]:

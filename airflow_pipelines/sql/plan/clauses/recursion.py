@@ -12,20 +12,11 @@ from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
-from airflow_pipelines.sql.plan.ir.nodes import (
-    ColumnTypes,
-    Full,
-    Item,
-    Linear,
-    Recursive,
-    Scan,
-    Select,
-    Source,
-    Stage,
-    UnionAll,
-    ViewPlan,
-    reads,
-)
+from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select, Source, UnionAll
+from airflow_pipelines.sql.plan.ir.node import ColumnTypes
+from airflow_pipelines.sql.plan.ir.recursive import Recursive
+from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.plan.passes.canonical_form import canonical_query, columns_with_visible_forms
 from airflow_pipelines.sql.plan.planner import plan_view
 from airflow_pipelines.sql.plan.verify import require_same
@@ -72,7 +63,7 @@ def plan_recursive_views(
         stages, body = _body(relation, _as_sets(query, analyzer), known, columns, analyzer)
     except NotIncremental as error:
         stages, body, reason = (), None, f"the recursion is recomputed: {error}"
-    own = tuple(sorted(reads(body) - {relation})) if body is not None else inputs
+    own = tuple(sorted(body.reads - {relation})) if body is not None else inputs
     stages = (*stages, Stage(relation, columns, Recursive(relation, columns, answer, own, body)))
     plans = {}
     for at, view in enumerate(views):
@@ -191,12 +182,12 @@ def _body(
     for stage in plan.stages:
         last = stage is plan.stages[-1]
         node = stage.node
-        depends = last or bool(reads(node) & {relation, *within})
+        depends = last or bool(node.reads & {relation, *within})
         if depends and isinstance(node, Select | UnionAll):
             within[stage.relation] = _inlined(node, within)
         elif not depends:
             stages.append(stage)
-        elif reads(node) & {relation, *within}:
+        elif node.reads & {relation, *within}:
             raise NotIncremental(plan.reason or f"a part of it ({stage.strategy}) has no rule that adds up over rounds")
         else:
             stages.append(replace(stage, relation=f"{relation}$base"))
@@ -215,7 +206,7 @@ def _inlined(node: Linear, within: Mapping[str, Linear]) -> Linear:
         case UnionAll():
             return replace(node, parts=tuple(_inlined(part, within) for part in node.parts))
         case Select():
-            if node.crossings:
+            if node.temporal_filters:
                 raise NotIncremental("the clock within a recursion has no incremental rule yet")
             return replace(node, sources=tuple(replace(source, node=_inlined(source.node, within)) for source in node.sources))
 
@@ -284,7 +275,7 @@ def _without_recursion(
         found, node = _body(relation, text, known, columns, analyzer, {relation: columns_with_visible_forms(columns)})
         if not isinstance(node, UnionAll) or _scans(node.parts[0], relation) or _scans(node, relation) != 1:
             raise NotIncremental("a recursion whose step reads it more than once has no incremental rule")
-        inputs = tuple(sorted(reads(node) - {relation}))
+        inputs = tuple(sorted(node.reads - {relation}))
         stages += [
             *found,
             Stage(relation, columns, Recursive(relation, columns, canonical_query(text, columns), inputs, node, distinct=False)),

@@ -22,7 +22,9 @@ from airflow_pipelines.sql.plan.clauses.window_functions import apply_windows, i
 from airflow_pipelines.sql.plan.decorrelate.subquery_placeholders import SubqueryPlaceholders
 from airflow_pipelines.sql.plan.decorrelate.unnest_subqueries import apply_conditions, unnest_subqueries
 from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, is_generator, require_only, require_scalar, substitute
-from airflow_pipelines.sql.plan.ir.nodes import Full, Node, Scan
+from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.linear import Scan
+from airflow_pipelines.sql.plan.ir.node import Node
 from airflow_pipelines.sql.plan.scope import Scope
 
 _PARTS = frozenset(

@@ -8,7 +8,9 @@ from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import Accumulators
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import Linear as LinearCall
-from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Call, ColumnTypes, Item, Linear, Select, Source, UnionAll
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
+from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Select, Source, UnionAll
+from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 
 

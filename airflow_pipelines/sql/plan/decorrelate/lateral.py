@@ -9,7 +9,8 @@ from airflow_pipelines.sql.plan.clauses.outer_joins import equal_pairs, outer_jo
 from airflow_pipelines.sql.plan.clauses.query_blocks import Block, ColumnRef, column
 from airflow_pipelines.sql.plan.decorrelate.correlation import correlation
 from airflow_pipelines.sql.plan.expressions import NotIncremental, require_scalar, sql, substitute
-from airflow_pipelines.sql.plan.ir.nodes import KeyedSource, Linear, Shape
+from airflow_pipelines.sql.plan.ir.affected_keys import KeyedSource, Shape
+from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.scope import Scope
 from airflow_pipelines.sql.plan.sources import free_sources
 

@@ -14,7 +14,8 @@ from airflow_pipelines.sql.plan.clauses.query_blocks import Block, ColumnRef, co
 from airflow_pipelines.sql.plan.decorrelate.correlation import Correlation, is_plain
 from airflow_pipelines.sql.plan.decorrelate.subquery_predicates import equalities
 from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, sql, substitute
-from airflow_pipelines.sql.plan.ir.nodes import Keyed, KeyedSource, Linear, Shape
+from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource, Shape
+from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.plan.scope import Scope
 
@@ -48,7 +49,7 @@ class SubqueryJoins:
         """The value of a scalar subquery: NULL when it has no row, an error when it has several."""
         alias = self.builder.name("i")
         query = f"SELECT (SELECT {quote(node.columns[0])} FROM {quote(alias)}) AS v"
-        return self.builder.stage(Keyed((KeyedSource(alias, node, ()),), query, ("v",), (), Shape.SUBQUERY))
+        return self.builder.stage(AffectedKeys((KeyedSource(alias, node, ()),), query, ("v",), (), Shape.SUBQUERY))
 
     def _totals(self, node: Linear, outputs: list[tuple[str, exp.Expr]], alias: str) -> Linear:
         """One row of aggregates over all rows of a node, which the expressions read as ``alias``."""

@@ -32,7 +32,7 @@ from airflow_pipelines.sql.plan.expressions import (
     require_scalar,
     substitute,
 )
-from airflow_pipelines.sql.plan.ir.nodes import Linear
+from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.plan.scope import Scope
 from airflow_pipelines.sql.plan.sources import free_sources

@@ -6,7 +6,8 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.nodes import Crossing, Linear, Scan, Select, Source, UnionAll, Version, reads
+from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select, Source, TemporalFilter, UnionAll
+from airflow_pipelines.sql.plan.ir.version import Version
 
 WEIGHT = "__weight"
 """The weight's column name; the engine's batches use the same."""
@@ -14,7 +15,7 @@ WEIGHT = "__weight"
 Reader = Callable[[str, Version], str | None]
 """Gives the text of a table expression for a relation's version (its columns and the weight), or None when it has no rows."""
 
-MovedRange = Callable[[Crossing, str], str | None]
+MovedRange = Callable[[TemporalFilter, str], str | None]
 """Gives the condition for rows that a marker (the relation's name) passes by in this step, or None when there is surely none."""
 
 
@@ -49,7 +50,7 @@ class DeltaSql:
         For a join of n sources it is the sum over changed sources i of: sources before i as they were, the delta of i, sources
         after i as they are now.
         """
-        if not reads(node) & changed:
+        if not node.reads & changed:
             return None
         match node:
             case Scan():
@@ -57,7 +58,7 @@ class DeltaSql:
             case UnionAll():
                 return self._union(node, [self.delta(part, changed) for part in node.parts])
             case Select():
-                terms = [self.term(node, at, changed) for at, source in enumerate(node.sources) if reads(source.node) & changed]
+                terms = [self.term(node, at, changed) for at, source in enumerate(node.sources) if source.node.reads & changed]
                 return self.union([term for term in terms if term is not None])
 
     def union(self, queries: list[str]) -> str | None:
@@ -76,7 +77,7 @@ class DeltaSql:
         for position, source in enumerate(node.sources):
             if position == at:
                 tables.append(self.delta(source.node, changed))
-            elif position < at and reads(source.node) & changed:
+            elif position < at and source.node.reads & changed:
                 tables.append(self.contents(source.node, Version.BEFORE))
             else:
                 tables.append(self.contents(source.node, Version.AFTER))
@@ -85,7 +86,7 @@ class DeltaSql:
     def moved_range_condition(self, node: Select, at: int) -> str | None:
         """The condition for the rows that the source ``at`` passes by when it moves (empty: any), or None for none."""
         marker = node.sources[at].node
-        crossings = [crossing for crossing in node.crossings if crossing.source == at]
+        crossings = [crossing for crossing in node.temporal_filters if crossing.source == at]
         if self.moved_range is None or not crossings or not isinstance(marker, Scan):
             return ""
         found = [self.moved_range(crossing, marker.relation) for crossing in crossings]

@@ -9,7 +9,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.expression_trees import parse_condition, parse_expression
-from airflow_pipelines.sql.plan.ir.nodes import Select
+from airflow_pipelines.sql.plan.ir.linear import Select
 from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure
 
 _PLAIN_TESTS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Is)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Full, Keyed, Linear, Node, Recursive, Scan, Select, TopK, UnionAll
+from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
+from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select, UnionAll
+from airflow_pipelines.sql.plan.ir.node import Node
 
 
 def to_sql(node: Node | Linear) -> str:
@@ -11,16 +16,16 @@ def to_sql(node: Node | Linear) -> str:
     match node:
         case Aggregate():
             return aggregate_to_sql(node)
-        case Keyed():
+        case AffectedKeys():
             return keyed_to_sql(node)
-        case TopK():
+        case AppendOnlyTopK():
             return top_k_over(node, linear_to_sql(node.source))
         case Full():
             return node.query
-        case Recursive():
-            raise ValueError("recursion reads its own result, so that it has no plain query")
-        case _:
+        case Scan() | Select() | UnionAll():
             return linear_to_sql(node)
+        case _:
+            raise ValueError(f"a {type(node).__name__} node has no plain query, such as one that reads its own result")
 
 
 def linear_to_sql(node: Linear) -> str:
@@ -45,13 +50,13 @@ def aggregate_to_sql(node: Aggregate) -> str:
     return f"SELECT {items} FROM ({groups_over(node, linear_to_sql(node.input))}){having}"
 
 
-def keyed_to_sql(node: Keyed) -> str:
+def keyed_to_sql(node: AffectedKeys) -> str:
     """The node's query over the relations themselves."""
     sources = ", ".join(f"{quote(source.alias)} AS ({linear_to_sql(source.node)})" for source in node.sources)
     return f"WITH {sources} SELECT * FROM ({node.query}) AS q({', '.join(map(quote, node.columns))})"
 
 
-def top_k_over(node: TopK, rows: str) -> str:
+def top_k_over(node: AppendOnlyTopK, rows: str) -> str:
     """The first rows per key of a query's rows."""
     places = f"SELECT *, {node.rank} AS {quote(node.place)} FROM ({rows})"
     return f"SELECT {', '.join(map(quote, node.columns))} FROM ({places}) WHERE {quote(node.place)} <= {node.most}"

@@ -14,14 +14,19 @@ from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.clauses.query_blocks import is_key_type, unqualified
 from airflow_pipelines.sql.plan.expression_trees import parse_condition, parse_expression
 from airflow_pipelines.sql.plan.expressions import conjuncts, function_name
-from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Keyed, Linear, Node, Scan, Select, Shape, Stage, TopK, reads
+from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, Shape
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
+from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select
+from airflow_pipelines.sql.plan.ir.node import Node
+from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 
 _RANKS = frozenset({"row_number", "rank", "dense_rank"})
 
 
 def append_only_top_k(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stage, ...]:
-    """Replace keyed stages by :class:`TopK` where only the first rows per key of a ranking are read.
+    """Replace keyed stages by :class:`AppendOnlyTopK` where only the first rows per key of a ranking are read.
 
     :param stages: of one view, in order; the last is the view's own
     :param builder: knows which nodes never lose a row
@@ -30,11 +35,16 @@ def append_only_top_k(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stag
     for stage in stages:
         rank = _ranking(stage.node)
         comparable = all(is_key_type(kind) for _, kind in stage.columns)
-        if isinstance(stage.node, Keyed) and rank is not None and comparable and builder.is_append_only(stage.node.sources[0].node):
+        if (
+            isinstance(stage.node, AffectedKeys)
+            and rank is not None
+            and comparable
+            and builder.is_append_only(stage.node.sources[0].node)
+        ):
             most = _greatest_rank(stage, stages)
             if most is not None:
                 source = stage.node.sources[0]
-                node = TopK(source.node, source.keys, stage.node.key_types, rank, most, stage.node.columns[-1])
+                node = AppendOnlyTopK(source.node, source.keys, stage.node.key_types, rank, most, stage.node.columns[-1])
                 made[stage.relation] = replace(stage, node=node)
                 made = _with_source(stage.relation, node, made)
     return tuple(made.values())
@@ -42,7 +52,7 @@ def append_only_top_k(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stag
 
 def _ranking(node: Node) -> str | None:
     """The ranking function of a node that adds to its source's rows their rank within their key, and nothing else."""
-    if not isinstance(node, Keyed) or node.shape is not Shape.WINDOW or len(node.sources) != 1 or not node.key_types:
+    if not isinstance(node, AffectedKeys) or node.shape is not Shape.WINDOW or len(node.sources) != 1 or not node.key_types:
         return None
     if len(node.columns) != len(node.sources[0].node.columns) + 1:
         return None
@@ -75,7 +85,7 @@ class _RankUse:
 
 def _rank_use(node: Node | Linear, relation: str, place: str) -> _RankUse | None:
     """How a node reads ``relation``, whose ranks are in the column ``place``; None when it does not."""
-    if relation not in reads(node):
+    if relation not in node.reads:
         return None
     match node:
         case Scan():
@@ -126,7 +136,7 @@ def _number(tree: exp.Expr) -> int | None:
     return int(tree.name) if isinstance(tree, exp.Literal) and tree.is_int else None
 
 
-def _with_source(relation: str, node: TopK, made: Mapping[str, Stage]) -> dict[str, Stage]:
+def _with_source(relation: str, node: AppendOnlyTopK, made: Mapping[str, Stage]) -> dict[str, Stage]:
     """Merge the block that only the stage of ``relation`` reads into it, because nothing else needs the block's contents."""
     below = made.get(node.source.relation) if isinstance(node.source, Scan) else None
     if below is None or not isinstance(below.node, Select) or sum(below.relation in other.reads for other in made.values()) > 1:

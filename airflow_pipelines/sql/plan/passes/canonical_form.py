@@ -19,22 +19,13 @@ from airflow_pipelines.sql.canonical_form import has_several_forms, has_visible_
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expression_trees import parse_expression, source_column
 from airflow_pipelines.sql.plan.expressions import function_name
-from airflow_pipelines.sql.plan.ir.nodes import (
-    Aggregate,
-    ColumnTypes,
-    Full,
-    Item,
-    Keyed,
-    KeyedSource,
-    Linear,
-    Node,
-    Recursive,
-    Scan,
-    Select,
-    Stage,
-    TopK,
-    UnionAll,
-)
+from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
+from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select, UnionAll
+from airflow_pipelines.sql.plan.ir.node import ColumnTypes, Node
+from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.plan.properties.representation import propagates_representation
 from airflow_pipelines.sql.syntax.dialect import parse_query
@@ -90,16 +81,16 @@ class _CanonicalForm:
                 return cast(Select | UnionAll, handed), changed
             case Aggregate():
                 return self._aggregate(node, columns)
-            case Keyed():
+            case AffectedKeys():
                 return self._keyed(node, columns)
-            case TopK():
+            case AppendOnlyTopK():
                 source, changed = self._handed_on(node.source)
                 _check([node.rank, *node.keys], changed)
                 return replace(node, source=source), changed
             case Full():
                 return replace(node, query=canonical_query(node.query, columns)), columns_with_visible_forms(columns)
-            case Recursive():
-                raise TypeError("a recursive stage is made of stages that are canonical already")
+            case _:
+                raise TypeError(f"no rule for a {type(node).__name__}; a recursion is made of stages that are canonical already")
 
     def _read(self, node: Linear) -> Set[str]:
         """The columns of a node that propagate other representations than Spark's; checks the node's expressions."""
@@ -174,7 +165,7 @@ class _CanonicalForm:
         name = function_name(call) if call is not None else None
         return name in _SUMMING or (name in _CHOOSING and call is not None and isinstance(call.this, exp.Column))
 
-    def _keyed(self, node: Keyed, columns: ColumnTypes) -> tuple[Keyed, Set[str]]:
+    def _keyed(self, node: AffectedKeys, columns: ColumnTypes) -> tuple[AffectedKeys, Set[str]]:
         changed: set[str] = set()
         sources = []
         for source in node.sources:
@@ -204,10 +195,10 @@ class _CanonicalForm:
 def _columns(stage: Stage) -> tuple[str, ...]:
     """The names of a stage's columns in its node."""
     match stage.node:
-        case Full() | Recursive():
-            return tuple(name for name, _ in stage.columns)
-        case _:
+        case Select() | UnionAll() | Aggregate() | AffectedKeys() | AppendOnlyTopK():
             return stage.node.columns
+        case _:
+            return tuple(name for name, _ in stage.columns)
 
 
 def columns_with_visible_forms(columns: ColumnTypes) -> frozenset[str]:
@@ -231,7 +222,7 @@ def _is_stored(node: Linear, name: str) -> bool:
             return any(one.alias == alias and column in one.node.columns and _is_stored(one.node, column) for one in node.sources)
 
 
-def _passed_on(tree: exp.Expr, node: Keyed, changed: Set[str]) -> dict[str, bool]:
+def _passed_on(tree: exp.Expr, node: AffectedKeys, changed: Set[str]) -> dict[str, bool]:
     """The columns of a keyed query that are columns of its sources, and whether these have another representation."""
     if not isinstance(tree, exp.Select) or len(tree.expressions) != len(node.columns):
         return {}

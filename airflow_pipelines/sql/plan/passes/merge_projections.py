@@ -6,7 +6,10 @@ from dataclasses import replace
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.builder import Builder
-from airflow_pipelines.sql.plan.ir.nodes import Keyed, Node, Scan, Select, Stage
+from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys
+from airflow_pipelines.sql.plan.ir.linear import Scan, Select
+from airflow_pipelines.sql.plan.ir.node import Node
+from airflow_pipelines.sql.plan.ir.stage import Stage
 
 
 def merge_projections(stages: tuple[Stage, ...], _builder: Builder) -> tuple[Stage, ...]:
@@ -34,14 +37,14 @@ def _filtered(node: Node) -> str | None:
     return inner.relation if isinstance(inner, Scan) else _filtered(inner)
 
 
-def _over(select: Node, keyed: Node) -> Keyed | None:
-    if not isinstance(select, Select) or not isinstance(keyed, Keyed) or keyed.remembered:
+def _over(select: Node, keyed: Node) -> AffectedKeys | None:
+    if not isinstance(select, Select) or not isinstance(keyed, AffectedKeys) or keyed.remembered:
         # A stored answer must keep the columns of its key.
         return None
     return replace(keyed, query=_text(select, keyed), columns=select.columns)
 
 
-def _text(select: Select, keyed: Keyed) -> str:
+def _text(select: Select, keyed: AffectedKeys) -> str:
     """``select`` over the answer of a keyed node, as one query over the node's sources."""
     source, inner = select.sources[0], select.sources[0].node
     if isinstance(inner, Select):

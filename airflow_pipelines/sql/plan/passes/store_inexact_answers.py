@@ -15,7 +15,8 @@ from sqlglot import exp
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expression_trees import parse_expression
 from airflow_pipelines.sql.plan.expressions import NotIncremental, function_name, sql
-from airflow_pipelines.sql.plan.ir.nodes import Keyed, KeyedSource, Stage
+from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource
+from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.syntax.dialect import parse_query
 
@@ -35,10 +36,10 @@ def store_inexact_answers(stages: tuple[Stage, ...], builder: Builder) -> tuple[
     :param stages: of one view, in order
     :param builder: answers about types
     """
-    return tuple(_steady(stage, stage.node, builder) if isinstance(stage.node, Keyed) else stage for stage in stages)
+    return tuple(_steady(stage, stage.node, builder) if isinstance(stage.node, AffectedKeys) else stage for stage in stages)
 
 
-def _steady(stage: Stage, node: Keyed, builder: Builder) -> Stage:
+def _steady(stage: Stage, node: AffectedKeys, builder: Builder) -> Stage:
     tree = parse_query(node.query)
     if not node.key_types or not any(_is_rounded(call, node, builder) for call in _calls(tree)):
         return stage
@@ -53,7 +54,7 @@ def _calls(tree: exp.Expr) -> Iterator[exp.Expr]:
     return (call for call in tree.walk() if function_name(call) in _SUMS | _ROUNDED)
 
 
-def _is_rounded(call: exp.Expr, node: Keyed, builder: Builder) -> bool:
+def _is_rounded(call: exp.Expr, node: AffectedKeys, builder: Builder) -> bool:
     if function_name(call) in _ROUNDED:
         return True
     arguments = [part for part in call.iter_expressions() if not isinstance(part, exp.Distinct)]

@@ -8,8 +8,12 @@ from dataclasses import replace
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.expression_trees import parse_condition
+from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select, TemporalFilter, UnionAll
 from airflow_pipelines.sql.plan.ir.markers import Marker
-from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Crossing, Keyed, Linear, Node, Scan, Select, Stage, UnionAll, ViewPlan
+from airflow_pipelines.sql.plan.ir.node import Node
+from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_query
 
 _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ)
@@ -37,7 +41,7 @@ def _node(node: Node, markers: Mapping[str, Marker]) -> Node:
             return _union(node, markers)
         case Aggregate():
             return replace(node, input=_select(node.input, markers))
-        case Keyed():
+        case AffectedKeys():
             sources = (replace(source, node=_linear(source.node, markers)) for source in node.sources)
             return replace(node, sources=tuple(sources))
         case _:
@@ -68,14 +72,14 @@ def _select(node: Select, markers: Mapping[str, Marker]) -> Select:
     except SyntaxFailure:
         # What cannot be parsed here is evaluated by the general rule of joins.
         return node
-    crossings: list[Crossing] = []
+    crossings: list[TemporalFilter] = []
     for at, source in enumerate(node.sources):
         if isinstance(source.node, Scan) and source.node.relation in markers:
             crossings += _crossings(node, at, items, list(_conjuncts(where)))
-    return replace(node, crossings=tuple(crossings))
+    return replace(node, temporal_filters=tuple(crossings))
 
 
-def _crossings(node: Select, at: int, items: exp.Expr, conjuncts: list[exp.Expr]) -> list[Crossing]:
+def _crossings(node: Select, at: int, items: exp.Expr, conjuncts: list[exp.Expr]) -> list[TemporalFilter]:
     """The comparisons with the source ``at``; none when it is used in any other way."""
     alias = node.sources[at].alias
     if _names(items, alias):
@@ -87,7 +91,7 @@ def _crossings(node: Select, at: int, items: exp.Expr, conjuncts: list[exp.Expr]
         other = _compared(conjunct, alias)
         if other is None or any(True for _ in other.find_all(exp.Query)):
             return []
-        found.append(Crossing(at, other.sql(dialect=DIALECT), _column(node, other)))
+        found.append(TemporalFilter(at, other.sql(dialect=DIALECT), _column(node, other)))
     return found
 
 

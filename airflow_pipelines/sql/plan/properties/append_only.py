@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from airflow_pipelines.sql.plan.ir.nodes import Select, UnionAll, ViewPlan
+from airflow_pipelines.sql.plan.ir.linear import Select, UnionAll
+from airflow_pipelines.sql.plan.ir.stage import ViewPlan
 
 
 def append_only_relations(plan: ViewPlan, known: Set[str]) -> frozenset[str]:

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
+from airflow_pipelines.sql.plan.ir.linear import Scan, Select
 from airflow_pipelines.sql.plan.ir.markers import Marker, waterline_input
-from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Scan, Select, Stage, TopK
+from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis, equal_columns, least, tumbling_start
 from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_query
 
@@ -77,7 +80,7 @@ def _unneeded(stage: Stage, relation: str, analysis: WaterlineAnalysis, markers:
             return _joined(stage.node, relation, analysis) or _passed(stage.node, relation, markers)
         case Aggregate():
             return _grouped(stage.node, relation, analysis)
-        case TopK() if isinstance(stage.node.source, Select) and len(stage.node.source.sources) > 1:
+        case AppendOnlyTopK() if isinstance(stage.node.source, Select) and len(stage.node.source.sources) > 1:
             return _joined(stage.node.source, relation, analysis)
         case _:
             return None
@@ -104,7 +107,7 @@ def _joined(node: Select, relation: str, analysis: WaterlineAnalysis) -> str | N
 def _passed(node: Select, relation: str, markers: Mapping[str, Marker]) -> str | None:
     """Of a view that emits final rows: those that its waterline has passed by."""
     found = []
-    for crossing in node.crossings:
+    for crossing in node.temporal_filters:
         marker = node.sources[crossing.source].node
         text = markers[marker.relation].text if isinstance(marker, Scan) and marker.relation in markers else None
         if text is None or "__w:" not in text or crossing.column is None or crossing.column[0] != relation:

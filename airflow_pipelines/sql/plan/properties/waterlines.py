@@ -14,8 +14,11 @@ from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.expression_trees import parse_condition, parse_expression
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select, UnionAll
 from airflow_pipelines.sql.plan.ir.markers import waterline_input
-from airflow_pipelines.sql.plan.ir.nodes import Aggregate, Linear, Node, Scan, Select, Stage, UnionAll
+from airflow_pipelines.sql.plan.ir.node import Node
+from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure
 
 Known = Mapping[str, str]

@@ -7,7 +7,8 @@ import pytest
 from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
-from airflow_pipelines.sql.plan.ir.nodes import Full, Recursive
+from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.recursive import Recursive
 
 EDGES = "create table edges (x int, y int); create table names (id int not null, name varchar);\n"
 CLOSURE = """declare recursive view c(x int, y int);

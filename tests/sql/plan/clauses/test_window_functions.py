@@ -6,7 +6,8 @@ import pytest
 
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.sql.plan.ir.nodes import Keyed, Shape, ViewPlan
+from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, Shape
+from airflow_pipelines.sql.plan.ir.stage import ViewPlan
 from airflow_pipelines.sql.plan.planner import plan_view
 
 RELATIONS = {
@@ -62,7 +63,7 @@ def test_how_windows_and_groups_are_maintained(analyzer: SparkAnalyzer, query: s
 def test_a_window_is_keyed_by_what_all_partitions_have_in_common(analyzer: SparkAnalyzer) -> None:
     query = "select k, sum(b) over (partition by s, k) as x, count(*) over (partition by upper(s), k) as y from t"
     node = _plan(analyzer, query).stages[-1].node
-    assert isinstance(node, Keyed)
+    assert isinstance(node, AffectedKeys)
     assert node.shape is Shape.WINDOW
     assert node.key_types == ("int",)
 

@@ -6,7 +6,9 @@ import pytest
 
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.sql.plan.ir.nodes import Keyed, Select, ViewPlan
+from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys
+from airflow_pipelines.sql.plan.ir.linear import Select
+from airflow_pipelines.sql.plan.ir.stage import ViewPlan
 from airflow_pipelines.sql.plan.planner import plan_view
 
 RELATIONS = {
@@ -95,14 +97,14 @@ def test_what_subqueries_become(analyzer: SparkAnalyzer, query: str, strategies:
 )
 def test_equalities_are_keys(analyzer: SparkAnalyzer, query: str, keys: int) -> None:
     node = _plan(analyzer, query).stages[-1].node
-    assert isinstance(node, Keyed)
+    assert isinstance(node, AffectedKeys)
     assert len(node.key_types) == keys
     assert [len(source.keys) for source in node.sources] == [keys, keys]
 
 
 def test_keys_of_two_types_are_compared_in_the_wider_one(analyzer: SparkAnalyzer) -> None:
     node = _plan(analyzer, "select k from a where x in (select k from c)").stages[-1].node
-    assert isinstance(node, Keyed)
+    assert isinstance(node, AffectedKeys)
     assert node.key_types == ("bigint",)
     other = _plan(analyzer, "select a.k from a where x > (select max(z) from c where c.k = a.k)").stages[-1].node
     assert isinstance(other, Select)
@@ -123,7 +125,7 @@ def test_what_every_row_asks_again(analyzer: SparkAnalyzer, query: str, reason: 
     assert plan.reason is not None
     assert reason in plan.reason
     node = plan.stages[-1].node
-    assert isinstance(node, Keyed)
+    assert isinstance(node, AffectedKeys)
     assert [bool(source.keys) for source in node.sources] == [True, False]
 
 

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from airflow_pipelines.sql.plan.ir.delta_sql import DeltaSql
-from airflow_pipelines.sql.plan.ir.nodes import Item, Scan, Select, Source, UnionAll, Version
+from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source, UnionAll
+from airflow_pipelines.sql.plan.ir.version import Version
 
 A, B, C = (Scan(name, ("k",)) for name in "abc")
 

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
+from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source, TemporalFilter, UnionAll
 from airflow_pipelines.sql.plan.ir.markers import CLOCK, Marker
-from airflow_pipelines.sql.plan.ir.nodes import (
-    Aggregate,
-    Call,
-    Crossing,
-    Full,
-    Item,
-    Scan,
-    Select,
-    Source,
-    Stage,
-    UnionAll,
-    ViewPlan,
-)
+from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.plan.passes.temporal_filters import mark_temporal_filters
 from airflow_pipelines.sql.plan.properties.append_only import append_only_relations
 from airflow_pipelines.sql.plan.properties.retention import RetentionRule, retention_rules
@@ -136,20 +127,20 @@ def _plan(node: Select) -> ViewPlan:
 @pytest.mark.parametrize(
     ("where", "item", "crossings"),
     [
-        ("`t`.`ts` >= `n`.`__now`", "`t`.`id`", [Crossing(0, "`t`.`ts`", ("t", "ts"))]),
-        ("`t`.`id` > 1 AND `n`.`__now` > `t`.`ts` + 1", "`t`.`id`", [Crossing(0, "`t`.`ts` + 1")]),
-        ("`t`.`ts` BETWEEN `t`.`id` AND `n`.`__now`", "`t`.`id`", [Crossing(0, "`t`.`ts`", ("t", "ts"))]),
+        ("`t`.`ts` >= `n`.`__now`", "`t`.`id`", [TemporalFilter(0, "`t`.`ts`", ("t", "ts"))]),
+        ("`t`.`id` > 1 AND `n`.`__now` > `t`.`ts` + 1", "`t`.`id`", [TemporalFilter(0, "`t`.`ts` + 1")]),
+        ("`t`.`ts` BETWEEN `t`.`id` AND `n`.`__now`", "`t`.`id`", [TemporalFilter(0, "`t`.`ts`", ("t", "ts"))]),
         ("`t`.`ts` >= `n`.`__now` OR `t`.`id` = 1", "`t`.`id`", []),
         ("`t`.`ts` >= `n`.`__now`", "`n`.`__now`", []),
         ("`t`.`ts` >= `n`.`__now` AND `n`.`__now` + `t`.`id` > 3", "`t`.`id`", []),
     ],
 )
-def test_temporal_filters_touch_the_rows_that_the_clock_passes_by(where: str, item: str, crossings: list[Crossing]) -> None:
+def test_temporal_filters_touch_the_rows_that_the_clock_passes_by(where: str, item: str, crossings: list[TemporalFilter]) -> None:
     plan = _plan(block(item, sources=(("n", CLOCK_SCAN), ("t", T)), where=where))
     markers: dict[str, Marker] = {CLOCK.relation: CLOCK}
     node = mark_temporal_filters(plan, markers).stages[0].node
     assert isinstance(node, Select)
-    assert list(node.crossings) == crossings
+    assert list(node.temporal_filters) == crossings
 
 
 def test_linear_views_of_append_only_tables_only_gain() -> None:

@@ -1,0 +1,85 @@
+"""Queries that are decomposable by key: outer, semi and anti joins, subqueries, window functions, first rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import ClassVar
+
+from airflow_pipelines.sql.plan.ir.linear import Linear
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedSource:
+    """One relation that the query of an :class:`AffectedKeys` node reads.
+
+    ``alias``: the name by which the query reads it. ``keys``: texts over the node's columns (by their bare names) that give a row's
+    key; none when a row may matter to every key.
+    """
+
+    alias: str
+    node: Linear
+    keys: tuple[str, ...]
+
+
+class Shape(Enum):
+    """What an :class:`AffectedKeys` node is for."""
+
+    JOIN = "join"
+    SUBQUERY = "subquery"
+    WINDOW = "window"
+    TOP = "top"
+
+
+@dataclass(frozen=True, slots=True)
+class AffectedKeys:
+    """Any query that is decomposable by key: what it gives for a key depends only on the rows that have that key.
+
+    The affected keys are those of the rows in the keyed sources' deltas, compared with ``<=>``. A change of a source without keys
+    affects all keys. With no ``key_types`` at all there is one key, so that every change recomputes the whole answer.
+
+    ``query``: Spark SQL over the sources by their aliases, each a relation of plain rows without weights. Its columns are
+    ``columns``, taken by position.
+
+    ``remembered``: texts over ``columns`` that give the key of a row of the answer, where the answer for the same rows may come out
+    differently in its last digits. Then the former answer is read from what is stored instead of being computed again.
+    """
+
+    layout_name: ClassVar[str] = "Keyed"
+
+    sources: tuple[KeyedSource, ...]
+    query: str
+    columns: tuple[str, ...]
+    key_types: tuple[str, ...]
+    shape: Shape
+    remembered: tuple[str, ...] = ()
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """See :class:`Node`."""
+        return frozenset().union(*(source.node.reads for source in self.sources))
+
+    @property
+    def rereads(self) -> frozenset[str]:
+        """See :class:`Node`."""
+        return self.reads
+
+    @property
+    def strategy(self) -> str:
+        """See :class:`Node`."""
+        return f"{self.shape.value} by {'touched keys' if self.key_types else 'recomputing'}"
+
+    @property
+    def starts_with_rows(self) -> bool:
+        """See :class:`Node`."""
+        return not self.key_types
+
+    @property
+    def keeps_contents(self) -> bool:
+        """See :class:`Node`."""
+        return not self.key_types or bool(self.remembered)
+
+    def renamed(self, names: Sequence[str], /) -> AffectedKeys:
+        """See :class:`Node`."""
+        return replace(self, columns=tuple(names))

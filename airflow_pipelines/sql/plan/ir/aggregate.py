@@ -1,0 +1,93 @@
+"""GROUP BY and all that is computed in its way: DISTINCT, UNION, INTERSECT, EXCEPT, grouping sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from airflow_pipelines.sql.plan.ir.description import DERIVED
+from airflow_pipelines.sql.plan.ir.linear import Item, Select
+from airflow_pipelines.sql.plan.ir.merge import Merge
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulator:
+    """A value per group that deltas bring forward: its column, Spark type, and SQL text over the input's columns and weight.
+
+    ``once``: the same where every weight is 1, if that is less work: to multiply decimals by it costs more than all the rest.
+    ``merge``: how its values in several batches become one. Extremes are only kept of inputs that never lose a row.
+    """
+
+    name: str
+    type: str
+    text: str
+    once: str | None = None
+    merge: Merge = field(default=Merge.SUM, compare=False, metadata=DERIVED)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One aggregate call: the name its value has in HAVING and SELECT, the text over the input's columns, and its type.
+
+    ``value`` is its text over accumulators when the call is linear, else None.
+    """
+
+    name: str
+    text: str
+    type: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """GROUP BY: ``keys`` are named expressions over ``input``'s columns; ``items`` and ``having`` read keys and calls by name.
+
+    Without keys there is exactly one group, which exists over an empty input too.
+    """
+
+    input: Select
+    keys: tuple[Item, ...]
+    key_types: tuple[str, ...]
+    calls: tuple[Call, ...]
+    accumulators: tuple[Accumulator, ...]
+    items: tuple[Item, ...]
+    having: str | None = None
+    input_types: tuple[str, ...] = ()
+    """Types of ``input``'s columns."""
+
+    keeps_contents: ClassVar[bool] = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the result's columns."""
+        return tuple(item.name for item in self.items)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether every call follows from accumulators, so that the input's contents are never read."""
+        return all(call.value is not None for call in self.calls)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """See :class:`Node`."""
+        return self.input.reads
+
+    @property
+    def rereads(self) -> frozenset[str]:
+        """See :class:`Node`."""
+        return self.input.rereads if self.is_linear else self.reads
+
+    @property
+    def strategy(self) -> str:
+        """See :class:`Node`."""
+        return "accumulators" if self.is_linear else "touched groups"
+
+    @property
+    def starts_with_rows(self) -> bool:
+        """See :class:`Node`."""
+        return not self.keys
+
+    def renamed(self, names: Sequence[str], /) -> Aggregate:
+        """See :class:`Node`."""
+        return replace(self, items=tuple(Item(name, item.text) for name, item in zip(names, self.items, strict=True)))

@@ -1,0 +1,53 @@
+"""The first rows per key of a source that never loses a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from airflow_pipelines.sql.plan.ir.linear import Linear
+
+
+@dataclass(frozen=True, slots=True)
+class AppendOnlyTopK:
+    """The first rows per key of a source that never loses a row, with their places.
+
+    A row behind the first ones stays behind them whatever comes, so that the known first rows and the new rows decide.
+
+    ``keys``: texts over the source's columns by their bare names that give a row's key, of the types ``key_types``. ``rank``: the
+    window function that gives a row's place, over the same columns; partitioned by more than ``keys`` perhaps. ``most``: the last
+    place that is taken. ``place``: the name of the place's column, the last one of the result.
+    """
+
+    layout_name: ClassVar[str] = "TopK"
+
+    source: Linear
+    keys: tuple[str, ...]
+    key_types: tuple[str, ...]
+    rank: str
+    most: int
+    place: str
+
+    strategy: ClassVar[str] = "top-k by new rows"
+    starts_with_rows: ClassVar[bool] = False
+    keeps_contents: ClassVar[bool] = True
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the result's columns."""
+        return (*self.source.columns, self.place)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """See :class:`Node`."""
+        return self.source.reads
+
+    @property
+    def rereads(self) -> frozenset[str]:
+        """See :class:`Node`."""
+        return self.source.rereads
+
+    def renamed(self, _: Sequence[str], /) -> AppendOnlyTopK:
+        """See :class:`Node`. The columns are the source's."""
+        return self

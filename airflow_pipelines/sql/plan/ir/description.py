@@ -1,0 +1,60 @@
+"""How a plan's nodes are described in a layout: which fields count, and under which names.
+
+A stored state is used again only when the layout of its stage is still the same (:mod:`airflow_pipelines.engine.layout`). So the
+description of a node must not change when a class or a field is renamed, or when a field is added that follows from the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, fields, is_dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Any
+
+_NAME = "name in layouts"
+_PLACE = "place in layouts"
+
+
+class _Place(Enum):
+    LEFT_OUT = "left out"
+    BLANK = "blank"
+
+
+DERIVED: Mapping[str, _Place] = MappingProxyType({_PLACE: _Place.LEFT_OUT})
+"""Metadata of a field that follows from the node's other fields: no layout has it. Give it ``compare=False`` as well."""
+REMARK: Mapping[str, _Place] = MappingProxyType({_PLACE: _Place.BLANK})
+"""Metadata of a text for people: layouts have the field, but always with an empty text."""
+
+
+def formerly(name: str) -> Mapping[str, str]:
+    """Metadata of a field that was renamed: layouts go on to have it under its first name.
+
+    :param name: the first name
+    """
+    return {_NAME: name}
+
+
+def described(value: Any) -> Any:
+    """A node, or a part of one, as JSON for a layout.
+
+    A class that was renamed says its first name in the class variable ``layout_name``.
+
+    :param value: a dataclass, an enum, a tuple, a text, a number, a boolean or None
+    :raises TypeError: for anything else
+    """
+    if is_dataclass(value):
+        name = getattr(type(value), "layout_name", type(value).__name__)
+        parts = [part for part in fields(value) if part.metadata.get(_PLACE) is not _Place.LEFT_OUT]
+        return [name, {part.metadata.get(_NAME, part.name): _field(value, part) for part in parts}]
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, tuple):
+        return [described(part) for part in value]
+    if value is None or isinstance(value, str | int):
+        return value
+    raise TypeError(f"a plan has a {type(value).__name__}, which has no place in a layout")
+
+
+def _field(value: Any, part: Field[Any]) -> Any:
+    return "" if part.metadata.get(_PLACE) is _Place.BLANK else described(getattr(value, part.name))

@@ -1,0 +1,45 @@
+"""The strategy that always works: recompute the whole query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from airflow_pipelines.sql.plan.ir.description import REMARK, formerly
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """A query that is recomputed over its relations' contents; the stored result is subtracted.
+
+    ``inputs``: the relations that the query reads. ``reason``: why it is recomputed. ``needs``: relations without any row of which
+    the query gives none, so that it is not evaluated then; often not known.
+    """
+
+    query: str
+    inputs: tuple[str, ...] = field(metadata=formerly("reads"))
+    reason: str = field(metadata=REMARK)
+    needs: tuple[str, ...] = ()
+
+    strategy: ClassVar[str] = "full"
+    keeps_contents: ClassVar[bool] = True
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """See :class:`Node`."""
+        return frozenset(self.inputs)
+
+    @property
+    def rereads(self) -> frozenset[str]:
+        """See :class:`Node`."""
+        return self.reads
+
+    @property
+    def starts_with_rows(self) -> bool:
+        """See :class:`Node`."""
+        return not self.needs
+
+    def renamed(self, _: Sequence[str], /) -> Full:
+        """See :class:`Node`. The columns of the query are taken by their position."""
+        return self

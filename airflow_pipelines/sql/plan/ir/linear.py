@@ -1,0 +1,146 @@
+"""Linear nodes: their delta follows from their sources' deltas without a state of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.ir.description import formerly
+from airflow_pipelines.sql.plan.ir.node import ColumnTypes
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A relation as it is."""
+
+    relation: str
+    columns: tuple[str, ...]
+
+    strategy: ClassVar[str] = "linear"
+    starts_with_rows: ClassVar[bool] = False
+    keeps_contents: ClassVar[bool] = False
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """See :class:`Node`."""
+        return frozenset({self.relation})
+
+    @property
+    def rereads(self) -> frozenset[str]:
+        """See :class:`Node`."""
+        return frozenset()
+
+    def renamed(self, names: Sequence[str], /) -> Select:
+        """See :class:`Node`."""
+        columns = zip(names, self.columns, strict=True)
+        return Select((Source("s", self),), tuple(Item(name, f"`s`.{quote(column)}") for name, column in columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One entry of a FROM clause."""
+
+    alias: str
+    node: Linear
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One entry of a SELECT list: its name and its expression's text."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalFilter:
+    """A comparison in a WHERE that is all a block has to do with one of its sources, a marker.
+
+    When the marker moves, only rows whose ``text`` (over the other sources) lies between its old and its new value gain or lose.
+    ``column``: the relation and column that ``text`` is, or None when it is an expression.
+    """
+
+    layout_name: ClassVar[str] = "Crossing"
+
+    source: int
+    text: str
+    column: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """Filter, project, inner or cross join and unnesting in one block. A row's weight is the product of its sources' weights.
+
+    ``laterals``: ``LATERAL VIEW`` clauses after the sources, in order; each may read the sources and the clauses before it.
+    ``temporal_filters``: for sources that are markers, what their moves can touch.
+    """
+
+    sources: tuple[Source, ...]
+    items: tuple[Item, ...]
+    where: str | None = None
+    laterals: tuple[str, ...] = ()
+    temporal_filters: tuple[TemporalFilter, ...] = field(default=(), metadata=formerly("crossings"))
+
+    starts_with_rows: ClassVar[bool] = False
+    keeps_contents: ClassVar[bool] = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the result's columns."""
+        return tuple(item.name for item in self.items)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """See :class:`Node`."""
+        return frozenset().union(*(source.node.reads for source in self.sources))
+
+    @property
+    def rereads(self) -> frozenset[str]:
+        """See :class:`Node`. A join reads the contents of each side for the delta of the other."""
+        return self.reads if len(self.sources) > 1 else self.sources[0].node.rereads
+
+    @property
+    def strategy(self) -> str:
+        """See :class:`Node`."""
+        return "join" if len(self.sources) > 1 else "linear"
+
+    def renamed(self, names: Sequence[str], /) -> Select:
+        """See :class:`Node`."""
+        return replace(self, items=tuple(Item(name, item.text) for name, item in zip(names, self.items, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class UnionAll:
+    """The sum of its parts, column by column; ``types`` are what Spark makes of the parts' types together."""
+
+    parts: tuple[Linear, ...]
+    types: ColumnTypes
+
+    strategy: ClassVar[str] = "union"
+    starts_with_rows: ClassVar[bool] = False
+    keeps_contents: ClassVar[bool] = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the result's columns."""
+        return tuple(name for name, _ in self.types)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """See :class:`Node`."""
+        return frozenset().union(*(part.reads for part in self.parts))
+
+    @property
+    def rereads(self) -> frozenset[str]:
+        """See :class:`Node`."""
+        return frozenset().union(*(part.rereads for part in self.parts))
+
+    def renamed(self, names: Sequence[str], /) -> UnionAll:
+        """See :class:`Node`."""
+        return replace(self, types=tuple((name, kind) for name, (_, kind) in zip(names, self.types, strict=True)))
+
+
+Linear = Scan | Select | UnionAll
+"""The linear nodes, which nest in each other without limit."""

@@ -1,0 +1,55 @@
+"""Recursion: the least contents of a relation that are what a query gives for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from airflow_pipelines.sql.plan.ir.linear import Linear
+from airflow_pipelines.sql.plan.ir.node import ColumnTypes
+
+
+@dataclass(frozen=True, slots=True)
+class Recursive:
+    """The least contents of ``relation`` that are what ``query`` gives for them.
+
+    ``query``: Spark SQL over the other relations it reads (``inputs``) and ``relation`` itself, by their names. ``columns``: of
+    ``relation``. ``body``: the same as a linear node, which has a :class:`Scan` of ``relation``, or None when there is none.
+    ``distinct``: whether the contents are a set; else rows count as often as they are derived, each from a row of ``relation`` or
+    from none. ``result``: a query over ``relation`` for the stage's own rows, or None when the stage's relation is ``relation``.
+    """
+
+    relation: str
+    columns: ColumnTypes
+    query: str
+    inputs: tuple[str, ...]
+    body: Linear | None
+    distinct: bool = True
+    result: str | None = None
+
+    keeps_contents: ClassVar[bool] = True
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """See :class:`Node`."""
+        return frozenset(self.inputs)
+
+    @property
+    def rereads(self) -> frozenset[str]:
+        """See :class:`Node`."""
+        return self.reads
+
+    @property
+    def strategy(self) -> str:
+        """See :class:`Node`."""
+        return "recursion" if self.body is not None else "recursion by recomputing"
+
+    @property
+    def starts_with_rows(self) -> bool:
+        """See :class:`Node`."""
+        return self.body is None
+
+    def renamed(self, _: Sequence[str], /) -> Recursive:
+        """See :class:`Node`. The columns are part of the recursion."""
+        return self
