@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         StorageStatus,
         TransactionStatus,
     )
-    from airflow_pipelines.contract.runtime_config import Resources, RuntimeConfig, Storage
     from airflow_pipelines.errors import (
         PipelineAPIError,
         PipelineConnectionError,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from airflow_pipelines.output_handler import OutputHandler
     from airflow_pipelines.pipeline import Pipeline
     from airflow_pipelines.pipeline_builder import PipelineBuilder
+    from airflow_pipelines.runtime_config import Resources, RuntimeConfig, Storage
 
 _MODULES = {
     "client": ("AsyncPipelineClient", "PipelineClient"),
@@ -72,7 +72,7 @@ _MODULES = {
     "output_handler": ("OutputHandler",),
     "pipeline": ("Pipeline",),
     "pipeline_builder": ("PipelineBuilder",),
-    "contract.runtime_config": ("Resources", "RuntimeConfig", "Storage"),
+    "runtime_config": ("Resources", "RuntimeConfig", "Storage"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

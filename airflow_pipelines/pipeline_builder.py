@@ -7,9 +7,9 @@ from typing import Any
 
 from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.contract.enums import CompilationProfile, PipelineStatus
-from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, refused_program
 from airflow_pipelines.pipeline import Pipeline
+from airflow_pipelines.runtime_config import RuntimeConfig
 
 _POSSIBLE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 """No pipeline has another name. Such a name is not put into a path, where it would mean something else."""

@@ -20,8 +20,8 @@ from airflow_pipelines.contract.enums import (
     ProgramStatus,
     StorageStatus,
 )
-from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.contract.stats import parse_time
+from airflow_pipelines.runtime_config import RuntimeConfig
 
 
 class PipelineGetters(PipelineBase):

@@ -10,8 +10,8 @@ from airflow_pipelines._pipeline.base import PipelineBase, describe_status, is_d
 from airflow_pipelines._pipeline.waiting import wait_until
 from airflow_pipelines.approval import NOT_GIVEN, NotGiven, approval_body
 from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineFieldSelector, PipelineStatus, StorageStatus
-from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, refused_program
+from airflow_pipelines.runtime_config import RuntimeConfig
 
 if TYPE_CHECKING:
     from airflow_pipelines.output_handler import OutputHandler

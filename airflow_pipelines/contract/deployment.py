@@ -8,6 +8,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.program.sources import ProgramSource
 
 
@@ -69,6 +72,27 @@ class Deployment(BaseModel):
     def _to_wire(self, fields_of: SerializerFunctionWrapHandler) -> dict[str, Any]:
         fields: dict[str, Any] = fields_of(self)
         return fields | self.source.to_wire() if fields.pop("source", None) is not None else fields
+
+    def config(self) -> RuntimeConfig:
+        """The runtime configuration, as whoever runs the incarnation reads it.
+
+        :raises Problem: when a value makes no sense, which an earlier release stored without checking it
+        """
+        try:
+            return RuntimeConfig.from_stored(self.runtime_config)
+        except ValueError as error:
+            raise self.invalid_config(error) from error
+
+    def invalid_config(self, cause: ValueError) -> Problem:
+        """The error of an incarnation whose runtime configuration cannot be used.
+
+        :param cause: says which value makes no sense here
+        """
+        return Problem(
+            ErrorCode.INVALID_RUNTIME_CONFIG,
+            f"The runtime configuration of the pipeline {self.pipeline_name} makes no sense: {cause}. Correct it "
+            "(modify) and start again.",
+        )
 
 
 class RuntimeTransition(BaseModel):

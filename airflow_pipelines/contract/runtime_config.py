@@ -1,243 +1,390 @@
-"""How a pipeline runs: workers, storage, resources, fault tolerance. Made in Python, sent and read back in wire form."""
+"""The runtime configuration: all its fields with their defaults, bounds and effects. The service fills it in, a host reads it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Self
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, Self
+from uuid import UUID
 
-from airflow_pipelines.contract.enums import FaultToleranceModel
-
-
-class Resources:
-    """What a pipeline may use of the cluster it runs on.
-
-    Args:
-        config: the values by wire name, as one mapping; the other arguments win over it.
-        cpu_cores_max: most CPU cores.
-        cpu_cores_min: least CPU cores.
-        memory_mb_max: most memory, in megabytes.
-        memory_mb_min: least memory, in megabytes.
-        storage_class: class of the storage volume.
-        storage_mb_max: most storage, in megabytes.
-    """
-
-    def __init__(
-        self,
-        config: Mapping[str, Any] | None = None,
-        cpu_cores_max: int | None = None,
-        cpu_cores_min: int | None = None,
-        memory_mb_max: int | None = None,
-        memory_mb_min: int | None = None,
-        storage_class: str | None = None,
-        storage_mb_max: int | None = None,
-    ) -> None:
-        known = dict(config or {})
-        self.cpu_cores_max: int | None = _either(cpu_cores_max, known.pop("cpu_cores_max", None))
-        self.cpu_cores_min: int | None = _either(cpu_cores_min, known.pop("cpu_cores_min", None))
-        self.memory_mb_max: int | None = _either(memory_mb_max, known.pop("memory_mb_max", None))
-        self.memory_mb_min: int | None = _either(memory_mb_min, known.pop("memory_mb_min", None))
-        self.storage_class: str | None = _either(storage_class, known.pop("storage_class", None))
-        self.storage_mb_max: int | None = _either(storage_mb_max, known.pop("storage_mb_max", None))
-        self._others = known
-
-    def to_dict(self) -> dict[str, Any]:
-        """The wire form; what is None is left out."""
-        return _set_values(self)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Resources) and self.to_dict() == other.to_dict()
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"Resources({_shown(self.to_dict())})"
-
-
-class Storage:
-    """Where and how a pipeline keeps its state.
-
-    Args:
-        config: the values by wire name, such as ``{"backend": {"name": "file", "config": {"sync": {...}}}}``.
-        min_storage_bytes: the size from which a batch of rows is written to storage rather than kept in memory, in bytes.
-    """
-
-    def __init__(self, config: Mapping[str, Any] | None = None, min_storage_bytes: int | None = None) -> None:
-        known = dict(config or {})
-        self.min_storage_bytes: int | None = _either(min_storage_bytes, known.pop("min_storage_bytes", None))
-        self.config: dict[str, Any] = known
-
-    def to_dict(self) -> dict[str, Any]:
-        """The wire form; what is None is left out."""
-        wire = {name: value for name, value in self.config.items() if value is not None}
-        if self.min_storage_bytes is not None:
-            wire["min_storage_bytes"] = self.min_storage_bytes
-        return wire
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Storage) and self.to_dict() == other.to_dict()
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        # A backend's configuration may hold the keys of an object store.
-        return f"Storage(min_storage_bytes={self.min_storage_bytes!r}, config=<{', '.join(self.config) or 'empty'}>)"
-
-
-@dataclass
-class RuntimeConfig:
-    """The runtime configuration of a pipeline. None, and an empty tracing endpoint, leave a value to the service's defaults.
-
-    Args:
-        workers: number of shuffle partitions on a dedicated host. What each field does here, and which do nothing and why, is in
-            docs/runtime-config.md; the pipeline's log names those that are set in vain.
-        hosts: number of hosts; only 1 in this release.
-        storage: storage settings, or True or False to switch storage on or off.
-        tracing: whether to send traces.
-        tracing_endpoint_jaeger: where traces go, as ``address:port``.
-        cpu_profiler: whether to keep figures of the time each operator takes.
-        max_buffering_delay_usecs: how long a step may wait for more input, in microseconds.
-        min_batch_size_records: for how many input records a step waits at most ``max_buffering_delay_usecs``.
-        clock_resolution_usecs: how often NOW() moves, in microseconds.
-        provisioning_timeout_secs: how long a host may take to come up, in seconds.
-        resources: limits of the pipeline's host.
-        fault_tolerance_model: what a crash may do to outputs; None for explicit checkpoints only.
-        checkpoint_interval_secs: seconds between periodic checkpoints (with a fault tolerance model).
-        dev_tweaks: experimental settings: ``now_http_driven`` and ``now_offset`` (the clock), ``prepared_queries`` (False plans
-            every query anew), ``verify_batches`` (how often the files of the state are compared with their hashes: ``once`` per
-            run, ``always`` or ``never``).
-        env: what ``${env:NAME}`` in the connectors of the pipeline's tables stands for.
-        logging: log filter.
-        clock_timezone_offset: offset of NOW() from UTC.
-        datafusion_memory_mb: memory for ad-hoc queries, in megabytes.
-        max_rss_mb: limit of the host's resident memory, in megabytes.
-    """
-
-    workers: int | None = None
-    hosts: int | None = None
-    storage: Storage | bool | None = None
-    tracing: bool | None = False
-    tracing_endpoint_jaeger: str | None = ""
-    cpu_profiler: bool = True
-    max_buffering_delay_usecs: int = 0
-    min_batch_size_records: int = 0
-    clock_resolution_usecs: int | None = None
-    provisioning_timeout_secs: int | None = None
-    resources: Resources | None = None
-    fault_tolerance_model: FaultToleranceModel | None = None
-    checkpoint_interval_secs: int | None = None
-    dev_tweaks: dict[str, Any] | None = None
-    env: dict[str, str] | None = field(default=None, repr=False)
-    logging: str | None = None
-    clock_timezone_offset: str | None = None
-    datafusion_memory_mb: int | None = None
-    max_rss_mb: int | None = None
-    _others: dict[str, Any] = field(default_factory=dict, repr=False, init=False)
-    """Values read from the service that have no attribute here: kept, so that reading and writing back changes nothing."""
-
-    @staticmethod
-    def default() -> RuntimeConfig:
-        """The configuration of a pipeline that asks for nothing special.
-
-        Returns:
-            A configuration with storage on and the service's defaults elsewhere.
-        """
-        return RuntimeConfig(storage=True, resources=Resources())
-
-    @classmethod
-    def from_dict(cls, d: Mapping[str, Any]) -> Self:
-        """Read a configuration in wire form.
-
-        Args:
-            d: the mapping, as :meth:`to_dict` gives or the service answers.
-
-        Returns:
-            The configuration. Values without an attribute here are kept for :meth:`to_dict`.
-
-        Raises:
-            ValueError: when the fault tolerance model is unknown.
-        """
-        known = dict(d)
-        config = cls()
-        tolerance = known.pop("fault_tolerance", None)
-        if isinstance(tolerance, Mapping):
-            model = tolerance.get("model")
-            config.fault_tolerance_model = None if model in (None, "none") else FaultToleranceModel.from_str(str(model))
-            config.checkpoint_interval_secs = tolerance.get("checkpoint_interval_secs")
-        elif tolerance is not None:
-            # The older form: one word.
-            known["fault_tolerance"] = tolerance
-        storage = known.pop("storage", None)
-        config.storage = Storage(storage) if isinstance(storage, Mapping) else storage
-        resources = known.pop("resources", None)
-        config.resources = Resources(resources) if isinstance(resources, Mapping) else None
-        for name in _PLAIN:
-            if name in known:
-                setattr(config, name, known.pop(name))
-        config._others = known
-        return config
-
-    def to_dict(self) -> dict[str, Any]:
-        """The configuration in wire form; what is left to the service's defaults is left out.
-
-        Returns:
-            A JSON-like mapping.
-        """
-        wire: dict[str, Any] = {name: value for name, value in self._others.items() if value is not None}
-        for name in _PLAIN:
-            value = getattr(self, name)
-            if value is not None:
-                wire[name] = value
-        if not self.tracing_endpoint_jaeger:
-            wire.pop("tracing_endpoint_jaeger", None)
-        if self.storage is not None:
-            wire["storage"] = _wire(self.storage)
-        if self.resources is not None:
-            wire["resources"] = _wire(self.resources)
-        if self.fault_tolerance_model is not None or self.checkpoint_interval_secs is not None:
-            model = self.fault_tolerance_model
-            wire["fault_tolerance"] = {
-                "model": "none" if model is None else model.value,
-                "checkpoint_interval_secs": self.checkpoint_interval_secs,
-            }
-            if self.checkpoint_interval_secs is None:
-                # A null would switch periodic checkpoints off; leaving it out takes the default interval.
-                del wire["fault_tolerance"]["checkpoint_interval_secs"]
-        return wire
-
-
-_PLAIN = (
-    "workers",
-    "hosts",
-    "tracing",
-    "tracing_endpoint_jaeger",
-    "cpu_profiler",
-    "max_buffering_delay_usecs",
-    "min_batch_size_records",
-    "clock_resolution_usecs",
-    "provisioning_timeout_secs",
-    "dev_tweaks",
-    "env",
-    "logging",
-    "clock_timezone_offset",
-    "datafusion_memory_mb",
-    "max_rss_mb",
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    StrictBool,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
 )
 
+from airflow_pipelines.contract.validation import mistakes, section_of
 
-def _wire(value: Storage | Resources | Mapping[str, Any] | bool) -> Any:
-    """Storage or resources in wire form, also when they were given as a plain mapping."""
-    return value.to_dict() if isinstance(value, Storage | Resources) else value
+RESERVED_ENVIRONMENT: Final = frozenset(
+    {
+        "RUST_LOG", "TOKIO_WORKER_THREADS", "AWS_LC_SYS_CMAKE_BUILDER", "RUST_BACKTRACE",
+        "JAVA_HOME", "SPARK_HOME", "PATH", "PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON",
+    }
+)  # fmt: skip
+"""Environment names that ``env`` may not set, because hosts depend on them. So may none beginning with ``AIRFLOW_PIPELINES_``."""
+
+LATEST: Final = "latest"
+"""The value of ``start_from_checkpoint`` that stands for the newest checkpoint of a bucket."""
+LEGACY_FAULT_TOLERANCE: Final = "latest_checkpoint"
+"""The one word that older clients send as ``fault_tolerance``. It stands for the model ``exactly_once``."""
+MAX_OFFSET_MS: Final = 100 * 366 * 24 * 3600 * 1000
+"""A clock may be shifted by a hundred years: far enough for any test, and still a time that has a name."""
+_OFFSET: Final = re.compile(r"([+-])(\d{1,2}):?(\d{2})")
+_MICROSECONDS: Final = 1_000_000
 
 
-def _either(first: Any, second: Any) -> Any:
-    return second if first is None else first
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a field does here; with ``active`` False the reason why it does nothing. An annotation of the field."""
+
+    text: str
+    active: bool = True
 
 
-def _set_values(holder: Resources) -> dict[str, Any]:
-    values = {name: value for name, value in vars(holder).items() if not name.startswith("_")}
-    return {name: value for name, value in (values | holder._others).items() if value is not None}
+def _inactive(reason: str) -> Effect:
+    return Effect(reason, active=False)
 
 
-def _shown(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in values.items())
+_TRANSFER: Final = _inactive("copies are made by fsspec, which chooses how it transfers files")
+_NO_STANDBY: Final = _inactive("there is no standby in this release")
+_NEVER_DELETED: Final = _inactive("copies are never deleted")
+_CLUSTER: Final = _inactive("no host runs in a cluster that knows this; use a Spark connection")
+_SPARK_THREADS: Final = _inactive("Spark chooses its own threads; 'resources.cpu_cores_max' limits them on a dedicated host")
+_BY_ROWS: Final = _inactive("the engine chooses by the number of rows what it keeps in memory and what in files")
+_NOT_RESERVED: Final = _inactive("nothing is reserved: a host takes what it needs up to its limit")
+_NO_TRACES: Final = _inactive("no traces are sent; Spark's own interface shows a host's jobs")
+_NO_WAIT: Final = _inactive("a step takes what has come in when the step before is done, and never waits for more")
+
+
+class _Section(BaseModel):
+    """A part of a runtime configuration. A key that it does not have is refused, unless a stored configuration is read."""
+
+    model_config = ConfigDict(extra="forbid", strict=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch_for_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        kind = str(cls.model_fields[info.field_name or ""].annotation)
+        if isinstance(value, bool) and ("int" in kind or "float" in kind):
+            raise ValueError("must be a number, not true or false")
+        return value
+
+
+class _AsGiven(BaseModel):
+    """A part that is stored and answered as it was given: what is left out is not filled in, and nothing is converted."""
+
+    _given: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _remember(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        checked = handler(value)
+        if isinstance(value, Mapping):
+            checked._given = dict(value)
+        return checked
+
+    @model_serializer
+    def _as_given(self) -> dict[str, Any]:
+        return self._given
+
+
+class Resources(_Section):
+    """What one incarnation may use: cores in CPUs, memory and storage in megabytes."""
+
+    cpu_cores_min: Annotated[float | None, _NOT_RESERVED] = Field(default=None, ge=0)
+    cpu_cores_max: Annotated[
+        float | None, Effect("cores of a dedicated host; no effect on the shared host, which all pipelines use")
+    ] = Field(default=None, gt=0)
+    memory_mb_min: Annotated[int | None, _NOT_RESERVED] = Field(default=None, ge=0)
+    memory_mb_max: Annotated[
+        int | None, Effect("memory of a dedicated host's driver; no effect on the shared host, which all pipelines use")
+    ] = Field(default=None, gt=0)
+    storage_mb_max: Annotated[int | None, _inactive("storage is not limited; the file system's own quota can do that")] = Field(
+        default=None, ge=0
+    )
+    storage_class: Annotated[str | None, _CLUSTER] = None
+    service_account_name: Annotated[str | None, _CLUSTER] = None
+    namespace: Annotated[str | None, _CLUSTER] = None
+
+
+class Sync(_Section):
+    """Where checkpoints are copied to; durations in seconds, ages in days."""
+
+    bucket: Annotated[
+        str, Effect("where checkpoints are copied to: `name/prefix` in S3, a URL of fsspec, or a folder"), Field(min_length=1)
+    ]
+    provider: Annotated[str | None, _inactive("fsspec speaks S3 to all of them")] = None
+    endpoint: Annotated[str | None, Effect("address of an S3 service other than Amazon's")] = None
+    region: Annotated[str | None, Effect("region of the bucket; default us-east-1")] = None
+    access_key: Annotated[str | None, Effect("key to the bucket; better as `${secret:NAME}`")] = Field(default=None, repr=False)
+    secret_key: Annotated[str | None, Effect("its secret; better as `${secret:NAME}`")] = Field(default=None, repr=False)
+    read_bucket: Annotated[str | None, Effect("a second place to look for the checkpoint to start from")] = None
+    start_from_checkpoint: Annotated[str | None, Effect("`latest` or a checkpoint's id: what to start from")] = None
+    fail_if_no_checkpoint: Annotated[
+        bool, Effect("the start fails when there is no such checkpoint, instead of starting empty")
+    ] = False
+    standby: Annotated[bool, _NO_STANDBY] = False
+    pull_interval: Annotated[float | None, _NO_STANDBY] = Field(default=None, gt=0)
+    push_interval: Annotated[
+        float | None, Effect("seconds after which a new checkpoint is copied by itself; null copies when asked only")
+    ] = Field(default=None, gt=0)
+    transfers: Annotated[int | None, _TRANSFER] = Field(default=None, ge=1)
+    checkers: Annotated[int | None, _TRANSFER] = Field(default=None, ge=1)
+    ignore_checksum: Annotated[bool | None, Effect("true: copies that are there are compared by size only, not by their hash")] = (
+        None
+    )
+    multi_thread_streams: Annotated[int | None, _TRANSFER] = Field(default=None, ge=1)
+    multi_thread_cutoff: Annotated[str | None, _TRANSFER] = None
+    upload_concurrency: Annotated[int | None, _TRANSFER] = Field(default=None, ge=1)
+    flags: Annotated[list[str] | None, _TRANSFER] = None
+    retention_min_count: Annotated[int | None, _NEVER_DELETED] = Field(default=None, ge=0)
+    retention_min_age: Annotated[float | None, _NEVER_DELETED] = Field(default=None, ge=0)
+
+    @field_validator("start_from_checkpoint")
+    @classmethod
+    def _names_a_checkpoint(cls, value: str | None) -> str | None:
+        if value is not None and value != LATEST:
+            try:
+                UUID(value)
+            except ValueError as error:
+                raise ValueError("'latest' or the UUID of a checkpoint") from error
+        return value
+
+
+class FileBackend(_Section, _AsGiven):
+    """Options of the ``file`` backend."""
+
+    sync: Sync | None = None
+    async_threads: Annotated[bool | None, _inactive("the engine reads and writes in threads of its own")] = None
+    ioop_delay: Annotated[int | None, _inactive("a means of testing other implementations")] = Field(default=None, ge=0)
+
+
+class StorageBackend(_Section):
+    """Where state is kept: in files, with options for the ``file`` backend."""
+
+    name: Annotated[
+        Literal["default", "file"], Effect("`default` and `file` both keep the state in files of the pipeline's storage folder")
+    ] = "default"
+    config: FileBackend | None = None
+
+
+class DevTweaks(_AsGiven):
+    """The tweaks that have an effect here. Others are let through, because clients send those of other implementations."""
+
+    model_config = ConfigDict(extra="allow")
+
+    now_http_driven: Annotated[StrictBool | None, Effect("true: the clock stands still but for requests that move it")] = None
+    now_offset: Annotated[float | None, Effect("milliseconds that are added to the clock")] = Field(
+        default=None, allow_inf_nan=False, ge=-MAX_OFFSET_MS, le=MAX_OFFSET_MS
+    )
+    prepared_queries: Annotated[StrictBool | None, Effect("false: every small query of a step is planned anew")] = None
+    verify_batches: Annotated[
+        Literal["once", "always", "never"] | None,
+        Effect("`once`, `always`, `never`: how often files of the state are compared with their hashes"),
+    ] = None
+
+    def unknown(self) -> list[str]:
+        """The names that were given and mean nothing here."""
+        return [name for name in self._given if name not in type(self).model_fields]
+
+
+class Storage(_Section):
+    """Options of the pipeline's storage."""
+
+    backend: StorageBackend = Field(default_factory=StorageBackend)
+    min_storage_bytes: Annotated[int | None, _BY_ROWS] = Field(default=None, ge=0)
+    min_step_storage_bytes: Annotated[int | None, _BY_ROWS] = Field(default=None, ge=0)
+    compression: Annotated[
+        Literal["default", "none", "snappy", "zstd"],
+        _inactive("files are always compressed with LZ4: most are read once or twice before they are merged"),
+    ] = "default"
+    cache_mib: Annotated[int | None, _inactive("files are read through the operating system's cache")] = Field(default=None, ge=0)
+
+
+class FaultTolerance(_Section):
+    """How much a crash may cost. ``checkpoint_interval_secs`` None means no periodic checkpoints."""
+
+    model: Annotated[
+        Literal["none", "at_least_once", "exactly_once"],
+        Effect("`none`, `at_least_once`, `exactly_once`: see the Python SDK's page, Waiting"),
+    ] = "none"
+    checkpoint_interval_secs: Annotated[
+        int | None, Effect("seconds between checkpoints, with a model other than `none`; null: none")
+    ] = 60
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _no_model(cls, value: Any) -> Any:
+        return "none" if value is None else value
+
+    @field_validator("checkpoint_interval_secs")
+    @classmethod
+    def _clamp(cls, value: int | None) -> int | None:
+        return None if value is None else min(max(value, 1), 3600)
+
+
+class RuntimeConfig(_Section):
+    """All settings of an incarnation."""
+
+    workers: Annotated[int, Effect("number of Spark's shuffle partitions on a dedicated host; no effect on the shared one")] = (
+        Field(default=8, ge=1)
+    )
+    hosts: Annotated[int, _inactive("a pipeline runs in one Spark application, whose executors are Spark's affair")] = Field(
+        default=1, ge=1
+    )
+    storage: Annotated[Storage | None, Effect("false or null keeps nothing: no checkpoint, no graceful stop")] = Field(
+        default_factory=Storage
+    )
+    fault_tolerance: FaultTolerance = Field(default_factory=FaultTolerance)
+    cpu_profiler: Annotated[bool, _inactive("figures of each operator are always kept (`steps`), and cost nothing to speak of")] = (
+        True
+    )
+    tracing: Annotated[bool, _NO_TRACES] = False
+    tracing_endpoint_jaeger: Annotated[str, _NO_TRACES] = "127.0.0.1:6831"
+    min_batch_size_records: Annotated[int, _NO_WAIT] = Field(default=0, ge=0)
+    max_buffering_delay_usecs: Annotated[int, _NO_WAIT] = Field(default=0, ge=0)
+    resources: Resources = Field(default_factory=Resources)
+    clock_resolution_usecs: Annotated[int | None, Effect("how often NOW() moves, in microseconds")] = Field(
+        default=_MICROSECONDS, gt=0
+    )
+    clock_timezone_offset: Annotated[str | None, Effect("what is added to the time in UTC for NOW(), such as `+02:00`")] = None
+    pin_cpus: Annotated[list[Annotated[int, Field(ge=0)]], _inactive("Spark's tasks are placed by the operating system")] = Field(
+        default_factory=list
+    )
+    provisioning_timeout_secs: Annotated[
+        int | None, Effect("seconds after which a start fails whose host has not come up; default 600")
+    ] = Field(default=None, gt=0)
+    max_parallel_connector_init: Annotated[
+        int | None, _inactive("connectors open in threads of their own while the pipeline runs")
+    ] = Field(default=None, ge=1)
+    init_containers: Annotated[Any, _CLUSTER] = None
+    checkpoint_during_suspend: Annotated[
+        bool, Effect("false: a graceful stop takes no checkpoint and loses what came after the last")
+    ] = True
+    http_workers: Annotated[int | None, _SPARK_THREADS] = Field(default=None, ge=1)
+    io_workers: Annotated[int | None, _SPARK_THREADS] = Field(default=None, ge=1)
+    dev_tweaks: DevTweaks = Field(default_factory=DevTweaks)
+    env: Annotated[
+        dict[str, str],
+        Effect(
+            "what `${env:NAME}` in connectors stands for, before what `connector_env` lets through; each value is kept as a secret"
+        ),
+    ] = Field(default_factory=dict, repr=False)
+    logging: Annotated[str | None, _inactive("a pipeline's log has one level")] = None
+    pipeline_template_configmap: Annotated[Any, _CLUSTER] = None
+    datafusion_memory_mb: Annotated[int | None, _inactive("ad-hoc queries run on Spark, in the memory of the host")] = Field(
+        default=None, ge=1
+    )
+    max_rss_mb: Annotated[
+        int | None, _inactive("a host's memory is limited by Spark's settings; see 'resources.memory_mb_max'")
+    ] = Field(default=None, ge=1)
+
+    @classmethod
+    def from_stored(cls, wire: Mapping[str, Any]) -> Self:
+        """Read a configuration that a service stored, perhaps one of another release: what is not known is ignored.
+
+        :param wire: the configuration in wire form
+        :returns: the configuration, with defaults for what is left out
+        :raises ValueError: when a value makes no sense, which an earlier release did not check
+        """
+        given = {name: value for name, value in wire.items() if value is not None or name in _NULLABLE}
+        try:
+            return cls.model_validate(given, extra="ignore")
+        except ValidationError as error:
+            raise ValueError("; ".join(each.text for each in mistakes(cls, error))) from None
+
+    def to_wire(self) -> dict[str, Any]:
+        """The configuration in full, as it is stored and answered.
+
+        :returns: a JSON value
+        """
+        wire = self.model_dump(mode="json")
+        storage = wire["storage"]
+        if storage is not None and storage["backend"]["config"] is None:
+            del storage["backend"]["config"]
+        return wire
+
+    @property
+    def sync(self) -> Sync | None:
+        """Where checkpoints are copied to; None when that is not configured."""
+        backend = None if self.storage is None else self.storage.backend.config
+        return None if backend is None else backend.sync
+
+    @field_validator("storage", mode="before")
+    @classmethod
+    def _storage_switch(cls, value: Any) -> Any:
+        if value is True:
+            return {}
+        return None if value is False else value
+
+    @field_validator("fault_tolerance", mode="before")
+    @classmethod
+    def _legacy_fault_tolerance(cls, value: Any) -> Any:
+        if value is None:
+            return {}
+        if value == LEGACY_FAULT_TOLERANCE:
+            return {"model": "exactly_once"}
+        return {"model": value} if isinstance(value, str) else value
+
+    @field_validator("resources", "dev_tweaks", "env", "pin_cpus", mode="before")
+    @classmethod
+    def _null_is_default(cls, value: Any, info: ValidationInfo) -> Any:
+        if value is not None:
+            return value
+        return [] if info.field_name == "pin_cpus" else {}
+
+    @field_validator("clock_timezone_offset")
+    @classmethod
+    def _is_an_offset(cls, value: str | None) -> str | None:
+        zone_offset_us(value)
+        return value
+
+    @field_validator("env")
+    @classmethod
+    def _no_reserved_names(cls, value: dict[str, str]) -> dict[str, str]:
+        reserved = sorted(name for name in value if name in RESERVED_ENVIRONMENT or name.startswith("AIRFLOW_PIPELINES_"))
+        if reserved:
+            raise ValueError(f"reserved names {', '.join(reserved)}: choose others")
+        return value
+
+
+_NULLABLE: Final = frozenset({"storage"} | {name for name, field in RuntimeConfig.model_fields.items() if field.default is None})
+"""The fields whose null is a value of its own, and not the default."""
+
+
+def effects(model: type[BaseModel] = RuntimeConfig, prefix: str = "") -> Iterator[tuple[str, Effect]]:
+    """What each field of a configuration does.
+
+    :param model: the configuration, or a section of it
+    :param prefix: the path of the section, with a dot at its end
+    :returns: the paths of the fields with their effects, in the order of the fields
+    """
+    for name, field in model.model_fields.items():
+        yield from ((f"{prefix}{name}", each) for each in field.metadata if isinstance(each, Effect))
+        section = section_of(field)
+        if section is not None:
+            yield from effects(section, f"{prefix}{name}.")
+
+
+def zone_offset_us(text: str | None) -> int:
+    """Microseconds of an offset from UTC.
+
+    :param text: such as ``+02:00``; None, empty, ``Z`` and ``UTC`` are zero
+    :raises ValueError: for anything else
+    """
+    if text in (None, "", "Z", "UTC"):
+        return 0
+    found = _OFFSET.fullmatch(str(text).strip())
+    if found is None or int(found[2]) > 18 or int(found[3]) > 59:
+        raise ValueError(f"'clock_timezone_offset' is an offset such as '+02:00', not {text!r}")
+    minutes = int(found[2]) * 60 + int(found[3])
+    return (minutes if found[1] == "+" else -minutes) * 60 * _MICROSECONDS

@@ -457,8 +457,8 @@ class PipelineHook(BaseHook):
     def _builder(
         self, name: str, sql: str, udf_python: str, description: str, runtime_config: Mapping[str, Any] | None
     ) -> PipelineBuilder:
-        from airflow_pipelines.contract.runtime_config import RuntimeConfig
         from airflow_pipelines.pipeline_builder import PipelineBuilder
+        from airflow_pipelines.runtime_config import RuntimeConfig
 
         config = RuntimeConfig.from_dict(runtime_config) if runtime_config else RuntimeConfig.default()
         return PipelineBuilder(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -10,10 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from airflow_pipelines.contract.runtime_config import RuntimeConfig, zone_offset_us
+
 MICROSECONDS = 1_000_000
-MAX_OFFSET_MS = 100 * 366 * 24 * 3600 * 1000
-"""A clock may be shifted by a hundred years: far enough for any test, and still a time that has a name."""
-_OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +27,15 @@ class ClockOptions:
     http_driven: bool = False
 
     @classmethod
-    def from_wire(cls, config: dict[str, Any]) -> ClockOptions:
-        """Read a runtime configuration. Raises ValueError naming what makes no sense."""
-        tweaks = config.get("dev_tweaks") or {}
-        shift = tweaks.get("now_offset") or 0
-        try:
-            shift_us = round(float(shift) * 1000)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"'dev_tweaks.now_offset' is a number of milliseconds, not {shift!r}") from error
+    def of(cls, config: RuntimeConfig) -> ClockOptions:
+        """The clock that a runtime configuration asks for.
+
+        :param config: the configuration of a pipeline
+        """
         return cls(
-            resolution_us=int(config.get("clock_resolution_usecs") or MICROSECONDS),
-            offset_us=zone_offset(config.get("clock_timezone_offset")) + shift_us,
-            http_driven=bool(tweaks.get("now_http_driven", False)),
+            resolution_us=config.clock_resolution_usecs or MICROSECONDS,
+            offset_us=zone_offset_us(config.clock_timezone_offset) + round((config.dev_tweaks.now_offset or 0) * 1000),
+            http_driven=bool(config.dev_tweaks.now_http_driven),
         )
 
 
@@ -105,18 +100,3 @@ def described(at_us: int) -> dict[str, Any]:
     """A time as the REST contract shows it."""
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
     return {"now_ms": at_us // 1000, "now": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
-
-
-def zone_offset(text: Any) -> int:
-    """Microseconds of an offset from UTC.
-
-    :param text: such as ``+02:00``; None, empty, ``Z`` and ``UTC`` are zero
-    :raises ValueError: for anything else
-    """
-    if text in (None, "", "Z", "UTC"):
-        return 0
-    found = _OFFSET.fullmatch(str(text).strip())
-    if found is None or int(found[2]) > 18 or int(found[3]) > 59:
-        raise ValueError(f"'clock_timezone_offset' is an offset such as '+02:00', not {text!r}")
-    minutes = int(found[2]) * 60 + int(found[3])
-    return (minutes if found[1] == "+" else -minutes) * 60 * MICROSECONDS

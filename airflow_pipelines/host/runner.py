@@ -43,7 +43,7 @@ from airflow_pipelines.host.storage_problems import STORAGE_CODES
 from airflow_pipelines.host.tokens import CompletionToken
 from airflow_pipelines.program.fingerprints import program_hash
 from airflow_pipelines.program.identity import ProgramIdentity
-from airflow_pipelines.references import References
+from airflow_pipelines.references import References, ReferenceWithoutValueError
 
 _WAITING = {
     RuntimeStatus.INITIALIZING: (ErrorCode.INITIALIZING, "is still initializing"),
@@ -710,12 +710,8 @@ class PipelineRunner:
 
 
 def _options_of(deployment: Deployment, references: References) -> RuntimeOptions:
+    config = deployment.config()
     try:
-        return RuntimeOptions.from_wire(deployment.runtime_config, references)
-    except ValueError as error:
-        # One that an earlier release stored without checking it.
-        raise Problem(
-            ErrorCode.INVALID_RUNTIME_CONFIG,
-            f"The runtime configuration of the pipeline {deployment.pipeline_name} makes no sense: {error}. Correct it "
-            "(modify) and start again.",
-        ) from error
+        return RuntimeOptions.of(config, references)
+    except ReferenceWithoutValueError as error:
+        raise deployment.invalid_config(error) from error

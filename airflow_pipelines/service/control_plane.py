@@ -26,7 +26,7 @@ from airflow_pipelines.service import edits, errors, lifecycle
 from airflow_pipelines.service.api_keys import ApiKeys
 from airflow_pipelines.service.background import BackgroundReconciler
 from airflow_pipelines.service.compiling import COMPILE_ATTEMPTS, Compiled, compile_text, is_lost_compiler
-from airflow_pipelines.service.config_effects import without_effect
+from airflow_pipelines.service.configs import without_effect
 from airflow_pipelines.service.deployers.base import DedicatedHosts, Deployer, Deployers, SubmitError
 from airflow_pipelines.service.deployers.dedicated import DedicatedDeployer
 from airflow_pipelines.service.deployers.launch import Launcher

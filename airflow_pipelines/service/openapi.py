@@ -13,8 +13,9 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
+from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.service.api_keys import Scope
-from airflow_pipelines.service.configs import ProgramConfig, RuntimeConfig
+from airflow_pipelines.service.configs import ProgramConfig
 from airflow_pipelines.service.edits import FIELDS, MAX_DESCRIPTION, MAX_NAME, MAX_TAG, MAX_TAGS, NAME, TAG
 from airflow_pipelines.service.lifecycle import BootstrapPolicy, Initial
 from airflow_pipelines.service.records import Selector

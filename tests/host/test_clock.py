@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-import pytest
-
+from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.host.clock import Clock, ClockOptions, described
 from tests.host.driver import Pipeline
 
@@ -125,13 +124,11 @@ def test_late_rows_are_reported_and_stay_out_after_a_restart(make: Make) -> None
 
 
 def test_the_options_of_a_clock() -> None:
-    options = ClockOptions.from_wire(
+    config = RuntimeConfig.from_stored(
         {"clock_resolution_usecs": 5000, "clock_timezone_offset": "-05:30", "dev_tweaks": {"now_offset": 1500}}
     )
-    assert options == ClockOptions(5000, -19_800_000_000 + 1_500_000, False)
-    for wrong in ({"clock_timezone_offset": "Berlin"}, {"dev_tweaks": {"now_offset": "soon"}}):
-        with pytest.raises(ValueError, match="offset"):
-            ClockOptions.from_wire(wrong)
+    assert ClockOptions.of(config) == ClockOptions(5000, -19_800_000_000 + 1_500_000, False)
+    assert ClockOptions.of(RuntimeConfig.from_stored({"clock_resolution_usecs": None})) == ClockOptions()
 
 
 def test_ticks_that_were_missed_are_not_made_up_for() -> None:

@@ -6,10 +6,15 @@ from typing import Any
 
 import pytest
 
+from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage.batch_store import Verification
-from airflow_pipelines.engine.storage.remote_calls import SyncError
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
+from airflow_pipelines.references import ReferenceWithoutValueError
+
+
+def options_of(stored: dict[str, Any]) -> RuntimeOptions:
+    return RuntimeOptions.of(RuntimeConfig.from_stored(stored))
 
 
 @pytest.mark.parametrize(
@@ -19,7 +24,7 @@ from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
         ({"storage": False}, False, FaultTolerance.NONE, None),
         ({"storage": {}, "fault_tolerance": {"model": "none", "checkpoint_interval_secs": 5}}, True, FaultTolerance.NONE, None),
         ({"fault_tolerance": {"model": "at_least_once"}}, True, FaultTolerance.AT_LEAST_ONCE, 60.0),
-        ({"fault_tolerance": "latest_checkpoint"}, True, FaultTolerance.AT_LEAST_ONCE, 60.0),
+        ({"fault_tolerance": "latest_checkpoint"}, True, FaultTolerance.EXACTLY_ONCE, 60.0),
         ({"fault_tolerance": {"model": "exactly_once", "checkpoint_interval_secs": 0}}, True, FaultTolerance.EXACTLY_ONCE, 1.0),
         ({"fault_tolerance": {"model": "exactly_once", "checkpoint_interval_secs": None}}, True, FaultTolerance.EXACTLY_ONCE, None),
         (
@@ -31,29 +36,39 @@ from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
     ],
 )
 def test_models_and_intervals(config: dict[str, Any], storage: bool, model: FaultTolerance, interval: float | None) -> None:
-    options = RuntimeOptions.from_wire(config)
+    options = options_of(config)
     assert (options.storage, options.fault_tolerance, options.checkpoint_interval_s) == (storage, model, interval)
 
 
 def test_prepared_queries_can_be_switched_off() -> None:
-    assert RuntimeOptions.from_wire({"dev_tweaks": {"prepared_queries": False}}).limits == Limits(prepared_queries=0)
+    assert options_of({"dev_tweaks": {"prepared_queries": False}}).limits == Limits(prepared_queries=0)
     for config in ({}, {"dev_tweaks": None}, {"dev_tweaks": {"prepared_queries": True}}):
-        assert RuntimeOptions.from_wire(config).limits == DEFAULT_LIMITS
-    with pytest.raises(ValueError, match=r"'dev_tweaks.prepared_queries' is true or false, not 'off'"):
-        RuntimeOptions.from_wire({"dev_tweaks": {"prepared_queries": "off"}})
+        assert options_of(config).limits == DEFAULT_LIMITS
+    with pytest.raises(ValueError, match=r"dev_tweaks.prepared_queries: Input should be a valid boolean"):
+        options_of({"dev_tweaks": {"prepared_queries": "off"}})
 
 
 def test_how_often_batches_are_verified_can_be_set() -> None:
-    assert RuntimeOptions.from_wire({}).verification is Verification.ONCE
-    assert RuntimeOptions.from_wire({"dev_tweaks": {"verify_batches": "always"}}).verification is Verification.ALWAYS
-    with pytest.raises(ValueError, match=r"'dev_tweaks.verify_batches' is once, always or never, not True"):
-        RuntimeOptions.from_wire({"dev_tweaks": {"verify_batches": True}})
+    assert options_of({}).verification is Verification.ONCE
+    assert options_of({"dev_tweaks": {"verify_batches": "always"}}).verification is Verification.ALWAYS
+    with pytest.raises(ValueError, match=r"dev_tweaks.verify_batches: Input should be 'once', 'always' or 'never'"):
+        options_of({"dev_tweaks": {"verify_batches": True}})
 
 
 def test_sync_is_found_in_the_backend() -> None:
     config = {"storage": {"backend": {"name": "file", "config": {"sync": {"bucket": "b/p", "push_interval": 5}}}}}
-    options = RuntimeOptions.from_wire(config)
+    options = options_of(config)
     assert options.sync is not None
     assert (options.sync.bucket, options.sync.push_interval_s) == ("b/p", 5.0)
-    with pytest.raises(SyncError):
-        RuntimeOptions.from_wire({"storage": {"backend": {"config": {"sync": {"provider": "AWS"}}}}})
+
+
+def test_references_in_the_sync_configuration_have_values() -> None:
+    sync = {"bucket": "${env:BUCKET}/p", "secret_key": "${env:KEY}", "start_from_checkpoint": "latest"}
+    options = options_of({"env": {"BUCKET": "b", "KEY": "hush"}, "storage": {"backend": {"config": {"sync": sync}}}})
+    assert options.sync is not None
+    assert (options.sync.bucket, options.sync.secret_key, options.sync.region) == ("b/p", "hush", "us-east-1")
+
+
+def test_a_reference_without_a_value_is_named() -> None:
+    with pytest.raises(ReferenceWithoutValueError, match=r"\$\{env:NOWHERE\} has no value"):
+        options_of({"storage": {"backend": {"config": {"sync": {"bucket": "${env:NOWHERE}"}}}}})

@@ -8,8 +8,8 @@ import pytest
 
 from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus
-from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.pipeline_builder import PipelineBuilder
+from airflow_pipelines.runtime_config import RuntimeConfig
 
 pytestmark = pytest.mark.integration
 

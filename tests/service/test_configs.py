@@ -103,3 +103,26 @@ def test_refusals_do_not_repeat_values() -> None:
             {"env": {"PATH": "s3cret"}, "storage": {"backend": {"name": "file", "key": "s3cret", "config": {"sync": sync}}}}
         )
     assert "s3cret" not in str(refused.value.body())
+
+
+def test_what_is_set_in_vain_is_told() -> None:
+    assert configs.without_effect(configs.runtime_config(None)) == []
+    assert configs.without_effect(configs.runtime_config({"storage": False, "workers": 2, "clock_timezone_offset": "+01:00"})) == []
+    sync = {"bucket": "b", "flags": ["--x"], "secret_key": "s3cret"}
+    lines = configs.without_effect(
+        configs.runtime_config(
+            {
+                "tracing": True,
+                "storage": {"backend": {"name": "file", "config": {"sync": sync}}},
+                "dev_tweaks": {"backfill_avoidance": True, "now_offset": 5},
+                "env": {"A": "s3cret"},
+            }
+        )
+    )
+    assert [line.split(" has no effect: ")[0] for line in lines] == [
+        "runtime_config.storage.backend.config.sync.flags",
+        "runtime_config.tracing",
+        "runtime_config.dev_tweaks.backfill_avoidance",
+    ]
+    assert "known: now_http_driven, now_offset, prepared_queries, verify_batches" in lines[-1]
+    assert not any("s3cret" in line for line in lines)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from airflow_pipelines.engine.storage.remote_calls import ANSWER_S, SyncError, r
 
 OWNER = "owner.json"
 LATEST = "latest"
+DEFAULT_REGION = "us-east-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class SyncConfig:
 
     bucket: str
     endpoint: str | None = None
-    region: str = "us-east-1"
+    region: str = DEFAULT_REGION
     access_key: str | None = field(default=None, repr=False)
     secret_key: str | None = field(default=None, repr=False)
     read_bucket: str | None = None
@@ -47,26 +48,6 @@ class SyncConfig:
     fail_if_no_checkpoint: bool = False
     push_interval_s: float | None = None
     ignore_checksum: bool = False
-
-    @classmethod
-    def from_wire(cls, config: Mapping[str, Any]) -> SyncConfig:
-        """The configuration as written in a runtime configuration. Raises SyncError when it names no bucket."""
-        bucket = config.get("bucket")
-        if not bucket:
-            raise SyncError("storage.backend.config.sync needs a 'bucket': a name/prefix, a URL or the path of a folder.")
-        interval = config.get("push_interval")
-        return cls(
-            bucket=str(bucket),
-            endpoint=config.get("endpoint"),
-            region=config.get("region") or "us-east-1",
-            access_key=config.get("access_key"),
-            secret_key=config.get("secret_key"),
-            read_bucket=config.get("read_bucket"),
-            start_from_checkpoint=config.get("start_from_checkpoint"),
-            fail_if_no_checkpoint=bool(config.get("fail_if_no_checkpoint", False)),
-            push_interval_s=None if interval is None else float(interval),
-            ignore_checksum=bool(config.get("ignore_checksum", False)),
-        )
 
 
 class RemoteCheckpoints:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from airflow_pipelines.contract.deployment import Deployment
@@ -115,8 +115,3 @@ def loopback_conf(master: str | None) -> dict[str, str]:
     if master is None or not re.fullmatch(r"local(\[.*\])?", master):
         return {}
     return {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-
-
-def spark_resources(runtime_config: Mapping[str, Any]) -> dict[str, Any]:
-    """``runtime_config.resources``, never None."""
-    return dict(runtime_config.get("resources") or {})

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 from uuid import UUID
 
 from uuid6 import uuid7
 
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.registry import HostRecord
+from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.service import processes
-from airflow_pipelines.service.deployers.base import spark_resources
 from airflow_pipelines.service.deployers.launch import Launcher
 from airflow_pipelines.service.hosts import Hosts, HostUnreachable
 from airflow_pipelines.settings import Settings
@@ -37,7 +36,7 @@ class DedicatedDeployer:
 
     def deploy(self, host_id: UUID, deployment: Deployment) -> None:
         """Submit the host, which takes its deployment from its row."""
-        master, conf = spark_conf(deployment.runtime_config, self._master, self._settings.driver_memory)
+        master, conf = spark_conf(deployment.config(), self._master, self._settings.driver_memory)
         self._launcher.launch(KIND, host_id=host_id, deployment=deployment, master=master, conf=conf)
 
     def take_down(self, host: HostRecord, deployment_id: UUID) -> bool:  # noqa: ARG002 - the host runs nothing else
@@ -66,20 +65,17 @@ class DedicatedDeployer:
         return gone
 
 
-def spark_conf(runtime_config: dict[str, Any], master: str | None, driver_memory: str) -> tuple[str | None, dict[str, str]]:
+def spark_conf(config: RuntimeConfig, master: str | None, driver_memory: str) -> tuple[str | None, dict[str, str]]:
     """The Spark master and properties that ``workers`` and ``resources`` mean.
 
     Cores limit the threads of a local master and the cores of any other; memory is the driver's, in whose process a pipeline's
     small state lives.
     """
-    resources = spark_resources(runtime_config)
-    conf = {"spark.driver.memory": driver_memory}
-    if (memory := resources.get("memory_mb_max")) is not None:
-        conf["spark.driver.memory"] = f"{int(memory)}m"
-    if (workers := runtime_config.get("workers")) is not None:
-        conf["spark.sql.shuffle.partitions"] = str(workers)
-    if (cores := resources.get("cpu_cores_max")) is not None:
-        count = max(1, int(cores))
+    conf = {"spark.driver.memory": driver_memory, "spark.sql.shuffle.partitions": str(config.workers)}
+    if config.resources.memory_mb_max is not None:
+        conf["spark.driver.memory"] = f"{config.resources.memory_mb_max}m"
+    if config.resources.cpu_cores_max is not None:
+        count = max(1, int(config.resources.cpu_cores_max))
         if master is not None and master.startswith("local"):
             return f"local[{count}]", conf
         conf["spark.cores.max"] = str(count)

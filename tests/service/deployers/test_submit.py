@@ -14,9 +14,9 @@ from sqlalchemy import Engine
 
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.registry import Base, Registry
+from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.database import open_database
 from airflow_pipelines.host.store_address import database_url
-from airflow_pipelines.service import configs
 from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess
 from airflow_pipelines.service.deployers.dedicated import spark_conf
 from airflow_pipelines.service.deployers.launch import HOST_SCRIPT, Launcher
@@ -156,7 +156,7 @@ def test_the_address_of_the_store_goes_by_a_private_file_only(tmp_path: Path, en
 def test_resources_become_spark_conf(
     config: Any, master: str | None, expected_master: str | None, expected: dict[str, str]
 ) -> None:
-    assert spark_conf(configs.runtime_config(config), master, "4g") == (expected_master, expected)
+    assert spark_conf(RuntimeConfig.model_validate(config), master, "4g") == (expected_master, expected)
 
 
 def test_no_java_is_said_before_anything_is_started(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,52 @@
+"""What is wrong with a configuration, in words that name its fields and never repeat its values, which may be secrets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One value that makes no sense.
+
+    :param path: the names of the field and of the sections around it, with dots between them
+    :param text: what is wrong, with the path
+    """
+
+    path: str
+    text: str
+
+
+def mistakes(model: type[BaseModel], error: ValidationError) -> list[Mistake]:
+    """Describe why a configuration was refused.
+
+    :param model: the model that refused it
+    :param error: what the model raised
+    :returns: one entry per value that makes no sense
+    """
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    return [Mistake(_path(item), _described(model, item)) for item in found]
+
+
+def section_of(field: FieldInfo) -> type[BaseModel] | None:
+    """The model of a field that is a section of its own; None for a field with a value."""
+    kinds = getattr(field.annotation, "__args__", (field.annotation,))
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+
+
+def _path(item: ErrorDetails) -> str:
+    return ".".join(str(part) for part in item["loc"])
+
+
+def _described(model: type[BaseModel], item: ErrorDetails) -> str:
+    if item["type"] != "extra_forbidden":
+        return f"{_path(item)}: {item['msg']}"
+    beside: type[BaseModel] | None = model
+    for name in item["loc"][:-1]:
+        beside = None if beside is None else section_of(beside.model_fields[str(name)])
+    known = "" if beside is None else f"; known: {', '.join(sorted(beside.model_fields))}"
+    return f"{_path(item)}: unknown key{known}"
