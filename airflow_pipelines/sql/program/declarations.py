@@ -66,7 +66,7 @@ class ViewDeclaration:
 
     @property
     def emit_final(self) -> PropertyText | None:
-        """The property that lets only final rows out: the name or number (from 0) of the column whose waterline decides."""
+        """The property ``emit_final``: the name or number (from 0) of the column whose waterline says which rows are final."""
         return self.properties.get("emit_final")
 
 

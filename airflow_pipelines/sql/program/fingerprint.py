@@ -58,7 +58,7 @@ def _describe_column(column: Column) -> list[Any]:
 
 
 def _together(view: ViewDeclaration, program: ParsedProgram) -> list[ViewDeclaration]:
-    """The views that can only be told apart from other programs' together: those of a circle, else the view alone."""
+    """The views that are fingerprinted together: those of a cycle, else the view alone."""
     return [program.views[name] for name in view.cycle] if view.cycle else [view]
 
 

@@ -42,7 +42,7 @@ def with_declarations(
 
 
 def ordered(views: Mapping[str, ViewDeclaration], messages: list[ProgramMessage], source: Source) -> dict[str, ViewDeclaration]:
-    """The views with each after those it reads, else in the order written, and with their circles noted in ``cycle``.
+    """The views in dependency order, otherwise in the order written, with their cycles noted in ``cycle``.
 
     Of a circle those declared recursive come first. A circle in which no view is declared so is an error.
     """

@@ -18,7 +18,7 @@ _RANDOM = frozenset(
 )
 _FILES = frozenset({"input_file_block_length", "input_file_block_start", "input_file_name"})
 REFUSED_FUNCTIONS = NOT_ALLOWED.keys() | _SESSION | _RANDOM | _FILES
-"""The functions that no view may call, however they are written."""
+"""The functions that no view may call, in any spelling."""
 _UNORDERED = frozenset({"group_concat", "listagg", "string_agg"})
 _ORDER_BLIND = frozenset(
     {
@@ -70,7 +70,7 @@ def unsafe_part(tree: exp.Expr, text: str) -> RefusedPart | None:
 
 
 def unsteady_parts(tree: exp.Expr, text: str) -> Iterator[RefusedPart]:
-    """The pieces of a view's query whose value does not follow from its relations alone, each with the reason.
+    """The nondeterministic pieces of a view's query, each with the reason.
 
     :param tree: the query's tree
     :param text: the text that was parsed

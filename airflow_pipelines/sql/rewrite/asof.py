@@ -16,12 +16,12 @@ from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 _AT = "__asof"
 _NEAREST = {exp.GTE: "DESC", exp.GT: "DESC", exp.LTE: "ASC", exp.LT: "ASC"}
-"""Which way the right side is sorted when it stands to the right of the comparison."""
+"""The sort direction of the right side when it is the right operand of the comparison."""
 _OPPOSITE = {"DESC": "ASC", "ASC": "DESC"}
 
 
 def asof_joins(query: Edited, analyzer: Analyzer) -> Edited:
-    """The query with every ASOF join as a join with a lateral subquery.
+    """Rewrite every ASOF join to a join with a lateral subquery.
 
     ``LEFT ASOF JOIN t MATCH_CONDITION (a.ts >= t.ts) ON a.k = t.k`` gives for each row on the left the row of ``t`` with the latest
     ``ts`` that is not after its own, among those with its key, or NULLs. Of several such rows the one is taken whose columns are
@@ -65,7 +65,7 @@ def _edits(query: Edited, join: exp.Join, places: AsofPlaces, analyzer: Analyzer
 
 
 def _order(query: Edited, join: exp.Join, places: AsofPlaces, alias: str) -> tuple[str, str]:
-    """The text of the right side's place in time, and which way it is sorted to have the nearest first."""
+    """The right side's expression in MATCH_CONDITION, and the direction that sorts the nearest row first."""
     match = join.args["match_condition"].unnest()
     direction = _NEAREST.get(type(match))
     sides = [match.left, match.right] if isinstance(match, exp.Binary) and direction is not None else []
@@ -110,7 +110,7 @@ def _owners(query: Edited, tree: exp.Expr, place: tuple[int, int]) -> set[str]:
 
 
 def _ties(table: str, alias: str, direction: str, analyzer: Analyzer) -> str:
-    """What the matching rows are sorted by: their place in time, then all their columns."""
+    """The sort keys of the matching rows: the expression in MATCH_CONDITION, then all columns."""
     try:
         columns = analyzer.columns(f"SELECT {quote(alias)}.* FROM {table}")
     except AnalysisFailed:

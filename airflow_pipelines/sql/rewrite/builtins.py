@@ -57,7 +57,7 @@ TEMPLATES: Mapping[tuple[str, int], str] = {
 _ANY_NUMBER: Mapping[str, str] = {
     "array_concat": "CONCAT", "greatest_ignore_nulls": "GREATEST", "least_ignore_nulls": "LEAST", "row": "STRUCT",
 }  # fmt: skip
-"""Functions with any number of arguments that only have another name."""
+"""Functions with any number of arguments that only have another name in Spark."""
 _EXTRACTED: Mapping[str, str] = {
     "century": "CAST(CEIL(YEAR({0}) / 100) AS BIGINT)",
     "decade": "CAST(FLOOR(YEAR({0}) / 10) AS BIGINT)",
@@ -69,13 +69,13 @@ _EXTRACTED: Mapping[str, str] = {
     "nanosecond": "CAST(EXTRACT(SECOND FROM {0}) * 1000000000 AS BIGINT)",
     "millisecond": "CAST(FLOOR(EXTRACT(SECOND FROM {0}) * 1000) AS BIGINT)",
 }
-"""Fields of a date or time that Spark's EXTRACT does not know."""
+"""Fields of a date or time that Spark's EXTRACT lacks."""
 
 
 def builtin_edits(walker: TokenWalker) -> Iterator[Edit]:
-    """The calls and constructs that have another form in Spark.
+    """The edits that replace calls and constructs by their forms in Spark. Edits may be nested; inner ones are to be applied first.
 
-    An edit may hold another one; the inner ones are to be made first.
+    :param walker: the query
     """
     for call in walker.calls():
         arguments = [walker.piece(*argument) for argument in call.arguments]
@@ -100,7 +100,7 @@ def _translated(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> st
 
 
 def _chosen(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
-    """MAX_BY and MIN_BY under their other names, and without DISTINCT, which Spark refuses in windows: it changes nothing there."""
+    """MAX_BY and MIN_BY under their other names, and without DISTINCT, which has no effect and which Spark refuses in windows."""
     quantified = walker.word(call.at + 2) in {"all", "distinct"} and walker.word(call.at + 3) != ","
     if len(arguments) != 2 or not (quantified or call.name.startswith("arg")):
         return None

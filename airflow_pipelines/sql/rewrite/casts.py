@@ -15,7 +15,7 @@ from airflow_pipelines.sql.syntax.tokens import FoldedText
 
 _CASTS: Mapping[str, bool] = {"cast": False, "try_cast": True, "safe_cast": True}
 _SPELLINGS: Mapping[str, str] = {"integer": "int", "dec": "decimal", "numeric": "decimal"}
-"""Names that Spark knows for a type besides the one that it prints."""
+"""Other names that Spark accepts for a type."""
 _UUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 
 
@@ -46,7 +46,10 @@ def cast_text(value: str, kind: ColumnType, attempt: bool = False) -> str:
 
 
 def spark_type(kind: ColumnType) -> str:
-    """The type as a cast names it: with NULL allowed everywhere inside, since Spark refuses to lose NULLs in a cast."""
+    """The type as a cast names it: nullable in all its parts, since Spark refuses casts to types that are not.
+
+    :param kind: the type
+    """
     return _relaxed(kind).spark_ddl()
 
 
@@ -61,7 +64,7 @@ def _relaxed(kind: ColumnType) -> ColumnType:
 
 
 def cast_edits(walker: TokenWalker, types: Mapping[str, ColumnType]) -> Iterator[Edit]:
-    """The casts that need other words. An edit may hold another one; the inner ones are to be made first.
+    """The edits that rewrite casts. Edits may be nested; inner ones are to be applied first.
 
     :param scan: the query
     :param types: the program's own types

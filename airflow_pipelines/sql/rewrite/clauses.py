@@ -16,7 +16,7 @@ _CLAUSES = frozenset(
 )  # fmt: skip
 
 Tokens = tuple[int, int]
-"""Some tokens in a row: the first one's number and the one's behind the last."""
+"""A range of tokens: the index of the first one, and the index after the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class SelectText:
 
 
 def selects(walker: TokenWalker) -> list[SelectText]:
-    """Every SELECT, in the order of the text; one that comes before its own FROM clause is not seen as that."""
+    """Every SELECT, in the order of the text. ``FROM t SELECT a`` is not recognised."""
     return [_select(walker, at) for at in range(len(walker.tokens)) if walker.word(at) == "select"]
 
 
@@ -44,7 +44,7 @@ def text(walker: TokenWalker, tokens: Tokens) -> str:
 
 
 def level(walker: TokenWalker, tokens: Tokens) -> Iterator[int]:
-    """The tokens that are in no further parentheses, the opening ones included."""
+    """The tokens at the top level of a range: nothing inside of parentheses but the opening ones themselves."""
     at = tokens[0]
     while at < tokens[1]:
         yield at

@@ -21,11 +21,11 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _SAFE_DIGITS = 19
 """Squares of so many digits fit into the 38 of a decimal."""
 _SAFE_SCALE = 4
-"""Numbers that are declared with more digits than they have, DECIMAL(38,2) and the like, seldom use them all."""
+"""Columns declared with many digits, such as DECIMAL(38,2), seldom use all of them."""
 
 
 def exact_variance(query: Edited, analyzer: Analyzer) -> Edited:
-    """The query with STDDEV and VARIANCE over integers and decimals made of COUNT(x), SUM(x) and SUM(x * x).
+    """Rewrite STDDEV and VARIANCE over integers and decimals to COUNT(x), SUM(x) and SUM(x * x).
 
     For x without its decimal point, q the rounded mean and r = SUM(x) - n*q, the sum of squares about the mean is
     SUM((x - q)^2) - r*r/n, of which everything but the last part is exact. Spark itself adds floating-point numbers up, whose last

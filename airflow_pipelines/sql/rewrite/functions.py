@@ -18,7 +18,7 @@ _FROM_JSON = frozenset({"ARRAY", "MAP", "STRUCT"})
 
 
 def function_edits(walker: TokenWalker, functions: Mapping[str, FunctionDefinition]) -> Iterator[Edit]:
-    """The calls of ``functions``. An edit may hold another one; the inner ones are to be made first.
+    """The edits that replace calls of ``functions``. Edits may be nested; inner ones are to be applied first.
 
     :raises CallRefused: when a call has the wrong number of arguments
     """
@@ -66,7 +66,7 @@ def _json_text(text: str, kind: ColumnType) -> str:
 
 
 def _substituted(body: str, values: Mapping[str, str]) -> str:
-    """The body with its parameters' names replaced."""
+    """The body of a SQL function with arguments in place of its parameters."""
     edits = []
     for column in parse_tokens(tokenise(body), body).find_all(exp.Column):
         first = column.parts[0]

@@ -29,7 +29,7 @@ _EACH: Mapping[str, tuple[str, str]] = {
         f"CASE WHEN {_KIND} IN ('TIMESTAMP_NTZ', 'STRING') THEN TRY_CAST({_TEXT} AS TIMESTAMP_NTZ) END",
     ),
 }
-"""The type of the values that a function takes, and the value of a field ``f``, NULL for a field that it passes over."""
+"""The type of the values that a function gives, and the value of a field ``f``, NULL for a field that it skips."""
 JSON_CALLS = frozenset({*_EACH, "variant_filter", "variant_map"})
 """The functions that are translated here."""
 

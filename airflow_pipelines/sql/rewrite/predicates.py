@@ -30,7 +30,10 @@ _PAIRS = frozenset({"period", "row", "struct"})
 
 
 def predicate_edits(walker: TokenWalker) -> Iterator[Edit]:
-    """The conditions that need other words. An edit may hold another one; the inner ones are to be made first."""
+    """The edits that rewrite predicates. Edits may be nested; inner ones are to be applied first.
+
+    :param walker: the query
+    """
     for at in range(len(walker.tokens)):
         word = walker.name(at)
         edit = None

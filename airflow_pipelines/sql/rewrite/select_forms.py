@@ -17,11 +17,14 @@ _BEHIND_RELATION = frozenset(
         "order by", "outer", "qualify", "right", "union", "where", "window",
     }
 )  # fmt: skip
-"""Words behind a relation that are not its name."""
+"""Words after a relation that are not its alias."""
 
 
 def select_edits(walker: TokenWalker) -> list[Edit]:
-    """What makes the last of these forms one of Spark's; empty when there is none left."""
+    """The edits that rewrite the last of these forms; empty when there is none left.
+
+    :param walker: the query
+    """
     for at in reversed(range(len(walker.tokens))):
         edits = _form(walker, at)
         if edits:
@@ -128,5 +131,5 @@ def _quoted_alias(walker: TokenWalker, at: int) -> Iterator[Edit]:
 
 
 def _in_cast(walker: TokenWalker, at: int) -> bool:
-    """Whether the string stands where the type of a cast is awaited."""
+    """Whether the string stands at the place of a cast's type."""
     return walker.word(at + 1) == ")" and any(call.close == at + 1 and "cast" in call.name.lower() for call in walker.calls())

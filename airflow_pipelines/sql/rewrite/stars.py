@@ -15,7 +15,7 @@ from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 
 def expand_star_replace(query: Edited, analyzer: Analyzer) -> Edited:
-    """The query with each ``* REPLACE`` written out as a list of columns.
+    """Replace each ``* REPLACE`` by a list of columns.
 
     One whose columns Spark cannot tell, or which gives two of one name, stays as it is, for Spark to refuse.
 

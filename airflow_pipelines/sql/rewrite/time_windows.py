@@ -18,11 +18,11 @@ _GROUPINGS = ("tumble", "hop", "session")
 _ENDS = {"start": ".`start`", "end": ".`end`"}
 _NAMES = ("window", "session_window")
 _BEFORE = frozenset({"select", ",", "(", "group by", "order by", "having", "and", "or", "not", "=", "<", ">", "<=", ">=", "<>"})
-"""What may stand before the name of a window column that stands alone."""
+"""What may stand before a window column without a qualifier."""
 
 
 def time_windows(query: Edited) -> Edited:
-    """The query with windows of time that Spark understands.
+    """Rewrite time windows to Spark's functions.
 
     * ``TABLE(TUMBLE(TABLE t, DESCRIPTOR(c), size[, offset]))``, ``TABLE(HOP(TABLE t, DESCRIPTOR(c), slide, size[, offset]))`` and
       ``TABLE(SESSION(TABLE t [PARTITION BY k], DESCRIPTOR(c), gap))`` give the table's columns with ``window_start`` and
@@ -71,7 +71,7 @@ def _table(query: Edited, places: WindowTablePlaces) -> str:
 
 
 def _sessions(source: str, column: str, keys: list[str], gap: str) -> str:
-    """Each row with the session that it is in: a row that comes a gap or more after the one before it starts another."""
+    """Each row with its session: a row that comes a gap or more after the one before it starts a new session."""
     length = f"INTERVAL '{gap}'"
     order = f"ORDER BY {column} RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     by = f"PARTITION BY {', '.join(keys)} " if keys else ""
@@ -121,7 +121,7 @@ def _grouping(query: Edited, call: Call, function: str, column: str, lengths: li
 
 
 def _named_windows(query: Edited) -> Iterator[Edit]:
-    """The columns ``window`` and ``session_window`` that GROUP BY makes, as the calls that make them."""
+    """Edits that replace the columns ``window`` and ``session_window`` of GROUP BY by the calls that define them."""
     walker = TokenWalker(query.text)
     places = selects(walker)
     calls = [call for call in walker.calls() if call.name in _NAMES]

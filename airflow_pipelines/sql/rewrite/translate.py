@@ -15,6 +15,24 @@ from airflow_pipelines.sql.rewrite.select_forms import select_edits
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
+EditsOf = Callable[[TokenWalker, Definitions], Iterable[Edit]]
+"""Gives the edits that a pass makes in a text; none when there is nothing left to rewrite."""
+
+
+def _casts(walker: TokenWalker, definitions: Definitions) -> Iterable[Edit]:
+    return cast_edits(walker, definitions.types)
+
+
+def _builtins_and_predicates(walker: TokenWalker, _definitions: Definitions) -> Iterable[Edit]:
+    return chain(builtin_edits(walker), predicate_edits(walker))
+
+
+def _select_forms(walker: TokenWalker, _definitions: Definitions) -> Iterable[Edit]:
+    return select_edits(walker)
+
+
+PASSES: tuple[EditsOf, ...] = (_casts, _builtins_and_predicates, _select_forms)
+"""The passes in their order. Each is repeated until it has no edits, because what it writes may need it again."""
 MAX_LENGTH = 1_000_000
 """How long a text may become, in characters: functions that call functions can grow beyond all bounds."""
 _MAX_GROWTH = 8
@@ -22,7 +40,7 @@ _MAX_GROWTH = 8
 
 
 def translate(query: Edited, definitions: Definitions) -> Edited:
-    """A query or expression as Spark is to read it, which knows where its pieces came from.
+    """Translate a query or expression to Spark SQL. The result maps its pieces to the text as written.
 
     :param query: Spark SQL with folded names
     :param definitions: the program's own types and functions
@@ -36,21 +54,36 @@ def translate(query: Edited, definitions: Definitions) -> Edited:
 
 
 def spell_for_spark(edited: Edited, definitions: Definitions) -> Edited:
-    """A text without the casts, functions and constructs that Spark writes in another way."""
-    cast = _rounds(edited, lambda walker: cast_edits(walker, definitions.types))
-    return _rounds(_rounds(cast, lambda walker: chain(builtin_edits(walker), predicate_edits(walker))), select_edits)
+    """Rewrite casts, built-in functions, predicates and forms of SELECT, in the order of :data:`PASSES`.
+
+    :param edited: the text
+    :param definitions: the program's own types
+    :raises CallRefused: when the text becomes too long
+    """
+    for edits_of in PASSES:
+        edited = _to_fixed_point(edited, edits_of, definitions)
+    return edited
 
 
 def inline_functions(edited: Edited, definitions: Definitions) -> Edited:
-    """A text without calls of the program's SQL functions. Raises CallRefused."""
-    return _rounds(edited, lambda walker: function_edits(walker, definitions.functions))
+    """Replace the calls of the program's functions.
+
+    :param edited: the text
+    :param definitions: the program's own functions
+    :raises CallRefused: when a function is called in a wrong way
+    """
+    return _to_fixed_point(edited, _function_calls, definitions)
 
 
-def _rounds(edited: Edited, rule: Callable[[TokenWalker], Iterable[Edit]]) -> Edited:
+def _function_calls(walker: TokenWalker, definitions: Definitions) -> Iterable[Edit]:
+    return function_edits(walker, definitions.functions)
+
+
+def _to_fixed_point(edited: Edited, edits_of: EditsOf, definitions: Definitions) -> Edited:
     limit = max(MAX_LENGTH, _MAX_GROWTH * len(edited.text))
     while True:
         try:
-            edits = list(rule(TokenWalker(edited.text)))
+            edits = list(edits_of(TokenWalker(edited.text), definitions))
         except CallRefused as refused:
             raise CallRefused(*edited.origin(refused.start, refused.end), refused.message) from refused
         if not edits:
@@ -61,7 +94,7 @@ def _rounds(edited: Edited, rule: Callable[[TokenWalker], Iterable[Edit]]) -> Ed
 
 
 def _innermost(edits: Iterable[Edit]) -> Iterator[Edit]:
-    """The edits that hold no other one."""
+    """The edits that contain no other one."""
     nearest: int | None = None
     for edit in sorted(edits, key=lambda edit: (-edit.start, edit.end)):
         if nearest is None or edit.end < nearest:

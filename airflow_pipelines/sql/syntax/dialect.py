@@ -18,7 +18,7 @@ from airflow_pipelines.sql.syntax.balanced_chains import balanced
 from airflow_pipelines.sql.syntax.window_tables import WindowTableParser
 
 QUERY_STARTS = frozenset({"select", "with", "values", "from", "table", "map", "reduce", "("})
-"""The words that a query may begin with. Anything else is best reported there: read on, it looks like a wrong expression."""
+"""The words that a query may begin with. Anything else is reported there, because parsing on would report a wrong expression."""
 
 _TOKEN_DUMP = re.compile(r" but got <Token .*", re.DOTALL)
 _INCOMPLETE = re.compile(r"Required keyword: .* missing for <class .*", re.DOTALL)

@@ -77,7 +77,7 @@ class Statements:
 
     tables: list[Table] = field(default_factory=list)
     table_properties: dict[str, Mapping[str, PropertyText]] = field(default_factory=dict)
-    """What the WITH clause of each table says."""
+    """The properties in the WITH clause of each table."""
     views: list[ParsedView] = field(default_factory=list)
     declarations: list[Declaration] = field(default_factory=list)
     attempted: set[str] = field(default_factory=set)
@@ -109,7 +109,7 @@ class _StatementReader:
         self._into = into
 
     def read(self) -> None:
-        """Read the statement, with a warning for each clause of it that means nothing here."""
+        """Read the statement, with a warning for each clause of it that has no effect."""
         self._read_statement()
         self._into.warnings += self._cursor.ignored.warnings(self._cursor.source)
 
@@ -459,7 +459,7 @@ class _StatementReader:
     def _read_clauses(
         self, relation: Name, direction: ConnectorDirection, add_column: Callable[[Column], None] | None = None
     ) -> tuple[dict[str, PropertyText], list[Connector]]:
-        """What stands behind a relation's columns, in any order: its properties, and what Spark would want to know.
+        """The clauses after a relation's columns, in any order: its properties, and clauses of Spark that have no effect.
 
         :param add_column: takes the columns that PARTITIONED BY declares; None where it may only name columns
         """

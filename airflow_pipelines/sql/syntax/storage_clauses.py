@@ -9,14 +9,17 @@ from airflow_pipelines.sql.syntax.cursor import Cursor
 
 
 def take_head(cursor: Cursor, *words: str) -> None:
-    """Step over words that stand between CREATE and a relation's name, if they come next."""
+    """Skip words between CREATE and a relation's name, if they come next."""
     start = cursor.index
     if cursor.take(*words):
         cursor.ignored.note(" ".join(words).upper(), _span(cursor, start))
 
 
 def take_clause(cursor: Cursor) -> bool:
-    """Step over one clause behind a relation's columns, if one comes next, and say whether it did."""
+    """Skip one clause after a relation's columns, if one comes next.
+
+    :returns: whether there was one
+    """
     start = cursor.index
     for words, clause, rest in _CLAUSES:
         if cursor.take(*words):
@@ -27,7 +30,10 @@ def take_clause(cursor: Cursor) -> bool:
 
 
 def take_comment(cursor: Cursor) -> bool:
-    """Step over the COMMENT of a column, if one comes next, and say whether it did."""
+    """Skip the COMMENT of a column, if one comes next.
+
+    :returns: whether there was one
+    """
     start = cursor.index
     if not cursor.take("comment"):
         return False
@@ -37,7 +43,10 @@ def take_comment(cursor: Cursor) -> bool:
 
 
 def take_collation(cursor: Cursor) -> bool:
-    """Step over the COLLATE of a column, which may only say how texts are compared anyhow, and say whether it was there."""
+    """Skip the COLLATE of a column, if one comes next. It may only name the default collation.
+
+    :returns: whether there was one
+    """
     if not cursor.take("collate"):
         return False
     _collation(cursor)
@@ -45,7 +54,7 @@ def take_collation(cursor: Cursor) -> bool:
 
 
 def take_key_hints(cursor: Cursor) -> None:
-    """Step over what may stand behind a key and says whether it holds."""
+    """Skip words after a key that say whether it is enforced."""
     while True:
         start = cursor.index
         if cursor.take("not", "enforced"):

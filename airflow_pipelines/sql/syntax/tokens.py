@@ -15,7 +15,7 @@ from airflow_pipelines.program.source import Source
 from airflow_pipelines.sql.syntax.dialect import tokenise
 
 _BYTE_ORDER_MARK = "\ufeff"
-"""Some editors start a file with it; it is no part of the first word."""
+"""The byte order mark, with which some editors start a file; it is not part of the first word."""
 LITERALS = frozenset(
     {
         TokenType.STRING,
@@ -80,7 +80,7 @@ def fold_text(text: str) -> FoldedText:
 
 
 def _check_depth(tokens: Sequence[Token], source: Source) -> None:
-    """Refuse what no parser gets to the end of, before one tries: the time that it takes grows with the cube of the depth.
+    """Refuse text that nests too deep before parsing it, because the time of parsing grows with the cube of the depth.
 
     :raises ProgramErrors: when more is open at one place than :data:`MOST_OPEN` allows
     """

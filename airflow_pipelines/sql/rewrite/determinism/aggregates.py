@@ -17,14 +17,14 @@ from airflow_pipelines.sql.syntax.edits import Edit, Edited
 _LISTS = frozenset({"array_agg", "collect_list", "collect_set"})
 _LEAST = frozenset({"any_value", "first", "first_value"})
 _GREATEST = frozenset({"last", "last_value"})
-_ORDER_BLIND = frozenset(
+_ORDER_INSENSITIVE = frozenset(
     {"array_length", "array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array"}
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class _Aggregate:
-    """A call without OVER: its argument, the FILTER and the word about NULLs behind it, and where all of it ends."""
+    """A call without OVER: its argument, its FILTER and IGNORE NULLS clauses, and the offset where they end."""
 
     call: Call
     value: str
@@ -36,14 +36,14 @@ class _Aggregate:
 
 
 def deterministic_aggregates(query: Edited, analyzer: Analyzer) -> Edited:
-    """The query with lists in order, and FIRST, LAST and ANY_VALUE that choose by value.
+    """Sort the lists of aggregates, and make FIRST, LAST and ANY_VALUE choose by value.
 
     ``COLLECT_LIST``, ``ARRAY_AGG`` and ``COLLECT_SET`` are sorted. ``FIRST`` and ``ANY_VALUE`` give the least value, where NULL
     comes before all others unless NULLs are ignored; ``LAST`` gives the greatest.
 
     :param query: Spark SQL that Spark accepts
     :param analyzer: knows the relations that the query reads
-    :raises SyntaxFailure: when no order is to be had; offsets are those of the query as first written
+    :raises SyntaxFailure: when the values cannot be sorted; offsets are those of the query as first written
     """
     while mentions(query.text, *_LISTS, *_LEAST, *_GREATEST):
         walker = TokenWalker(query.text)
@@ -78,7 +78,9 @@ def _aggregates(walker: TokenWalker) -> Iterator[_Aggregate]:
             nulls, at = f" {walker.piece(walker.start(at + 1), walker.end(at + width))}", at + width
         if walker.word(at + 1) in {"over", "within", "within group"}:
             continue
-        blind = walker.word(call.at - 1) == "(" and walker.word(call.at - 2) in _ORDER_BLIND and walker.word(at + 1) in {")", ","}
+        blind = (
+            walker.word(call.at - 1) == "(" and walker.word(call.at - 2) in _ORDER_INSENSITIVE and walker.word(at + 1) in {")", ","}
+        )
         if call.name in _LISTS and blind:
             continue
         yield _read(walker, call, condition, nulls, walker.end(at))

@@ -15,7 +15,7 @@ _CHOICES = frozenset({"max_by", "min_by", "mode"})
 
 
 def deterministic_choices(query: Edited, analyzer: Analyzer) -> Edited:
-    """The query with MAX_BY, MIN_BY and MODE that choose the same value whatever the order of rows.
+    """Make MAX_BY, MIN_BY and MODE choose the same value for any order of rows.
 
     Of several values with the greatest (least) key, MAX_BY takes the greatest (MIN_BY the least), of which NULL is the least; of
     several values that are there most often, MODE takes the least.

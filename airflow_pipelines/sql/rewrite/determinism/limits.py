@@ -14,7 +14,7 @@ from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 
 def deterministic_limits(query: Edited, analyzer: Analyzer) -> Edited:
-    """The query with LIMIT and OFFSET that always take the same rows.
+    """Make LIMIT and OFFSET always take the same rows.
 
     All columns of the result are added to the ORDER BY by their numbers; without ORDER BY they are the order. Rows that agree in
     all columns are interchangeable. A limit inside EXISTS stays as it is: it does not matter which rows are there.
@@ -63,7 +63,7 @@ def _edit(node: exp.Expr, at: int, walker: TokenWalker, analyzer: Analyzer) -> l
 
 
 def _columns(node: exp.Expr, analyzer: Analyzer) -> list[str]:
-    """What sorts a query's rows: the numbers of its columns, and expressions for those that Spark cannot sort by."""
+    """Sort keys for all columns of a query: their numbers, and expressions for those that Spark cannot sort by."""
     bare = node.copy()
     for part in ("order", "limit", "offset"):
         bare.set(part, None)

@@ -13,7 +13,7 @@ from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.syntax.dialect import DIALECT
 
 _PARAMETER = "__e{}"
-"""Parameters of lambdas, by how deep they are in each other."""
+"""Names of lambda parameters, by nesting depth."""
 
 
 def has_order(kind: str) -> bool:
@@ -22,7 +22,7 @@ def has_order(kind: str) -> bool:
 
 
 def sortable(text: str, kind: str) -> str:
-    """An expression that sorts by ``text``, of Spark type ``kind``, in some order that tells different values apart.
+    """An expression that sorts by ``text``, of Spark type ``kind``, in a total order.
 
     A MAP is sorted by its entries in the order of their keys, a VARIANT by its JSON text and then by the types in it.
     """

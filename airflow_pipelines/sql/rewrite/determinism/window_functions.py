@@ -22,7 +22,7 @@ _FIRST = frozenset({"any_value", "first", "first_value"})
 _LAST = frozenset({"last", "last_value"})
 _PICKS = _FIRST | _LAST | {"nth_value"}
 _LISTS = frozenset({"array_agg", "collect_list"})
-_ORDER_BLIND = frozenset({"array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array"})
+_ORDER_INSENSITIVE = frozenset({"array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array"})
 _WRAPPERS = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 _WHOLE = " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 _DIRECTIONS = frozenset({"asc", "desc", "nulls", "first", "last"})
@@ -31,7 +31,7 @@ _SETS = frozenset({"rollup", "cube", "grouping sets", "grouping"})
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A window function in the text: its name, what its tokens are, and the definition of its window."""
+    """A window function in the text: its name, its tokens, and the definition of its window."""
 
     name: str
     at: int
@@ -45,7 +45,7 @@ class _Call:
 
 
 def deterministic_windows(query: Edited, analyzer: Analyzer) -> Edited:
-    """The query with window functions whose answers follow from the rows alone.
+    """Break the ties of window functions by all columns of the row.
 
     ``ROW_NUMBER``, ``NTILE``, ``LAG``, ``LEAD``, ``FIRST_VALUE``, ``LAST_VALUE``, ``NTH_VALUE``, lists, and everything with a ROWS
     frame depends on the order of rows that ORDER BY holds equal, which Spark leaves open. All columns of the row are added to the
@@ -120,7 +120,7 @@ def _edits(call: _Call, ties: tuple[str, ...], walker: TokenWalker) -> list[Edit
     added = tuple(tie for tie in ties if tie not in given)
     if call.name in _POSITIONS or (rows and not whole):
         return _appended(call, added, walker, ordered, "")
-    if call.name not in _PICKS | _LISTS or (call.name in _LISTS and _is_order_blind(call.window)):
+    if call.name not in _PICKS | _LISTS or (call.name in _LISTS and _is_order_insensitive(call.window)):
         return []
     if whole:
         return _appended(call, added, walker, ordered, "" if ordered or spec is not None else _WHOLE)
@@ -145,7 +145,7 @@ def _bounds(spec: exp.Expr | None) -> tuple[str, str]:
 
 
 def _given(call: _Call, ties: tuple[str, ...]) -> set[str]:
-    """Which ties the definition partitions or sorts by already."""
+    """The tie breakers that the definition already partitions or sorts by."""
     order = call.definition.args.get("order")
     keys = [*(call.definition.args.get("partition_by") or []), *(part.this for part in (order.expressions if order else []))]
     found = set()
@@ -159,7 +159,7 @@ def _given(call: _Call, ties: tuple[str, ...]) -> set[str]:
 
 
 def _appended(call: _Call, ties: tuple[str, ...], walker: TokenWalker, ordered: bool, frame: str) -> list[Edit]:
-    """The definition with more columns to sort by; a named one is written out at its place."""
+    """Edits that add sort columns to a window definition; a named definition is inlined."""
     if not ties:
         return []
     first, last = call.content
@@ -178,7 +178,7 @@ def _is_frame(walker: TokenWalker, at: int) -> bool:
 
 
 def _by_value(call: _Call, ties: tuple[str, ...], walker: TokenWalker) -> list[Edit]:
-    """FIRST and LAST as the value of the row with the least or greatest place in the frame, others from its rows in order."""
+    """FIRST and LAST as MIN_BY and MAX_BY over the frame; other functions over the sorted list of its rows."""
     order = call.definition.args.get("order")
     parts = order.expressions if order is not None else []
     descending = {bool(part.args.get("desc")) for part in parts}
@@ -213,7 +213,7 @@ def _from_list(
     order: tuple[Sequence[str], Sequence[exp.Expr], Sequence[str]],
     walker: TokenWalker,
 ) -> list[Edit]:
-    """What a function picks from the values of the frame, sorted by ORDER BY and then by all columns.
+    """The value that a function picks from the list of the frame's rows, sorted by ORDER BY and then by all columns.
 
     :param more: the arguments after the value
     :param order: the keys of ORDER BY, the same with their directions, and the columns after them
@@ -262,15 +262,15 @@ def _without_direction(walker: TokenWalker, key: Tokens) -> Tokens:
     return key[0], last
 
 
-def _is_order_blind(window: exp.Window) -> bool:
+def _is_order_insensitive(window: exp.Window) -> bool:
     above = window.parent
     while isinstance(above, exp.Paren):
         above = above.parent
-    return isinstance(above, exp.Func) and bool({above.sql_name().lower(), above.name.lower()} & _ORDER_BLIND)
+    return isinstance(above, exp.Func) and bool({above.sql_name().lower(), above.name.lower()} & _ORDER_INSENSITIVE)
 
 
 def _ties(select: exp.Select, place: SelectText | None, walker: TokenWalker, analyzer: Analyzer) -> tuple[str, ...]:
-    """What tells apart the rows that a SELECT's window functions see."""
+    """The tie breakers of a SELECT's window functions: expressions that differ between all of their rows."""
     if place is not None and "group by" in place.clauses:
         return _group_keys(select, place, walker)
     if select.args.get("having") is not None or any(True for item in select.expressions for _ in aggregate_calls(item)):
