@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench fuzz chaos soak docs bench-quick clean
+.PHONY: help setup demo test test-fast lint format bench fuzz chaos soak docs bench-quick clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -24,7 +24,10 @@ demo: setup ## Run the example DAG with a real Airflow and a real Spark, step by
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m dags_examples.demo
 
 test: setup ## Run every test
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --durations=10
+
+test-fast: setup ## Run the tests that start no JVM, no server and no other program (under a minute)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --fast --numprocesses=2 --quiet
 
 lint: setup ## Check style, types and which room imports which
 	$(BIN)/ruff check .

@@ -7,6 +7,7 @@ import os
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -Xss4m")
 
 pytest_plugins = [
+    "tests.fast",
     "tests.fixtures.airflow",
     "tests.fixtures.postgresql",
     "tests.fixtures.spark",

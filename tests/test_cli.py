@@ -56,7 +56,7 @@ def test_secrets_are_written_from_the_input_and_never_shown(tmp_path: Path) -> N
 
 
 @pytest.fixture
-def certificate(tmp_path: Path) -> Path:
+def certificate(processes: None, tmp_path: Path) -> Path:
     """A certificate of 127.0.0.1 that signs itself, with its key in the same file."""
     path = tmp_path / "tls.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
@@ -127,6 +127,7 @@ def test_serve_is_not_open_to_everybody_by_accident(address: str, tmp_path: Path
     assert "keys create" in result.output
 
 
+@pytest.mark.processes
 def test_serve_without_a_key_says_so_and_makes_one_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AIRFLOW_PIPELINES_API_KEYS", raising=False)
     monkeypatch.setattr("uvicorn.Server.run", lambda _server, sockets: sockets[0].close())
@@ -140,6 +141,7 @@ def test_serve_without_a_key_says_so_and_makes_one_when_asked(tmp_path: Path, mo
     assert made[0][1].split()[-1] != made[1][1].split()[-1]
 
 
+@pytest.mark.processes
 def test_a_store_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = run("pipelines", "list", "--home", str(tmp_path / "file" / "home"))
@@ -194,6 +196,7 @@ def test_fsck_tells_good_storage_from_damaged(tmp_path: Path, monkeypatch: pytes
     assert str(older.uuid) in output
 
 
+@pytest.mark.processes
 def test_hosts_are_listed_and_stopped(tmp_path: Path) -> None:
     control_plane = ControlPlane(Settings.load(tmp_path))
     assert CliRunner().invoke(cli, ["hosts", "stop", "--home", str(tmp_path)]).output.strip() == "There is no shared host"

@@ -7,9 +7,12 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.processes
 def test_ruff_sees_every_module_and_test() -> None:
     shown = subprocess.run([sys.executable, "-m", "ruff", "check", "--show-files", "."], cwd=ROOT, capture_output=True, check=True)
     seen = {Path(line) for line in shown.stdout.decode().splitlines()}

@@ -33,6 +33,7 @@ def test_a_wrong_pair_names_both_and_the_fix(monkeypatch: pytest.MonkeyPatch, cl
     assert "pip install pyspark==4.2.0 pyspark-client==4.2.0" in text
 
 
+@pytest.mark.processes
 def test_java_home_wins_over_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java = fake_java(tmp_path / "home", 'openjdk version "17.0.9" 2023-10-17', "jdk.incubator.vector@17.0.9")
     fake_java(tmp_path / "path", 'openjdk version "11.0.1"', "")
@@ -44,6 +45,7 @@ def test_java_home_wins_over_the_path(tmp_path: Path, monkeypatch: pytest.Monkey
         find_java()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("version", "modules", "expected"),
     [

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import airflow
 import jsonschema
+import pytest
 
 from airflow_pipelines.hooks.pipeline import PipelineHook
 from airflow_pipelines.provider_info import get_provider_info
@@ -18,6 +19,7 @@ def test_it_is_what_airflow_expects() -> None:
     jsonschema.validate(get_provider_info(), schema)
 
 
+@pytest.mark.processes
 def test_it_loads_nothing() -> None:
     code = "import sys, airflow_pipelines.provider_info as p; p.get_provider_info(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

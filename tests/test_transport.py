@@ -115,7 +115,7 @@ def probe() -> Probe:
     return Probe()
 
 
-@pytest.fixture(params=["in-process", "network"])
+@pytest.fixture(params=["in-process", pytest.param("network", marks=pytest.mark.processes)])
 def client(request: pytest.FixtureRequest, probe: Probe) -> Iterator[PipelineClient]:
     if request.param == "in-process":
         yield PipelineClient(app=probe.app)
@@ -225,6 +225,7 @@ def test_a_pipeline_in_the_wrong_state_is_not_asked_again(probe: Probe) -> None:
     assert probe.calls == ["not_deployed"]
 
 
+@pytest.mark.processes
 def test_no_service_at_the_url_is_said_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -235,6 +236,7 @@ def test_no_service_at_the_url_is_said_at_once() -> None:
     assert not PipelineClient(url).is_healthy()
 
 
+@pytest.mark.processes
 def test_a_service_that_restarts_is_waited_for(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire, "RETRY_WAITS_S", (0.2, 0.4, 2.0))
     with serving(probe.app) as url:
@@ -262,6 +264,7 @@ def _ask_in_child(client: PipelineClient, answers: multiprocessing.Queue[int]) -
     answers.put(client.get("/json")["pid"])
 
 
+@pytest.mark.processes
 def test_a_forked_child_has_a_service_and_connections_of_its_own(client: PipelineClient) -> None:
     parent = client.get("/json")["pid"]
     context = multiprocessing.get_context("fork")
@@ -275,7 +278,7 @@ def test_a_forked_child_has_a_service_and_connections_of_its_own(client: Pipelin
     assert client.get("/json")["pid"] == parent
 
 
-@pytest.mark.parametrize("kind", ["in-process", "network"])
+@pytest.mark.parametrize("kind", ["in-process", pytest.param("network", marks=pytest.mark.processes)])
 def test_the_asynchronous_client_speaks_the_same(probe: Probe, kind: str) -> None:
     async def talk(client: AsyncPipelineClient) -> None:
         async with client:
@@ -304,6 +307,7 @@ def test_the_asynchronous_client_speaks_the_same(probe: Probe, kind: str) -> Non
             asyncio.run(talk(AsyncPipelineClient(url)))
 
 
+@pytest.mark.processes
 def test_a_process_that_used_the_embedded_service_ends_by_itself() -> None:
     code = (
         "from fastapi import FastAPI\n"

@@ -30,6 +30,7 @@ def test_every_example_says_what_it_is_for(bag: DagBag, repository: Path) -> Non
         assert text.count("# [START ") == text.count("# [END ") > 0
 
 
+@pytest.mark.processes
 def test_parsing_the_examples_starts_no_spark_and_no_service(repository: Path) -> None:
     code = (
         "import sys, dags_examples.student_grades, dags_examples.scheduled_checkpoint_sync\n"

@@ -60,6 +60,7 @@ def text_of(path: Path, lines: int) -> str:
     raise AssertionError(f"not {lines} lines in {path}: {text!r}")
 
 
+@pytest.mark.processes
 def test_the_connections_master_queue_and_binary_are_honoured(request_: SubmitRequest, spark_submit: Path) -> None:
     spark = connection("spark://master:7077", **{"queue": "q1", "deploy-mode": "client", "spark-binary": "spark3-submit"})
     process = SparkConnectionSubmitter(spark).submit(request_)
@@ -75,6 +76,7 @@ def test_the_connections_master_queue_and_binary_are_honoured(request_: SubmitRe
         os.killpg(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.processes
 def test_the_host_has_a_session_of_its_own_and_its_secrets_are_not_on_its_command_line(
     request_: SubmitRequest, spark_submit: Path
 ) -> None:

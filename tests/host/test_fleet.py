@@ -146,6 +146,7 @@ def _deployment(folder: Path) -> Deployment:
     )  # fmt: skip
 
 
+@pytest.mark.processes
 def test_slow_requests_take_no_thread_from_quick_ones(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request to compile waits for the others; more of them than a server has threads must not hold up statistics."""
     spark: Any = None

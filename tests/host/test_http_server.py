@@ -42,7 +42,7 @@ async def problem(_request: Request, error: Exception) -> Response:
 
 
 @pytest.fixture
-def plane(monkeypatch: pytest.MonkeyPatch) -> Iterator[DataPlane]:
+def plane(processes: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[DataPlane]:
     """A server with a limit of 1,000,000 bytes and of little patience."""
     monkeypatch.setattr(http_server, "HEAD_PATIENCE_S", QUICK_S)
     monkeypatch.setattr(http_server, "LINGER_S", QUICK_S)

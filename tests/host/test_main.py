@@ -68,6 +68,7 @@ def test_a_host_whose_data_plane_stays_silent_leaves(tmp_path: Path, monkeypatch
     assert "its data plane did not answer for" in (reason or "")
 
 
+@pytest.mark.processes
 def test_python_that_stands_still_ends_and_leaves_in_the_log_where(tmp_path: Path) -> None:
     script = """
 import ctypes, sys, threading

@@ -49,6 +49,7 @@ def test_the_end_of_spark_is_noticed(session: Any, says: str) -> None:
     health.close()
 
 
+@pytest.mark.processes
 def test_a_jvm_that_stands_still_hangs_and_one_that_works_may_take_its_time() -> None:
     """Collecting garbage takes long on a busy machine, but it takes a processor."""
     silent = played(lambda: time.sleep(30))

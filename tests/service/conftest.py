@@ -35,7 +35,7 @@ def app(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI
 
 
 @pytest.fixture
-def url(app: FastAPI) -> Iterator[str]:
+def url(processes: None, app: FastAPI) -> Iterator[str]:
     """Where :func:`app` is served."""
     with serving(app) as url:
         yield url

@@ -101,6 +101,7 @@ def test_bodies_that_are_passed_on_are_json_where_the_contract_has_json(url: str
         assert (json.status_code, json.json()["error_code"]) == (503, "PipelineInteractionNotDeployed")
 
 
+@pytest.mark.processes
 def test_with_a_key_any_host_name_will_do_unless_names_are_given(tmp_path: Path) -> None:
     headers = {"Authorization": "Bearer k3y", "Host": "anything.example"}
     for names, status in ((), 200), (("pipelines.example.com",), 403):

@@ -57,7 +57,7 @@ def submitted(control_plane: ControlPlane, number: int, **fields: object) -> Hos
 
 
 @pytest.fixture
-def hosts(control_plane: ControlPlane) -> Iterator[list[HostRecord]]:
+def hosts(processes: None, control_plane: ControlPlane) -> Iterator[list[HostRecord]]:
     """Four hosts that are up."""
     made = [submitted(control_plane, number) for number in range(4)]
     started = []
@@ -197,6 +197,7 @@ def work(seconds: float) -> None:
         sum(range(10_000))
 
 
+@pytest.mark.processes
 def test_processor_time_is_that_of_all_threads() -> None:
     before = cpu_time(os.getpid())
     assert before is not None

@@ -88,6 +88,7 @@ def host_paths() -> dict[str, Any]:
     return paths
 
 
+@pytest.mark.processes
 @pytest.mark.timeout(180)
 def test_no_request_makes_the_service_fail(app: FastAPI) -> None:
     with serving(app) as url:

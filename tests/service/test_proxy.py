@@ -52,7 +52,7 @@ while True:
 
 
 @pytest.fixture
-def host() -> Iterator[tuple[subprocess.Popen[str], int]]:
+def host(processes: None) -> Iterator[tuple[subprocess.Popen[str], int]]:
     with subprocess.Popen([sys.executable, "-c", HALF_A_HOST], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield process, int(process.stdout.readline())
@@ -117,6 +117,7 @@ def test_half_an_answer_to_a_query_ends_with_the_error(api: TestClient, host: tu
     assert '{"error": "The host of pipeline' in answer.text
 
 
+@pytest.mark.processes
 @pytest.mark.timeout(60)
 def test_calls_pass_to_the_host_as_they_come_within_bounds(tmp_path: Path) -> None:
     first_part_came = threading.Event()
@@ -161,6 +162,7 @@ def test_calls_pass_to_the_host_as_they_come_within_bounds(tmp_path: Path) -> No
     app.state.control_plane.close()
 
 
+@pytest.mark.processes
 @pytest.mark.timeout(60)
 def test_a_read_is_repeated_when_its_connection_was_closed_and_a_change_is_not(tmp_path: Path) -> None:
     asked: list[bytes] = []

@@ -41,7 +41,7 @@ def control_plane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[C
 
 
 @pytest.fixture
-def process() -> Iterator[subprocess.Popen[bytes]]:
+def process(processes: None) -> Iterator[subprocess.Popen[bytes]]:
     """A process that stands for a host on this machine."""
     with subprocess.Popen(["sleep", "60"]) as process:
         yield process
@@ -177,6 +177,7 @@ def test_whoever_only_compiles_waits_for_a_host_within_a_limit(
     assert (http_status(refused.value.code), refused.value.code) == (503, "CompilerUnavailable")
 
 
+@pytest.mark.processes
 def test_calls_survive_a_connection_that_the_host_has_closed(control_plane: ControlPlane, tmp_path: Path) -> None:
     """A connection in the pool may be closed by the host at the moment of the next call."""
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -101,6 +101,7 @@ def test_a_store_of_an_earlier_release_gets_room_for_one_host(tmp_path: Path) ->
     control_plane.close()
 
 
+@pytest.mark.processes
 def test_without_a_host_one_is_launched(tmp_path: Path, launched: list[str]) -> None:
     control_plane = ControlPlane(Settings.load(tmp_path))
     row(control_plane, tmp_path, pid=2**22 + 1)
@@ -110,6 +111,7 @@ def test_without_a_host_one_is_launched(tmp_path: Path, launched: list[str]) -> 
     control_plane.close()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [({"pid": 2**22 + 1}, "is gone"), ({"submitted_at": datetime.now(UTC) - timedelta(hours=1)}, "not up after 300 s")],
