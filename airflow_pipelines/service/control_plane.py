@@ -22,7 +22,7 @@ from airflow_pipelines.database import DatabaseError, open_database
 from airflow_pipelines.host.programs import ProgramChange
 from airflow_pipelines.private_files import make_private_folder, make_private_tree
 from airflow_pipelines.secret_files import SecretError, SecretFiles
-from airflow_pipelines.service import edits, errors, lifecycle
+from airflow_pipelines.service import edits, errors
 from airflow_pipelines.service.api_keys import ApiKeys
 from airflow_pipelines.service.background import BackgroundReconciler
 from airflow_pipelines.service.compiling import COMPILE_ATTEMPTS, Compiled, compile_text, is_lost_compiler
@@ -34,7 +34,8 @@ from airflow_pipelines.service.deployers.shared import START_LIMIT_S, SharedDepl
 from airflow_pipelines.service.deployers.submit import LocalSubmitter
 from airflow_pipelines.service.hosts import Hosts, HostUnreachable
 from airflow_pipelines.service.leases import Leases
-from airflow_pipelines.service.lifecycle import RuntimeAction, StartRequest
+from airflow_pipelines.service.lifecycle import compilation, incarnation, requests
+from airflow_pipelines.service.lifecycle.requests import RuntimeAction, StartRequest
 from airflow_pipelines.service.pipeline_files import PipelineFiles
 from airflow_pipelines.service.reconcile import Reconciler
 from airflow_pipelines.service.records import PipelineRecord
@@ -139,7 +140,7 @@ class ControlPlane:
     def target(self, name: str) -> Target:
         """Where runtime calls for the pipeline go, or the Problem that there is no such place."""
         record = self.pipeline(name)
-        lifecycle.check_deployed(record)
+        requests.check_deployed(record)
         host = None if record.host_id is None else self.registry.get(record.host_id)
         if host is None or host.url is None:
             raise errors.unavailable(record, "its host is not up yet")
@@ -174,7 +175,7 @@ class ControlPlane:
     def check_put(self, name: str, body: Any) -> None:
         """Raise what :meth:`put` would raise, were the pipeline stopped and its storage cleared. Changes nothing."""
         edit = edits.parse_full(body, platform_version(), default_name=name)
-        emptied = lifecycle.emptied(self.pipeline(name))
+        emptied = requests.emptied(self.pipeline(name))
         edit = self.secrets.out_of(edit, emptied.id)
         Replacement(self.compile).check(emptied, edits.apply_edit(emptied, edit, platform_version(), datetime.now(UTC)))
 
@@ -193,7 +194,7 @@ class ControlPlane:
         """Delete a stopped and cleared pipeline with its log and events."""
         while True:
             record = self.pipeline(name)
-            lifecycle.check_delete(record)
+            requests.check_delete(record)
             try:
                 self.store.delete(record)
             except Conflict:
@@ -204,19 +205,19 @@ class ControlPlane:
 
     def start(self, name: str, request: StartRequest) -> PipelineRecord:
         """Ask for an incarnation."""
-        return self._changed(name, lambda record: lifecycle.start(record, request, datetime.now(UTC)))
+        return self._changed(name, lambda record: requests.start(record, request, datetime.now(UTC)))
 
     def stop(self, name: str, *, force: bool) -> PipelineRecord:
         """Ask for the end of the incarnation."""
-        return self._changed(name, lambda record: lifecycle.stop(record, datetime.now(UTC), force=force))
+        return self._changed(name, lambda record: requests.stop(record, datetime.now(UTC), force=force))
 
     def clear(self, name: str) -> PipelineRecord:
         """Ask for the storage to be cleared."""
-        return self._changed(name, lifecycle.clear)
+        return self._changed(name, requests.clear)
 
     def dismiss_error(self, name: str) -> PipelineRecord:
         """Forget the last deployment error."""
-        return self._changed(name, lifecycle.dismiss_error)
+        return self._changed(name, requests.dismiss_error)
 
     def update_runtime(self, name: str) -> PipelineRecord:
         """Move the pipeline to this release."""
@@ -225,7 +226,7 @@ class ControlPlane:
     def move(self, name: str, action: RuntimeAction) -> PipelineRecord:
         """Pause or resume: the host decides, and is waited for no longer than the call takes."""
         target = self.target(name)
-        lifecycle.check_runtime_action(target.record, action)
+        requests.check_runtime_action(target.record, action)
         self._ask(target, action.value)
         return self.pipeline(name)
 
@@ -239,10 +240,10 @@ class ControlPlane:
         :raises Problem: 412 when the programs are other ones; nothing is approved then
         """
         record = self.pipeline(name)
-        lifecycle.check_deployed(record)
+        requests.check_deployed(record)
         if expected is not None:
             # Also when nothing waits any more: what was approved elsewhere may have been another program.
-            lifecycle.check_program(record, expected)
+            requests.check_program(record, expected)
         if record.deployment_runtime_status is not RuntimeStatus.AWAITING_APPROVAL:
             return record
         query = "&".join(f"{key}={str(value).lower()}" for key, value in flags.items())
@@ -299,8 +300,8 @@ class ControlPlane:
                 return [edited]
             # It is compiled already.
             now = datetime.now(UTC)
-            claimed = lifecycle.claim_compilation(edited, now)
-            return [edited, claimed, *lifecycle.compilation(claimed, compiled.program_info, compiled.messages, now)]
+            claimed = compilation.claim_compilation(edited, now)
+            return [edited, claimed, *compilation.remaining_steps(claimed, compiled.program_info, compiled.messages, now)]
 
         edited = self.reconciler.change_in_steps(self._seen(record), steps)
         self.secrets.forget_unused(edited)
@@ -331,7 +332,7 @@ class ControlPlane:
         return self._after(self.reconciler.change(self.pipeline(name), action))
 
     def _after(self, record: PipelineRecord) -> PipelineRecord:
-        if not lifecycle.at_rest(record):
+        if not incarnation.at_rest(record):
             self.background.wake(record.id)
         return record
 

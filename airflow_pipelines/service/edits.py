@@ -11,7 +11,8 @@ from uuid import UUID
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.service import configs, errors, lifecycle
+from airflow_pipelines.service import configs, errors
+from airflow_pipelines.service.lifecycle import compilation
 from airflow_pipelines.service.records import PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
 from airflow_pipelines.service.replacing import check_not_emptied
 
@@ -150,7 +151,7 @@ def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: d
     # A compiler that failed for reasons of its own is worth another try when the program is given again.
     retry = edit.program_code is not None and record.program_status is ProgramStatus.SYSTEM_ERROR and record.fully_stopped
     if not core:
-        return lifecycle.reset_program(record, now) if retry else record
+        return compilation.reset_program(record, now) if retry else record
     if not record.fully_stopped:
         names = ", ".join(f"`{name}`" for name in sorted(core))
         raise errors.restricted(
@@ -167,8 +168,8 @@ def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: d
         record, **core, platform_version=platform_version, version=record.version + 1, refresh_version=record.refresh_version + 1
     )
     if code_like:
-        record = replace(lifecycle.reset_program(record, now), program_version=record.program_version + 1)
-    return lifecycle.reset_program(record, now) if retry else record
+        record = replace(compilation.reset_program(record, now), program_version=record.program_version + 1)
+    return compilation.reset_program(record, now) if retry else record
 
 
 def update_runtime(record: PipelineRecord, platform_version: str, now: datetime) -> PipelineRecord:
@@ -178,7 +179,7 @@ def update_runtime(record: PipelineRecord, platform_version: str, now: datetime)
     if record.platform_version == platform_version:
         return record
     return replace(
-        lifecycle.reset_program(record, now),
+        compilation.reset_program(record, now),
         platform_version=platform_version,
         version=record.version + 1,
         program_version=record.program_version + 1,

@@ -17,7 +17,7 @@ from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.service.api_keys import Scope
 from airflow_pipelines.service.configs import ProgramConfig
 from airflow_pipelines.service.edits import FIELDS, MAX_DESCRIPTION, MAX_NAME, MAX_TAG, MAX_TAGS, NAME, TAG
-from airflow_pipelines.service.lifecycle import BootstrapPolicy, Initial
+from airflow_pipelines.service.lifecycle.requests import BootstrapPolicy, Initial
 from airflow_pipelines.service.records import Selector
 
 Schema = dict[str, Any]

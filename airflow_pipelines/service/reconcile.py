@@ -23,11 +23,12 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import SHARED, HostRecord, Registry
 from airflow_pipelines.engine.storage.errors import storage_error
 from airflow_pipelines.host.storage_problems import storage_problem
-from airflow_pipelines.service import errors, lifecycle
+from airflow_pipelines.service import errors
 from airflow_pipelines.service.compiling import COMPILE_ATTEMPTS, COMPILE_TIMEOUT_S, compile_on, is_lost_compiler
 from airflow_pipelines.service.deployers.base import Deployers, SubmitError
 from airflow_pipelines.service.deployers.shared import SharedDeployer
 from airflow_pipelines.service.hosts import Hosts, HostState, HostUnreachable, LogTail
+from airflow_pipelines.service.lifecycle import compilation, incarnation, requests
 from airflow_pipelines.service.pipeline_files import PipelineFiles
 from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
 from airflow_pipelines.service.store import Conflict, Store
@@ -127,19 +128,19 @@ class Reconciler:
         waits = record.deployment_resources_desired_status is ResourcesStatus.PROVISIONED
         if record.deployment_resources_status is ResourcesStatus.STOPPED:
             if waits and record.program_status in COMPILE_ERRORS:
-                step(lifecycle.give_up_early_start(record, now))
+                step(incarnation.give_up_early_start(record, now))
             return steps[1:]
         # The host's state first: what it recorded before it died is read after that and still counts.
         loss = self._loss(record, now)
         if record.deployment_id is not None:
             for transition in self._registry.transitions(record.deployment_id, record.consumed_sequence):
-                step(lifecycle.observe(steps[-1], transition, now))
+                step(incarnation.observe(steps[-1], transition, now))
         if loss is not None and steps[-1].deployment_resources_desired_status is ResourcesStatus.PROVISIONED:
             again = loss["error_code"] == ErrorCode.HOST_LOST and self._may_place_again(steps[-1])
-            step(lifecycle.place_again(steps[-1]) if again else lifecycle.fail(steps[-1], loss, now))
+            step(incarnation.place_again(steps[-1]) if again else incarnation.fail(steps[-1], loss, now))
         stopping = steps[-1].deployment_resources_desired_status is ResourcesStatus.STOPPED
         if stopping and steps[-1].deployment_resources_status is not ResourcesStatus.STOPPING:
-            step(lifecycle.stopping(steps[-1], now))
+            step(incarnation.stopping(steps[-1], now))
         return steps[1:]
 
     def _loss(self, record: PipelineRecord, now: datetime) -> dict[str, Any] | None:
@@ -196,10 +197,10 @@ class Reconciler:
         try:
             host = self._compiler.host()
         except SubmitError as error:
-            return self._store.commit(record, [lifecycle.compiler_failed(record, str(error), _now())])
+            return self._store.commit(record, [compilation.compiler_failed(record, str(error), _now())])
         if host is None:
             return record
-        record = self._store.commit(record, [lifecycle.claim_compilation(record, _now())])
+        record = self._store.commit(record, [compilation.claim_compilation(record, _now())])
         try:
             result = compile_on(self._hosts, host, record)
         except HostUnreachable as error:
@@ -207,7 +208,7 @@ class Reconciler:
             program = (record.id, record.program_version)
             self._lost_compilers[program] += 1
             if is_lost_compiler(error) and self._lost_compilers[program] < COMPILE_ATTEMPTS:
-                return self._finish(record, lambda current: [lifecycle.reset_program(current, _now())])
+                return self._finish(record, lambda current: [compilation.reset_program(current, _now())])
             del self._lost_compilers[program]
             return self._compiler_failed(record, f"The compiling host was lost: {error}. Its log is {host.log_path}")
         except Problem as error:
@@ -215,11 +216,11 @@ class Reconciler:
         self._lost_compilers.pop((record.id, record.program_version), None)
         info = result.program_info
         if info is None:
-            return self._finish(record, lambda r: [lifecycle.sql_failed(r, result.messages, _now())])
-        return self._finish(record, lambda current: lifecycle.compilation(current, info, result.messages, _now()))
+            return self._finish(record, lambda r: [compilation.sql_failed(r, result.messages, _now())])
+        return self._finish(record, lambda current: compilation.remaining_steps(current, info, result.messages, _now()))
 
     def _compiler_failed(self, record: PipelineRecord, message: str) -> PipelineRecord:
-        return self._finish(record, lambda current: [lifecycle.compiler_failed(current, message, _now())])
+        return self._finish(record, lambda current: [compilation.compiler_failed(current, message, _now())])
 
     def _finish(self, claimed: PipelineRecord, steps: Callable[[PipelineRecord], list[PipelineRecord]]) -> PipelineRecord:
         """Write a compilation's result unless the program is another one by now, or somebody else took over."""
@@ -241,12 +242,12 @@ class Reconciler:
             return record
         deployment = self._deployment(record, uuid7())
         config = deployment.model_dump(mode="json", exclude={"source"})
-        used = lifecycle.use_storage(record)
+        used = incarnation.use_storage(record)
         try:
             host_id = deployer.place()
         except SubmitError as error:
             return self._store.commit(record, _failed_start(record, str(error)))
-        provisioning = lifecycle.provision(used, deployment.deployment_id, host_id, config, _now())
+        provisioning = incarnation.provision(used, deployment.deployment_id, host_id, config, _now())
         return self._store.commit(record, [used, provisioning])
 
     def _deploy(self, record: PipelineRecord) -> PipelineRecord:
@@ -309,7 +310,7 @@ class Reconciler:
                 return record
             record = self.observe(record)
             self._asked -= {asked for asked in self._asked if asked[1] == deployment_id}
-        stopped = self._store.commit(record, [lifecycle.stopped(record, _now())])
+        stopped = self._store.commit(record, [incarnation.stopped(record, _now())])
         self._store.forget_ended_transitions()
         return stopped
 
@@ -347,10 +348,10 @@ class Reconciler:
             where = error.filename or self._files.storage(record)
             message = f"The storage {where} cannot be cleared ({error.strerror or error}); it is tried again"
             if record.deployment_error is None:
-                return self._store.commit(record, [lifecycle.clear_failed(record, message)])
+                return self._store.commit(record, [incarnation.clear_failed(record, message)])
             time.sleep(0.5)
             return record
-        return self._store.commit(record, [lifecycle.cleared(record)])
+        return self._store.commit(record, [incarnation.cleared(record)])
 
     def _tell(self, record: PipelineRecord, error: dict[str, Any]) -> None:
         """Write an error into the pipeline's log, for those who follow it: the host cannot do so any more."""
@@ -366,7 +367,7 @@ class Reconciler:
 
     def _failed(self, record: PipelineRecord, error: dict[str, Any]) -> PipelineRecord:
         self._tell(record, error)
-        return self.change(record, lambda current: lifecycle.fail(current, error, _now()))
+        return self.change(record, lambda current: incarnation.fail(current, error, _now()))
 
     def _deployment(self, record: PipelineRecord, deployment_id: UUID) -> Deployment:
         return Deployment(
@@ -379,7 +380,7 @@ class Reconciler:
             storage=str(self._files.storage(record)),
             log_path=str(self._files.log(record)),
             initial=record.deployment_initial or "running",
-            bootstrap_policy=record.bootstrap_policy or lifecycle.BootstrapPolicy.AWAIT_APPROVAL.value,
+            bootstrap_policy=record.bootstrap_policy or requests.BootstrapPolicy.AWAIT_APPROVAL.value,
             silent_bootstrap=bool(record.silent_bootstrap),
             from_checkpoint=record.from_checkpoint,
             newest_checkpoint=record.newest_checkpoint,
@@ -395,7 +396,7 @@ class Reconciler:
 def _failed_start(record: PipelineRecord, message: str) -> list[PipelineRecord]:
     now = _now()
     return [
-        lifecycle.start_failed(
+        incarnation.start_failed(
             record, _error(ErrorCode.RUNNER_INTERACTION_UNREACHABLE, f"The host could not be started: {message}"), now
         )
     ]

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.compiling import Compiled
-from airflow_pipelines.service.lifecycle import RUST_REFUSED
+from airflow_pipelines.service.lifecycle.compilation import RUST_REFUSED
 from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus
 
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)

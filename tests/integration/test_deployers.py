@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from airflow_pipelines.cli import cli
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.control_plane import ControlPlane
-from airflow_pipelines.service.lifecycle import StartRequest
+from airflow_pipelines.service.lifecycle.requests import StartRequest
 from airflow_pipelines.service.records import PipelineRecord, ProgramStatus
 from airflow_pipelines.settings import Settings
 

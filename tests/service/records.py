@@ -10,8 +10,9 @@ from uuid import UUID
 from uuid6 import uuid7
 
 from airflow_pipelines.contract.deployment import RuntimeStatus, RuntimeTransition
-from airflow_pipelines.service import edits, lifecycle
-from airflow_pipelines.service.lifecycle import StartRequest
+from airflow_pipelines.service import edits
+from airflow_pipelines.service.lifecycle import compilation, incarnation, requests
+from airflow_pipelines.service.lifecycle.requests import StartRequest
 from airflow_pipelines.service.records import PipelineRecord
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -28,29 +29,29 @@ def pending(name: str = "p", **fields: Any) -> PipelineRecord:
 
 
 def compiling() -> PipelineRecord:
-    return lifecycle.claim_compilation(pending(), NOW)
+    return compilation.claim_compilation(pending(), NOW)
 
 
 def stopped() -> PipelineRecord:
     """Compiled, never started."""
-    record = lifecycle.sql_compiled(compiling(), {"schema": {}}, [], NOW)
-    return lifecycle.compiled(lifecycle.compiling_second_stage(record, NOW), NOW)
+    record = compilation.sql_compiled(compiling(), {"schema": {}}, [], NOW)
+    return compilation.compiled(compilation.compiling_second_stage(record, NOW), NOW)
 
 
 def broken() -> PipelineRecord:
-    return lifecycle.sql_failed(compiling(), [{"message": "no"}], NOW)
+    return compilation.sql_failed(compiling(), [{"message": "no"}], NOW)
 
 
 def early_start() -> PipelineRecord:
-    return lifecycle.start(compiling(), StartRequest(), NOW)
+    return requests.start(compiling(), StartRequest(), NOW)
 
 
 def starting() -> PipelineRecord:
-    return lifecycle.start(stopped(), StartRequest(), NOW)
+    return requests.start(stopped(), StartRequest(), NOW)
 
 
 def provisioning() -> PipelineRecord:
-    return lifecycle.provision(lifecycle.use_storage(starting()), DEPLOYMENT, HOST, {}, NOW)
+    return incarnation.provision(incarnation.use_storage(starting()), DEPLOYMENT, HOST, {}, NOW)
 
 
 def transition(status: RuntimeStatus, desired: RuntimeStatus = RuntimeStatus.RUNNING, **fields: Any) -> RuntimeTransition:
@@ -59,7 +60,7 @@ def transition(status: RuntimeStatus, desired: RuntimeStatus = RuntimeStatus.RUN
 
 def at(status: RuntimeStatus, desired: RuntimeStatus = RuntimeStatus.RUNNING) -> PipelineRecord:
     """A pipeline whose incarnation is in ``status``."""
-    return lifecycle.observe(provisioning(), transition(status, desired, sequence=1), NOW)
+    return incarnation.observe(provisioning(), transition(status, desired, sequence=1), NOW)
 
 
 def running() -> PipelineRecord:
@@ -67,30 +68,30 @@ def running() -> PipelineRecord:
 
 
 def suspending() -> PipelineRecord:
-    return lifecycle.stop(running(), NOW, force=False)
+    return requests.stop(running(), NOW, force=False)
 
 
 def stopping() -> PipelineRecord:
-    return lifecycle.stopping(lifecycle.stop(running(), NOW, force=True), NOW)
+    return incarnation.stopping(requests.stop(running(), NOW, force=True), NOW)
 
 
 def stopped_with_storage() -> PipelineRecord:
-    return lifecycle.stopped(stopping(), NOW)
+    return incarnation.stopped(stopping(), NOW)
 
 
 def failing() -> PipelineRecord:
     """Has just reported an error."""
-    return lifecycle.fail(running(), {"message": "x", "error_code": "X", "details": {}}, NOW)
+    return incarnation.fail(running(), {"message": "x", "error_code": "X", "details": {}}, NOW)
 
 
 def failed() -> PipelineRecord:
     """Stopped by an error."""
     error = {"message": "it broke", "error_code": "RuntimeError.WorkerPanic", "details": {}}
-    return lifecycle.stopped(lifecycle.stopping(lifecycle.fail(running(), error, NOW), NOW), NOW)
+    return incarnation.stopped(incarnation.stopping(incarnation.fail(running(), error, NOW), NOW), NOW)
 
 
 def clearing() -> PipelineRecord:
-    return lifecycle.clear(stopped_with_storage())
+    return requests.clear(stopped_with_storage())
 
 
 def standby() -> PipelineRecord:

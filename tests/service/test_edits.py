@@ -8,7 +8,8 @@ import pytest
 
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.service import edits, lifecycle
+from airflow_pipelines.service import edits
+from airflow_pipelines.service.lifecycle import compilation
 from airflow_pipelines.service.records import PipelineRecord, ProgramStatus
 from tests.service import records as given
 from tests.service.records import LATER, VERSION
@@ -105,7 +106,7 @@ def test_what_the_storage_depends_on_changes_only_when_it_is_cleared() -> None:
 
 
 def test_giving_the_program_again_retries_a_compiler_that_failed() -> None:
-    record = lifecycle.compiler_failed(given.compiling(), "no Java", LATER)
+    record = compilation.compiler_failed(given.compiling(), "no Java", LATER)
     after = edit(record, program_code=record.program_code)
     assert (after.program_status, after.version) == (ProgramStatus.PENDING, record.version)
 

@@ -12,8 +12,8 @@ import pytest
 from airflow_pipelines.contract.deployment import RuntimeStatus
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.service import lifecycle
-from airflow_pipelines.service.lifecycle import BootstrapPolicy, Initial, RuntimeAction, StartRequest
+from airflow_pipelines.service.lifecycle import compilation, incarnation, requests
+from airflow_pipelines.service.lifecycle.requests import BootstrapPolicy, Initial, RuntimeAction, StartRequest
 from airflow_pipelines.service.records import PipelineRecord, descriptor
 from tests.service import records as given
 from tests.service.records import LATER, NOW, transition
@@ -23,15 +23,15 @@ Action = Callable[[PipelineRecord], Any]
 
 
 def start(**fields: Any) -> Action:
-    return lambda record: lifecycle.start(record, StartRequest(**fields), LATER)
+    return lambda record: requests.start(record, StartRequest(**fields), LATER)
 
 
 def stop(force: bool) -> Action:
-    return lambda record: lifecycle.stop(record, LATER, force=force)
+    return lambda record: requests.stop(record, LATER, force=force)
 
 
 def move(action: RuntimeAction) -> Action:
-    return lambda record: lifecycle.check_runtime_action(record, action)
+    return lambda record: requests.check_runtime_action(record, action)
 
 
 PAUSED = StartRequest(initial=Initial.PAUSED)
@@ -51,13 +51,13 @@ REFUSED = [
     (given.stopped, start(initial=Initial.STANDBY), 400, "InitialStandbyNotAllowed"),
     (given.syncing, start(initial=Initial.STANDBY), 501, "NotSupported"),
     (given.standby, stop(force=False), 400, "InvalidTransition"),
-    (given.running, lifecycle.clear, 400, "StorageStatusImmutableUnlessStopped"),
-    (given.stopping, lifecycle.clear, 400, "StorageStatusImmutableUnlessStopped"),
-    (given.running, lifecycle.check_delete, 400, "DeleteRestrictedToFullyStopped"),
-    (given.early_start, lifecycle.check_delete, 400, "DeleteRestrictedToFullyStopped"),
-    (given.stopped_with_storage, lifecycle.check_delete, 400, "DeleteRestrictedToClearedStorage"),
-    (given.clearing, lifecycle.check_delete, 400, "DeleteRestrictedToClearedStorage"),
-    (given.failing, lifecycle.dismiss_error, 400, "DismissErrorRestrictedToFullyStopped"),
+    (given.running, requests.clear, 400, "StorageStatusImmutableUnlessStopped"),
+    (given.stopping, requests.clear, 400, "StorageStatusImmutableUnlessStopped"),
+    (given.running, requests.check_delete, 400, "DeleteRestrictedToFullyStopped"),
+    (given.early_start, requests.check_delete, 400, "DeleteRestrictedToFullyStopped"),
+    (given.stopped_with_storage, requests.check_delete, 400, "DeleteRestrictedToClearedStorage"),
+    (given.clearing, requests.check_delete, 400, "DeleteRestrictedToClearedStorage"),
+    (given.failing, requests.dismiss_error, 400, "DismissErrorRestrictedToFullyStopped"),
     (given.stopped, move(RuntimeAction.PAUSE), 503, "PipelineInteractionNotDeployed"),
     (given.provisioning, move(RuntimeAction.PAUSE), 503, "PipelineInteractionNotDeployed"),
     (given.stopping, move(RuntimeAction.RESUME), 503, "PipelineInteractionNotDeployed"),
@@ -75,10 +75,10 @@ UNCHANGED = [
     (given.stopped, stop(force=False)),
     (given.stopping, stop(force=False)),
     (given.suspending, stop(force=False)),
-    (given.stopped, lifecycle.clear),
-    (given.clearing, lifecycle.clear),
-    (given.running, lifecycle.dismiss_error),
-    (given.stopped, lifecycle.dismiss_error),
+    (given.stopped, requests.clear),
+    (given.clearing, requests.clear),
+    (given.running, requests.dismiss_error),
+    (given.stopped, requests.dismiss_error),
 ]
 
 # state, action, deployment_status, deployment_desired_status
@@ -111,23 +111,23 @@ def test_refusals_name_the_state_and_what_to_do(state: State, action: Action, st
 
 def test_a_stop_that_the_host_gave_up_is_not_desired_any_more_and_may_be_asked_for_again() -> None:
     stopping = given.suspending()
-    unaware = lifecycle.observe(stopping, transition(RuntimeStatus.RUNNING, sequence=2), LATER)
+    unaware = incarnation.observe(stopping, transition(RuntimeStatus.RUNNING, sequence=2), LATER)
     assert unaware.deployment_desired_status == "Suspended"
     error = {"message": "the disk is full", "error_code": "SuspendError", "details": {}}
     details = {"connector_stats": {"num_errors": 0}, "stop_error": error}
-    given_up = lifecycle.observe(stopping, transition(RuntimeStatus.RUNNING, sequence=3, details=details, error=error), LATER)
+    given_up = incarnation.observe(stopping, transition(RuntimeStatus.RUNNING, sequence=3, details=details, error=error), LATER)
     assert (given_up.deployment_status, given_up.deployment_desired_status) == ("Running", "Running")
     assert (given_up.deployment_error, given_up.deployment_runtime_status_details) == (None, details)
-    assert lifecycle.at_rest(given_up)
-    again = lifecycle.stop(given_up, LATER, force=False)
+    assert incarnation.at_rest(given_up)
+    again = requests.stop(given_up, LATER, force=False)
     assert again.deployment_desired_status == "Suspended"
     assert again.deployment_runtime_desired_status_since != stopping.deployment_runtime_desired_status_since
 
 
 def test_who_awaits_approval_rests_until_somebody_stops_it() -> None:
     waiting = given.at(RuntimeStatus.AWAITING_APPROVAL)
-    assert lifecycle.at_rest(waiting)
-    assert not lifecycle.at_rest(lifecycle.stop(waiting, LATER, force=False))
+    assert incarnation.at_rest(waiting)
+    assert not incarnation.at_rest(requests.stop(waiting, LATER, force=False))
 
 
 @pytest.mark.parametrize(("state", "action"), UNCHANGED)
@@ -164,8 +164,8 @@ def test_compiling_moves_the_refresh_version_twice() -> None:
 
 
 def test_a_failed_compilation_ends_an_early_start() -> None:
-    record = lifecycle.sql_failed(given.early_start(), [{"message": "no"}], NOW)
-    ended = lifecycle.give_up_early_start(record, LATER)
+    record = compilation.sql_failed(given.early_start(), [{"message": "no"}], NOW)
+    ended = incarnation.give_up_early_start(record, LATER)
     assert ended.fully_stopped
     assert ended.deployment_error is not None
     assert ended.deployment_error["error_code"] == "StartFailedDueToFailedCompilation"
@@ -181,10 +181,10 @@ def test_what_a_host_says_becomes_the_status() -> None:
     record = given.at(RuntimeStatus.INITIALIZING)
     assert (record.deployment_status, record.deployment_desired_status) == ("Initializing", "Running")
     details = {"approval_diff": {"program_diff": None}}
-    waiting = lifecycle.observe(record, transition(RuntimeStatus.AWAITING_APPROVAL, sequence=2, details=details), LATER)
+    waiting = incarnation.observe(record, transition(RuntimeStatus.AWAITING_APPROVAL, sequence=2, details=details), LATER)
     assert (waiting.deployment_status, waiting.deployment_runtime_status_details) == ("AwaitingApproval", details)
-    assert lifecycle.at_rest(waiting)
-    running = lifecycle.observe(waiting, transition(RuntimeStatus.RUNNING, sequence=3, checkpoints=[{"uuid": "u"}]), LATER)
+    assert incarnation.at_rest(waiting)
+    running = incarnation.observe(waiting, transition(RuntimeStatus.RUNNING, sequence=3, checkpoints=[{"uuid": "u"}]), LATER)
     assert running.storage_status_details == {"checkpoints": [{"uuid": "u"}]}
     assert running.consumed_sequence == 3
     assert running.refresh_version == record.refresh_version + 2
@@ -192,7 +192,7 @@ def test_what_a_host_says_becomes_the_status() -> None:
 
 def test_news_without_a_change_moves_no_counter() -> None:
     record = given.running()
-    again = lifecycle.observe(
+    again = incarnation.observe(
         record, transition(RuntimeStatus.RUNNING, sequence=9, details={"connector_stats": {"num_errors": 2}}), LATER
     )
     assert again.refresh_version == record.refresh_version
@@ -201,29 +201,31 @@ def test_news_without_a_change_moves_no_counter() -> None:
 
 
 def test_a_host_that_has_not_heard_of_the_stop_does_not_undo_it() -> None:
-    late = lifecycle.observe(given.suspending(), transition(RuntimeStatus.PAUSED, RuntimeStatus.PAUSED, sequence=4), LATER)
+    late = incarnation.observe(given.suspending(), transition(RuntimeStatus.PAUSED, RuntimeStatus.PAUSED, sequence=4), LATER)
     assert late.deployment_desired_status == "Suspended"
 
 
 def test_a_suspended_incarnation_is_stopped_without_error() -> None:
-    record = lifecycle.observe(given.suspending(), transition(RuntimeStatus.SUSPENDED, RuntimeStatus.SUSPENDED, sequence=4), LATER)
+    record = incarnation.observe(
+        given.suspending(), transition(RuntimeStatus.SUSPENDED, RuntimeStatus.SUSPENDED, sequence=4), LATER
+    )
     assert record.deployment_desired_status == "Stopped"
-    ended = lifecycle.stopped(lifecycle.stopping(record, LATER), LATER)
+    ended = incarnation.stopped(incarnation.stopping(record, LATER), LATER)
     assert (ended.deployment_status, ended.deployment_error, ended.storage_status_details) == ("Stopped", None, {"checkpoints": []})
 
 
 def test_an_error_of_the_host_stops_the_pipeline_and_is_kept() -> None:
     error = {"message": "division by zero", "error_code": "RuntimeError.WorkerPanic", "details": {}}
-    record = lifecycle.observe(given.running(), transition(RuntimeStatus.STOPPED, sequence=4, error=error), LATER)
+    record = incarnation.observe(given.running(), transition(RuntimeStatus.STOPPED, sequence=4, error=error), LATER)
     assert (record.deployment_desired_status, record.deployment_error) == ("Stopped", error)
-    second = lifecycle.fail(record, {"message": "the host is gone", "error_code": "X", "details": {}}, LATER)
+    second = incarnation.fail(record, {"message": "the host is gone", "error_code": "X", "details": {}}, LATER)
     assert second.deployment_error == error
 
 
 def test_transitions_of_another_incarnation_are_passed_over() -> None:
     other = transition(RuntimeStatus.PAUSED, RuntimeStatus.PAUSED, sequence=5).model_copy(update={"deployment_id": UUID(int=99)})
     record = given.running()
-    assert lifecycle.observe(record, other, LATER) == replace(record, consumed_sequence=5)
+    assert incarnation.observe(record, other, LATER) == replace(record, consumed_sequence=5)
 
 
 def test_storage_is_in_use_from_the_start_until_it_is_cleared() -> None:
@@ -231,15 +233,15 @@ def test_storage_is_in_use_from_the_start_until_it_is_cleared() -> None:
     assert [state().storage_status.value for state in states] == [
         "Cleared", "InUse", "InUse", "Clearing",
     ]  # fmt: skip
-    record = lifecycle.cleared(given.clearing())
+    record = incarnation.cleared(given.clearing())
     assert (record.storage_status.value, record.storage_status_details) == ("Cleared", None)
 
 
 def test_a_storage_that_cannot_be_cleared_says_why_until_it_can() -> None:
-    stuck = lifecycle.clear_failed(given.clearing(), "no permission")
+    stuck = incarnation.clear_failed(given.clearing(), "no permission")
     assert stuck.deployment_error is not None
     assert (stuck.storage_status.value, stuck.deployment_error["message"]) == ("Clearing", "no permission")
-    assert lifecycle.cleared(stuck).deployment_error is None
+    assert incarnation.cleared(stuck).deployment_error is None
 
 
 @pytest.mark.parametrize(
@@ -251,4 +253,4 @@ def test_a_storage_that_cannot_be_cleared_says_why_until_it_can() -> None:
     ],
 )  # fmt: skip
 def test_what_needs_carrying_forward(state: State, resting: bool) -> None:
-    assert lifecycle.at_rest(state()) is resting
+    assert incarnation.at_rest(state()) is resting

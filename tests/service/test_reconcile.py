@@ -25,7 +25,7 @@ from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.service import hang_watch, processes
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.hosts import HostTimeout, HostUnreachable
-from airflow_pipelines.service.lifecycle import StartRequest
+from airflow_pipelines.service.lifecycle.requests import StartRequest
 from airflow_pipelines.service.records import PipelineRecord, ProgramStatus
 from airflow_pipelines.settings import Settings
 from tests.service import records as given

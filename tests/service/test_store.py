@@ -12,9 +12,9 @@ import pytest
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.database import open_database
-from airflow_pipelines.service import lifecycle
 from airflow_pipelines.service.control_plane import ControlPlane
-from airflow_pipelines.service.lifecycle import StartRequest
+from airflow_pipelines.service.lifecycle import incarnation, requests
+from airflow_pipelines.service.lifecycle.requests import StartRequest
 from airflow_pipelines.service.store import EVENTS_KEPT, Conflict, Store
 from airflow_pipelines.settings import Settings
 from tests.service import records as given
@@ -54,7 +54,7 @@ def rename(store: Store, old: str, new: str) -> None:
 def test_of_two_changes_of_the_same_state_one_wins(store: Store) -> None:
     record = given.stopped()
     store.create(record)
-    store.commit(record, [lifecycle.start(record, StartRequest(), NOW)])
+    store.commit(record, [requests.start(record, StartRequest(), NOW)])
     with pytest.raises(Conflict):
         store.commit(record, [replace(record, description="late")])
     with pytest.raises(Conflict):
@@ -81,8 +81,8 @@ def test_many_writers_lose_nothing(store: Store) -> None:
 def test_every_step_of_a_commit_is_one_event(store: Store) -> None:
     record = given.starting()
     store.create(record)
-    used = lifecycle.use_storage(record)
-    store.commit(record, [used, lifecycle.provision(used, given.DEPLOYMENT, given.HOST, {}, NOW)])
+    used = incarnation.use_storage(record)
+    store.commit(record, [used, incarnation.provision(used, given.DEPLOYMENT, given.HOST, {}, NOW)])
     seen = [(event.deployment_resources_status, event.storage_status) for event in reversed(store.events(record.id))]
     assert seen == [("Stopped", "Cleared"), ("Stopped", "InUse"), ("Provisioning", "InUse")]
 

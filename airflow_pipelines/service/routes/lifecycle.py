@@ -13,7 +13,7 @@ from airflow_pipelines.host.programs import ProgramChange, expected_change
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control_plane import ControlPlane
-from airflow_pipelines.service.lifecycle import BootstrapPolicy, Initial, RuntimeAction, StartRequest
+from airflow_pipelines.service.lifecycle.requests import BootstrapPolicy, Initial, RuntimeAction, StartRequest
 from airflow_pipelines.service.parameters import Body, choice, flag, identifier
 from airflow_pipelines.service.records import edit_answer
 

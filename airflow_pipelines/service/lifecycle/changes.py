@@ -1,0 +1,39 @@
+"""Changes of a record that several steps have in common."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from airflow_pipelines.service.records import PipelineRecord, ResourcesStatus
+
+
+def desire_stopped(record: PipelineRecord, now: datetime) -> PipelineRecord:
+    """The incarnation is to end."""
+    if record.deployment_resources_desired_status is ResourcesStatus.STOPPED:
+        return record
+    return replace(
+        record, deployment_resources_desired_status=ResourcesStatus.STOPPED, deployment_resources_desired_status_since=now
+    )
+
+
+def forget_start(record: PipelineRecord) -> PipelineRecord:
+    """What the start asked for is done or given up."""
+    return replace(
+        record,
+        deployment_initial=None,
+        bootstrap_policy=None,
+        silent_bootstrap=None,
+        concurrent_bootstrap=None,
+        from_checkpoint=None,
+    )
+
+
+def set_resources_status(record: PipelineRecord, status: ResourcesStatus, now: datetime) -> PipelineRecord:
+    """The incarnation's resources have come into another state."""
+    return replace(
+        record,
+        deployment_resources_status=status,
+        deployment_resources_status_since=now,
+        refresh_version=record.refresh_version + 1,
+    )

@@ -1,0 +1,107 @@
+"""The steps of a program's compilation, from pending to success or to an error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from airflow_pipelines.service.records import PipelineRecord, ProgramStatus
+
+COMPILED: Final = {"exit_code": 0, "stdout": "", "stderr": ""}
+"""How the second compile stage looks when it succeeded: Spark needs no second stage, the contract shows one."""
+
+
+RUST_REFUSED: Final = (
+    "Functions written in Rust are not supported: programs run on Spark. Remove udf_rust and udf_toml, and write the function's "
+    "expression in SQL, or the function in Python (udf_python)"
+)
+
+
+def claim_compilation(record: PipelineRecord, now: datetime) -> PipelineRecord:
+    """Take up the compilation of a pending program, or of one whose compiler went away."""
+    return replace(_program(record, ProgramStatus.COMPILING_SQL, now), compile_claimed_at=now)
+
+
+def sql_compiled(
+    record: PipelineRecord, program_info: dict[str, Any], messages: list[dict[str, Any]], now: datetime
+) -> PipelineRecord:
+    """The program is understood; ``messages`` are warnings."""
+    return replace(
+        _program(record, ProgramStatus.SQL_COMPILED, now),
+        program_info=program_info,
+        program_error=_program_error({"exit_code": 0, "messages": messages}),
+        refresh_version=record.refresh_version + 1,
+    )
+
+
+def compiling_second_stage(record: PipelineRecord, now: datetime) -> PipelineRecord:
+    """The contract's second compile stage, which takes no time here."""
+    return _program(record, ProgramStatus.COMPILING_RUST, now)
+
+
+def compiled(record: PipelineRecord, now: datetime) -> PipelineRecord:
+    """The program can run."""
+    return replace(
+        _program(record, ProgramStatus.SUCCESS, now),
+        program_error={**(record.program_error or {}), "rust_compilation": COMPILED},
+        compile_claimed_at=None,
+        refresh_version=record.refresh_version + 1,
+    )
+
+
+def remaining_steps(
+    record: PipelineRecord, program_info: dict[str, Any], messages: list[dict[str, Any]], now: datetime
+) -> list[PipelineRecord]:
+    """All steps from a claimed compilation that understood the SQL to its end; ``messages`` are warnings."""
+    first = sql_compiled(record, program_info, messages, now)
+    second = compiling_second_stage(first, now)
+    if record.udf_rust.strip() or record.udf_toml.strip():
+        return [first, second, rust_refused(second, now)]
+    return [first, second, compiled(second, now)]
+
+
+def rust_refused(record: PipelineRecord, now: datetime) -> PipelineRecord:
+    """The program comes with Rust functions, which Spark cannot run; the text is repeated so that nothing of it is lost."""
+    message = f"{RUST_REFUSED}. The text was:\n{record.udf_rust or record.udf_toml}"
+    failed = {"exit_code": 1, "stdout": "", "stderr": message}
+    return replace(
+        _program(record, ProgramStatus.RUST_ERROR, now),
+        program_error={**(record.program_error or {}), "rust_compilation": failed},
+        compile_claimed_at=None,
+        refresh_version=record.refresh_version + 1,
+    )
+
+
+def sql_failed(record: PipelineRecord, messages: list[dict[str, Any]], now: datetime) -> PipelineRecord:
+    """The program is wrong."""
+    error = _program_error({"exit_code": 1, "messages": messages})
+    return replace(
+        _program(record, ProgramStatus.SQL_ERROR, now),
+        program_error=error,
+        compile_claimed_at=None,
+        refresh_version=record.refresh_version + 1,
+    )
+
+
+def compiler_failed(record: PipelineRecord, message: str, now: datetime) -> PipelineRecord:
+    """The compiler could not do its work; the program may be right."""
+    return replace(
+        _program(record, ProgramStatus.SYSTEM_ERROR, now),
+        program_error=_program_error(None) | {"system_error": message},
+        compile_claimed_at=None,
+        refresh_version=record.refresh_version + 1,
+    )
+
+
+def reset_program(record: PipelineRecord, now: datetime) -> PipelineRecord:
+    """Compile again from the start."""
+    return replace(_program(record, ProgramStatus.PENDING, now), program_info=None, program_error=None, compile_claimed_at=None)
+
+
+def _program(record: PipelineRecord, status: ProgramStatus, now: datetime) -> PipelineRecord:
+    return replace(record, program_status=status, program_status_since=now)
+
+
+def _program_error(sql_compilation: dict[str, Any] | None) -> dict[str, Any]:
+    return {"sql_compilation": sql_compilation, "rust_compilation": None, "system_error": None}

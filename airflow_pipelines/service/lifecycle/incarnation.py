@@ -1,0 +1,163 @@
+"""The steps of an incarnation: its provisioning, what its host reports, its end, and the clearing of its storage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from airflow_pipelines.contract.deployment import RuntimeStatus, RuntimeTransition
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.service.lifecycle.changes import desire_stopped, forget_start, set_resources_status
+from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
+
+
+def give_up_early_start(record: PipelineRecord, now: datetime) -> PipelineRecord:
+    """A start that waited for a compilation which failed."""
+    error = {
+        "message": f"The program did not compile ({record.program_status}): see program_error",
+        "error_code": ErrorCode.START_FAILED_DUE_TO_FAILED_COMPILATION.value,
+        "details": {"program_status": record.program_status.value},
+    }
+    return start_failed(record, error, now)
+
+
+def start_failed(record: PipelineRecord, error: dict[str, Any], now: datetime) -> PipelineRecord:
+    """A start that could not even be provisioned."""
+    return forget_start(replace(desire_stopped(record, now), deployment_error=error, refresh_version=record.refresh_version + 1))
+
+
+def use_storage(record: PipelineRecord) -> PipelineRecord:
+    """The first step of provisioning: from now on there may be something in the storage."""
+    details = record.storage_status_details or {"checkpoints": []}
+    if record.storage_status is StorageStatus.IN_USE:
+        return replace(record, storage_status_details=details)
+    return replace(
+        record, storage_status=StorageStatus.IN_USE, storage_status_details=details, refresh_version=record.refresh_version + 1
+    )
+
+
+def provision(
+    record: PipelineRecord, deployment_id: UUID, host_id: UUID | None, deployment_config: dict[str, Any], now: datetime
+) -> PipelineRecord:
+    """An incarnation gets its id; ``host_id`` is None until a host to run it on is known."""
+    return replace(
+        set_resources_status(record, ResourcesStatus.PROVISIONING, now),
+        deployment_id=deployment_id,
+        host_id=host_id,
+        deployment_config=deployment_config,
+        provisioning_since=now,
+    )
+
+
+def place_again(record: PipelineRecord) -> PipelineRecord:
+    """The host for the incarnation ended before the incarnation had begun: it may have another one."""
+    return replace(record, host_id=None)
+
+
+def observe(record: PipelineRecord, transition: RuntimeTransition, now: datetime) -> PipelineRecord:
+    """What the host said about the incarnation."""
+    record = replace(record, consumed_sequence=max(record.consumed_sequence, transition.sequence))
+    if transition.deployment_id != record.deployment_id:
+        return record
+    if transition.checkpoints is not None and record.storage_status is StorageStatus.IN_USE:
+        record = replace(record, storage_status_details={"checkpoints": transition.checkpoints})
+    if record.deployment_resources_status is ResourcesStatus.STOPPING:
+        return record
+    if transition.status is RuntimeStatus.STOPPED:
+        return fail(record, transition.error or _unexplained_end(), now)
+    before = record
+    if record.deployment_resources_status is ResourcesStatus.PROVISIONING:
+        record = set_resources_status(record, ResourcesStatus.PROVISIONED, now)
+    if record.deployment_runtime_status is not transition.status:
+        record = replace(record, deployment_runtime_status=transition.status, deployment_runtime_status_since=now)
+    # A stop that was asked for meanwhile is not undone by a host that had not heard of it yet, but by one that gave it up.
+    given_up = transition.error is not None
+    suspending = record.deployment_runtime_desired_status is RuntimeStatus.SUSPENDED and not given_up
+    if not suspending and record.deployment_runtime_desired_status is not transition.desired:
+        record = replace(record, deployment_runtime_desired_status=transition.desired, deployment_runtime_desired_status_since=now)
+    record = replace(record, deployment_runtime_status_details=transition.details)
+    if before.deployment_status != record.deployment_status:
+        record = replace(record, refresh_version=record.refresh_version + 1)
+    if record.deployment_runtime_status is RuntimeStatus.SUSPENDED:
+        return desire_stopped(record, now)
+    return record
+
+
+def fail(record: PipelineRecord, error: dict[str, Any], now: datetime) -> PipelineRecord:
+    """The incarnation failed: it is to be stopped, and the error is kept until it is dismissed."""
+    if record.deployment_resources_status is ResourcesStatus.STOPPED:
+        return record
+    return replace(
+        desire_stopped(record, now), deployment_error=record.deployment_error or error, refresh_version=record.refresh_version + 1
+    )
+
+
+def stopping(record: PipelineRecord, now: datetime) -> PipelineRecord:
+    """The resources are being given back; the incarnation is no more."""
+    return forget_start(
+        replace(
+            set_resources_status(record, ResourcesStatus.STOPPING, now),
+            deployment_runtime_status=None,
+            deployment_runtime_status_details=None,
+            deployment_runtime_status_since=None,
+            deployment_runtime_desired_status=None,
+            deployment_runtime_desired_status_since=None,
+            provisioning_since=None,
+        )
+    )
+
+
+def stopped(record: PipelineRecord, now: datetime) -> PipelineRecord:
+    """The resources are gone."""
+    return replace(
+        set_resources_status(record, ResourcesStatus.STOPPED, now),
+        deployment_id=None,
+        host_id=None,
+        deployment_config=None,
+        deployer=None,
+    )
+
+
+def cleared(record: PipelineRecord) -> PipelineRecord:
+    """The storage is empty."""
+    error = record.deployment_error
+    if error is not None and error.get("error_code") == ErrorCode.STORAGE_CLEAR_FAILED:
+        error = None
+    return replace(
+        record,
+        storage_status=StorageStatus.CLEARED,
+        storage_status_details=None,
+        deployment_error=error,
+        refresh_version=record.refresh_version + 1,
+    )
+
+
+def clear_failed(record: PipelineRecord, message: str) -> PipelineRecord:
+    """Clearing did not work; it stays Clearing and is tried again."""
+    error = {"message": message, "error_code": ErrorCode.STORAGE_CLEAR_FAILED.value, "details": {}}
+    if record.deployment_error is not None:
+        return record
+    return replace(record, deployment_error=error, refresh_version=record.refresh_version + 1)
+
+
+def at_rest(record: PipelineRecord) -> bool:
+    """Nothing will change unless somebody asks for it or the incarnation moves by itself."""
+    if record.program_status not in COMPILE_ERRORS | {ProgramStatus.SUCCESS} or record.storage_status is StorageStatus.CLEARING:
+        return False
+    if record.deployment_resources_desired_status is not record.deployment_resources_status:
+        return False
+    if record.deployment_resources_status is ResourcesStatus.STOPPED:
+        return True
+    status, desired = record.deployment_runtime_status, record.deployment_runtime_desired_status
+    waits = status is RuntimeStatus.AWAITING_APPROVAL and desired is not RuntimeStatus.SUSPENDED
+    return waits or status is desired
+
+
+def _unexplained_end() -> dict[str, Any]:
+    return {
+        "message": "The host ended the incarnation without giving a reason",
+        "error_code": ErrorCode.UNKNOWN_ERROR.value,
+        "details": {},
+    }
