@@ -10,7 +10,7 @@ from uuid import UUID
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.leases import DURATION_S, Leases
 from airflow_pipelines.service.lifecycle.incarnation import at_rest
-from airflow_pipelines.service.reconcile import Reconciler
+from airflow_pipelines.service.reconcile.reconciler import Reconciler
 from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.store import Conflict, Store
 

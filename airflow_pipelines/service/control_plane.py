@@ -37,7 +37,7 @@ from airflow_pipelines.service.leases import Leases
 from airflow_pipelines.service.lifecycle import compilation, incarnation, requests
 from airflow_pipelines.service.lifecycle.requests import RuntimeAction, StartRequest
 from airflow_pipelines.service.pipeline_files import PipelineFiles
-from airflow_pipelines.service.reconcile import Reconciler
+from airflow_pipelines.service.reconcile.reconciler import Reconciler
 from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.replacing import Replacement
 from airflow_pipelines.service.secrets import PipelineSecrets
@@ -303,7 +303,7 @@ class ControlPlane:
             claimed = compilation.claim_compilation(edited, now)
             return [edited, claimed, *compilation.remaining_steps(claimed, compiled.program_info, compiled.messages, now)]
 
-        edited = self.reconciler.change_in_steps(self._seen(record), steps)
+        edited = self.reconciler.commits.change_in_steps(self._seen(record), steps)
         self.secrets.forget_unused(edited)
         if edited.runtime_config != record.runtime_config:
             self._tell_without_effect(edited)
@@ -329,7 +329,7 @@ class ControlPlane:
             self.files.note(record, "\n".join(lines), "WARNING")
 
     def _changed(self, name: str, action: Any) -> PipelineRecord:
-        return self._after(self.reconciler.change(self.pipeline(name), action))
+        return self._after(self.reconciler.commits.change(self.pipeline(name), action))
 
     def _after(self, record: PipelineRecord) -> PipelineRecord:
         if not incarnation.at_rest(record):

@@ -1,0 +1,100 @@
+"""Compiles the programs of pipelines on the shared host."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from uuid import UUID
+
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.service.compiling import COMPILE_ATTEMPTS, COMPILE_TIMEOUT_S, compile_on, is_lost_compiler
+from airflow_pipelines.service.deployers.base import SubmitError
+from airflow_pipelines.service.deployers.shared import SharedDeployer
+from airflow_pipelines.service.hosts import Hosts, HostUnreachable
+from airflow_pipelines.service.lifecycle import compilation
+from airflow_pipelines.service.reconcile.commits import Commits
+from airflow_pipelines.service.records import PipelineRecord, ProgramStatus
+from airflow_pipelines.service.store import Conflict
+
+CLAIM_LIMIT_S = COMPILE_TIMEOUT_S + 10.0
+"""A compilation claimed longer ago than this was abandoned by a process that died."""
+
+logger = logging.getLogger(__name__)
+
+
+class Compilations:
+    """Claims the compilations of one store, and writes their results.
+
+    :param commits: writes the results
+    :param hosts: the hosts of the store
+    :param shared: the deployer of the shared host, which compiles
+    """
+
+    def __init__(self, commits: Commits, hosts: Hosts, shared: SharedDeployer) -> None:
+        self._commits = commits
+        self._hosts = hosts
+        self._shared = shared
+        self._lost: Counter[tuple[UUID, int]] = Counter()
+        """How many compilers were lost with a version of a pipeline's program."""
+
+    def wants(self, record: PipelineRecord, now: datetime) -> bool:
+        """Whether the program waits for a compiler, also because the one that had claimed it died."""
+        if record.program_status is ProgramStatus.PENDING:
+            return True
+        unfinished = record.program_status in {
+            ProgramStatus.COMPILING_SQL,
+            ProgramStatus.SQL_COMPILED,
+            ProgramStatus.COMPILING_RUST,
+        }
+        claimed = record.compile_claimed_at
+        return unfinished and (claimed is None or (now - claimed).total_seconds() > CLAIM_LIMIT_S)
+
+    def compile(self, record: PipelineRecord) -> PipelineRecord:
+        """Compile a pipeline's program, once there is a host for that.
+
+        :param record: the pipeline
+        :returns: the pipeline after that; unchanged while the host comes up
+        :raises Conflict: when another process was quicker
+        """
+        # The claim comes after the host is there, so that nobody holds one while a host starts.
+        try:
+            host = self._shared.host()
+        except SubmitError as error:
+            return self._commits.commit(record, [compilation.compiler_failed(record, str(error), datetime.now(UTC))])
+        if host is None:
+            return record
+        record = self._commits.commit(record, [compilation.claim_compilation(record, datetime.now(UTC))])
+        try:
+            result = compile_on(self._hosts, host, record)
+        except HostUnreachable as error:
+            logger.warning("The compiler of pipeline %s went away: %s", record.name, error)
+            program = (record.id, record.program_version)
+            self._lost[program] += 1
+            if is_lost_compiler(error) and self._lost[program] < COMPILE_ATTEMPTS:
+                return self._finish(record, lambda current: [compilation.reset_program(current, datetime.now(UTC))])
+            del self._lost[program]
+            return self._compiler_failed(record, f"The compiling host was lost: {error}. Its log is {host.log_path}")
+        except Problem as error:
+            return self._compiler_failed(record, f"{error.code}: {error.message}")
+        self._lost.pop((record.id, record.program_version), None)
+        info = result.program_info
+        if info is None:
+            return self._finish(record, lambda r: [compilation.sql_failed(r, result.messages, datetime.now(UTC))])
+        return self._finish(record, lambda current: compilation.remaining_steps(current, info, result.messages, datetime.now(UTC)))
+
+    def _compiler_failed(self, record: PipelineRecord, message: str) -> PipelineRecord:
+        return self._finish(record, lambda current: [compilation.compiler_failed(current, message, datetime.now(UTC))])
+
+    def _finish(self, claimed: PipelineRecord, steps: Callable[[PipelineRecord], list[PipelineRecord]]) -> PipelineRecord:
+        """Write a compilation's result unless the program is another one by now, or somebody else took over."""
+        record = claimed
+        while True:
+            same = (record.program_version, record.compile_claimed_at) == (claimed.program_version, claimed.compile_claimed_at)
+            if not same or record.program_status is not ProgramStatus.COMPILING_SQL:
+                return record
+            try:
+                return self._commits.commit(record, steps(record))
+            except Conflict:
+                record = self._commits.reload(record)

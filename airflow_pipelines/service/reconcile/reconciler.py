@@ -1,0 +1,69 @@
+"""Decides what has to be done next for a pipeline, and has it done."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from airflow_pipelines.contract.deployment import RuntimeStatus
+from airflow_pipelines.service.deployers.base import Deployers
+from airflow_pipelines.service.deployers.shared import SharedDeployer
+from airflow_pipelines.service.hosts import Hosts
+from airflow_pipelines.service.pipeline_files import PipelineFiles
+from airflow_pipelines.service.reconcile.commits import Commits
+from airflow_pipelines.service.reconcile.compilations import Compilations
+from airflow_pipelines.service.reconcile.incarnations import Incarnations
+from airflow_pipelines.service.reconcile.observation import Observation
+from airflow_pipelines.service.records import PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
+from airflow_pipelines.service.store import Store
+
+
+class Reconciler:
+    """Advances the pipelines of one store.
+
+    :param store: the store
+    :param hosts: its hosts
+    :param deployers: the ways in which incarnations are placed
+    :param shared: the deployer of the shared host, which also compiles
+    :param files: where storages and logs of pipelines are
+    """
+
+    def __init__(self, store: Store, hosts: Hosts, deployers: Deployers, shared: SharedDeployer, files: PipelineFiles) -> None:
+        self._hosts = hosts
+        self.commits = Commits(store, files)
+        self._observation = Observation(self.commits, hosts, deployers, shared, files)
+        self._compilations = Compilations(self.commits, hosts, shared)
+        self._incarnations = Incarnations(self.commits, self._observation, store, hosts, deployers, files)
+
+    def observe(self, record: PipelineRecord) -> PipelineRecord:
+        """Take in what happened to a pipeline since it was last looked at. Quick; every read calls it."""
+        return self._observation.observe(record)
+
+    def look_after_hosts(self) -> None:
+        """End hosts that are lost, also those of which no pipeline would find out. Quick."""
+        for host in self._hosts.registry.live_hosts():
+            self._hosts.look_after(host)
+
+    def drive(self, record: PipelineRecord) -> PipelineRecord:
+        """Do the next thing for the pipeline, if there is one, and return what it became.
+
+        May take as long as a compilation.
+
+        :param record: the pipeline
+        :raises Conflict: when another process was quicker
+        """
+        now = datetime.now(UTC)
+        if self._compilations.wants(record, now):
+            return self._compilations.compile(record)
+        if record.storage_status is StorageStatus.CLEARING:
+            return self._incarnations.clear(record)
+        resources, desired = record.deployment_resources_status, record.deployment_resources_desired_status
+        if resources is ResourcesStatus.STOPPING:
+            return self._incarnations.take_down(record)
+        if desired is ResourcesStatus.PROVISIONED:
+            if resources is ResourcesStatus.STOPPED and record.program_status is ProgramStatus.SUCCESS:
+                return self._incarnations.provision(record)
+            if resources is ResourcesStatus.PROVISIONING:
+                return self._incarnations.deploy(record)
+            if resources is ResourcesStatus.PROVISIONED and record.deployment_runtime_desired_status is RuntimeStatus.SUSPENDED:
+                return self._incarnations.suspend(record)
+        return record
