@@ -14,11 +14,11 @@ from airflow_pipelines.program.names import display, quote
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Table
 from airflow_pipelines.sql.plan.ir.full import Full
-from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source, TemporalFilter
+from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source
 from airflow_pipelines.sql.plan.ir.markers import CLOCK, Marker
 from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.plan.passes.clock import ClockMarkers, clock_edits
-from airflow_pipelines.sql.plan.passes.temporal_filters import mark_temporal_filters
+from airflow_pipelines.sql.plan.pipeline import finished_plan
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
 from airflow_pipelines.sql.program.declarations import PropertyText, ViewDeclaration
 from airflow_pipelines.sql.syntax.edits import Edit
@@ -79,10 +79,17 @@ class TimeCompiler:
             self._add_lateness(schema, lateness.column, lateness.bound, lateness.span)
 
     def finish(self, view: ViewDeclaration, plan: ViewPlan) -> ViewPlan:
+        """The finished plan of a view.
+
+        :param view: the view
+        :param plan: as the planner made it
+        """
+        whole = self._with_time(view, plan)
+        return finished_plan(whole, {marker.relation: marker for marker in self.markers})
+
+    def _with_time(self, view: ViewDeclaration, plan: ViewPlan) -> ViewPlan:
         """The plan of a view with what its clock, lateness and ``emit_final`` add to it."""
-        clock = {marker.relation: marker for marker in self._clock.found.values()}
-        self.waterlines.markers = frozenset(clock)
-        plan = mark_temporal_filters(plan, clock)
+        self.waterlines.markers = frozenset(marker.relation for marker in self._clock.found.values())
         final = view.emit_final
         if not view.lateness and final is None:
             self.waterlines.add(plan.stages)
@@ -133,7 +140,6 @@ class TimeCompiler:
             (Source("w", Scan(marker.relation, (marker.column,))), Source("s", Scan(inner, tuple(names)))),
             tuple(Item(name, f"`s`.{quote(name)}") for name in names),
             f"`s`.{quote(column)} < `w`.{quote(marker.column)}",
-            temporal_filters=(TemporalFilter(0, f"`s`.{quote(column)}", (inner, column)),),
         )
         return replace(plan, after=(Stage(view.name, plan.columns, shown),))
 

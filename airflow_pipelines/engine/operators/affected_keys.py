@@ -13,7 +13,7 @@ from airflow_pipelines.engine.batch_views import consolidated_sql, empty_sql, ex
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.full import subtracted
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
-from airflow_pipelines.engine.operators.lookup_join.matching import matching_batch, read_columns, wanted_of
+from airflow_pipelines.engine.operators.lookup_join.matching import matching_batch, wanted_of
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
@@ -194,12 +194,12 @@ class _Fetched:
 
 def _looked_up(node: AffectedKeys, source: KeyedSource, keys: Any, context: Context) -> _Fetched | None:
     """The rows that a source had before for the touched keys, perhaps with others; None when they have to be scanned for."""
-    parts = enumerate(zip(source.keys, node.key_types, strict=True))
-    wanted = wanted_of(source.node, [(key, kind, keys[f"{_KEY}{at}"]) for at, (key, kind) in parts], context.relations)
-    if wanted is None:
+    values = [keys[f"{_KEY}{at}"] for at in range(len(source.keys))]
+    wanted = wanted_of(source.lookup, node.key_types, values, context.relations)
+    if source.lookup is None or wanted is None:
         return None
     before = context.relations[wanted.relation].before
-    batch = matching_batch(before.batches, before.schema, wanted.rows, context.limits, read_columns(source.node, wanted.relation))
+    batch = matching_batch(before.batches, before.schema, wanted.rows, context.limits, source.lookup.reads)
     if batch is None:
         return None
     if not batch.rows:
@@ -278,7 +278,9 @@ def _answer(node: AffectedKeys, rows: Mapping[str, str]) -> str:
 
 def _remembered(stage: Stage, node: AffectedKeys) -> KeyedSource:
     """The stage's own contents, as something that has the keys of the node's sources."""
-    return KeyedSource("__own", Scan(stage.relation, tuple(name for name, _ in stage.columns)), node.remembered)
+    return KeyedSource(
+        "__own", Scan(stage.relation, tuple(name for name, _ in stage.columns)), node.remembered, node.remembered_lookup
+    )
 
 
 def _weighted(answer: str) -> str:

@@ -12,11 +12,9 @@ from airflow_pipelines.engine.batch_views import expanded_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
 from airflow_pipelines.engine.operators.lookup_join.matching import (
-    column_named,
     distinct_rows,
     matching_batch,
     same_kind,
-    without_casts,
 )
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
 from airflow_pipelines.engine.spark.type_text import type_text
@@ -79,8 +77,7 @@ def _near(node: AppendOnlyTopK, rows: Batch, stored: Trace, context: Context) ->
     """What is stored for the keys of some rows, perhaps with more; None when it has to be scanned for."""
     types = {column.name: type_text(column.dataType) for column in stored.schema.fields}
     wanted = {}
-    for key, kind in zip(node.keys, node.key_types, strict=True):
-        column = column_named(without_casts(key, kind))
+    for column, kind in zip(node.key_columns, node.key_types, strict=False):
         if column is not None and same_kind(types[column], kind):
             wanted[column] = rows.to_arrow()[column]
     if not wanted:

@@ -8,7 +8,7 @@ from typing import Any
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import consolidated_sql, expanded_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
-from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch, read_columns, wanted_of
+from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch, wanted_of
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
@@ -79,12 +79,11 @@ class _Near:
 def _near(node: Aggregate, touched: Batch, known: Trace, context: Context) -> _Near | None:
     """None when the touched groups have to be scanned for."""
     values = touched.to_arrow()
-    keys = [(key.text, kind, values[key.name]) for key, kind in zip(node.keys, node.key_types, strict=True)]
-    wanted = wanted_of(node.input, keys, context.relations)
-    if wanted is None:
+    wanted = wanted_of(node.lookup, node.key_types, [values[key.name] for key in node.keys], context.relations)
+    if node.lookup is None or wanted is None:
         return None
     after = context.relations[wanted.relation].after
-    batch = matching_batch(after.batches, after.schema, wanted.rows, context.limits, read_columns(node.input, wanted.relation))
+    batch = matching_batch(after.batches, after.schema, wanted.rows, context.limits, node.lookup.reads)
     groups = distinct_rows({key.name: values[key.name] for key in node.keys})
     stored = matching_batch(known.batches, known.schema, groups, context.limits)
     if batch is None or stored is None:

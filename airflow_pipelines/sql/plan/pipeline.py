@@ -1,25 +1,32 @@
 """The passes of the planner, in the order in which they run.
 
-Query passes work on the query's tree before it is decomposed, stage passes on the stages that decomposing it gave. Each pass is a
-function in a module of :mod:`airflow_pipelines.sql.plan.passes` that is named after what it does.
+Query passes work on the query's tree before it is decomposed, stage passes on the stages that decomposing it gave. Finishing passes
+work on each stage of the whole plan, with all that lateness and the clock add to it: they derive what operators need to know of a
+node's expressions, so that these are not parsed again. Each pass is a function in a module of
+:mod:`airflow_pipelines.sql.plan.passes` that is named after what it does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expressions import NotIncremental
-from airflow_pipelines.sql.plan.ir.stage import Stage
+from airflow_pipelines.sql.plan.ir.markers import Marker
+from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.plan.passes.append_only_top_k import append_only_top_k
 from airflow_pipelines.sql.plan.passes.canonical_form import canonical_form
+from airflow_pipelines.sql.plan.passes.join_graphs import derive_join_graphs
+from airflow_pipelines.sql.plan.passes.lookup_keys import derive_lookup_keys
 from airflow_pipelines.sql.plan.passes.merge_projections import merge_projections
 from airflow_pipelines.sql.plan.passes.qualify_columns import qualify_columns
 from airflow_pipelines.sql.plan.passes.store_inexact_answers import store_inexact_answers
 from airflow_pipelines.sql.plan.passes.strip_aliases import strip_aliases
+from airflow_pipelines.sql.plan.passes.temporal_filters import mark_temporal_filters
 from airflow_pipelines.sql.plan.passes.unique_source_names import unique_source_names
 from airflow_pipelines.sql.plan.verify import require_same, without_given_names
 from airflow_pipelines.sql.syntax.dialect import parse_query
@@ -28,6 +35,9 @@ QueryPass = Callable[[exp.Expr, Builder], exp.Expr]
 """Changes a query's tree; its meaning stays. Raises NotIncremental when the query cannot be decomposed."""
 StagePass = Callable[[tuple[Stage, ...], Builder], tuple[Stage, ...]]
 """Changes the stages of one view, of which the last is the view's own. Raises NotIncremental when a stage has no rule."""
+
+FinishingPass = Callable[[Stage, Mapping[str, Marker]], Stage]
+"""Derives fields of a stage's node from its other fields, and from the markers that it may read, by relation."""
 
 QUERY_PASSES: tuple[QueryPass, ...] = (
     qualify_columns,
@@ -39,6 +49,11 @@ STAGE_PASSES: tuple[StagePass, ...] = (
     append_only_top_k,
     merge_projections,
     canonical_form,
+)
+FINISHING_PASSES: tuple[FinishingPass, ...] = (
+    mark_temporal_filters,
+    derive_join_graphs,
+    derive_lookup_keys,
 )
 
 
@@ -71,3 +86,15 @@ def finished_stages(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stage,
     for stage_pass in STAGE_PASSES:
         stages = stage_pass(stages, builder)
     return stages
+
+
+def finished_plan(plan: ViewPlan, markers: Mapping[str, Marker]) -> ViewPlan:
+    """Run the finishing passes over a plan.
+
+    :param plan: of one view, with all its stages
+    :param markers: all markers that the plan may read, by relation
+    """
+    for finishing_pass in FINISHING_PASSES:
+        stages, after = (tuple(finishing_pass(stage, markers) for stage in part) for part in (plan.stages, plan.after))
+        plan = replace(plan, stages=stages, after=after)
+    return plan

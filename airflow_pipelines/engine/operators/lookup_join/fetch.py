@@ -12,7 +12,7 @@ from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.lookup_join.known_rows import Known
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.delta_sql import DeltaSql
-from airflow_pipelines.sql.plan.ir.join_graph import JoinGraph, join_graph
+from airflow_pipelines.sql.plan.ir.join_graph import JoinGraph
 from airflow_pipelines.sql.plan.ir.linear import Linear, Select
 from airflow_pipelines.sql.plan.ir.version import Version
 
@@ -138,7 +138,7 @@ class Fetching(DeltaSql):
         self, node: Select, at: int, large: list[int], versions: dict[int, Version], tables: dict[int, str], narrow: DeltaSql
     ) -> bool:
         """Put what is fetched of the large sources into ``tables``; False when one of them has no matching row."""
-        graph = join_graph(node)
+        graph = node.join_graph
         places = {source.alias: place for place, source in enumerate(node.sources)}
         reached, missing = {at}, set(large)
         while missing:
@@ -182,7 +182,7 @@ class Fetching(DeltaSql):
             schema = StructType([column for column in schema.fields if column.name in graph.columns[source.alias]])
         columns = "".join(f"{alias}.{quote(column.name)}, " for column in schema.fields)
         match = " AND ".join(f"({mine}) = `{_KEYS}`.k{number}" for number, (mine, _) in enumerate(links))
-        own = [f"({part.text})" for part in graph.conjuncts if part.plain and part.aliases == {source.alias}]
+        own = [f"({part.text})" for part in graph.conjuncts if part.is_plain and part.aliases == {source.alias}]
         where = f" WHERE {' AND '.join(own)}" if own else ""
         query = (
             f"SELECT /*+ BROADCAST(`{_KEYS}`) */ {columns}{alias}.{WEIGHT} FROM ({contents}) AS {alias}"

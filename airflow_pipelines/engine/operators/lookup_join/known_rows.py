@@ -11,14 +11,11 @@ import pyarrow as pa
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.lookup_join.matching import (
-    base_column,
     distinct_rows,
     matching_batch,
-    read_columns,
     same_kind,
 )
 from airflow_pipelines.engine.spark.type_text import type_text
-from airflow_pipelines.sql.plan.ir.join_graph import join_graph
 from airflow_pipelines.sql.plan.ir.linear import Select
 from airflow_pipelines.sql.plan.ir.version import Version
 
@@ -45,11 +42,10 @@ class Known:
     @classmethod
     def of_delta(cls, node: Select, at: int, context: Context) -> Known:
         """What is known at first: the delta of the source at ``at``, when it is that of one relation and in memory."""
-        graph = join_graph(node)
-        for equality in graph.equalities:
+        for equality in node.join_graph.equalities:
             for side in (0, 1):
                 if equality.aliases[side] == node.sources[at].alias:
-                    base = base_column(node.sources[at].node, equality.texts[side])
+                    base = equality.columns[side]
                     batches = context.relations[base[0]].delta if base is not None else ()
                     if batches and all(batch.table is not None for batch in batches):
                         return cls(context, {at: pa.concat_tables([batch.table for batch in batches])})
@@ -70,11 +66,10 @@ class Known:
         source, other = node.sources[place], node.sources[start]
         wanted: dict[str, Any] = {}
         relation = None
-        for equality in join_graph(node).equalities:
+        for equality in node.join_graph.equalities:
             for side in (0, 1):
                 if (equality.aliases[side], equality.aliases[1 - side]) == (source.alias, other.alias):
-                    mine = base_column(source.node, equality.texts[side])
-                    theirs = base_column(other.node, equality.texts[1 - side])
+                    mine, theirs = equality.columns[side], equality.columns[1 - side]
                     if mine is not None and theirs is not None and same_kind(self._kind(mine), self._kind(theirs)):
                         relation = mine[0]
                         wanted.setdefault(mine[1], (theirs, equality.texts[1 - side]))
@@ -88,7 +83,7 @@ class Known:
         # NULL matches nothing under =.
         keys = keys.drop_null()
         batches = stored.batches(versions[place])
-        batch = matching_batch(batches, stored.before.schema, keys, self.context.limits, read_columns(source.node, relation))
+        batch = matching_batch(batches, stored.before.schema, keys, self.context.limits, node.join_graph.reads.get(source.alias))
         return None if batch is None else Hop(place, relation, batch)
 
     def _kind(self, column: tuple[str, str]) -> str:

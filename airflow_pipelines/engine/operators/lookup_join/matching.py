@@ -5,7 +5,6 @@ See :mod:`airflow_pipelines.engine.lookup.index` for how.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +18,7 @@ from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.lookup.index import can_look_up, file_index, memory_index
 from airflow_pipelines.engine.operators.context import RelationVersions
 from airflow_pipelines.engine.spark.type_text import type_text
-from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select
-
-_COLUMN = re.compile(r"\(*(?:`((?:[^`]|``)+)`|(\w+))(?:\.(?:`((?:[^`]|``)+)`|(\w+)))?\)*")
-_CAST = re.compile(r"CAST\((.*) AS ([^()]*(?:\([^()]*\))?)\)", re.DOTALL)
+from airflow_pipelines.sql.plan.ir.lookup import Lookup
 
 
 def matching_table(batches: Iterable[Batch], wanted: Any, columns: Sequence[str], limits: Limits) -> Any | None:
@@ -89,71 +85,31 @@ class Wanted:
     rows: Any
 
 
-def wanted_of(node: Linear, keys: Iterable[tuple[str, str, Any]], relations: Mapping[str, RelationVersions]) -> Wanted | None:
-    """What to ask of the relation below a node to find its rows with some keys; None when no key is a column of a relation.
+def wanted_of(
+    lookup: Lookup | None, kinds: Sequence[str], values: Sequence[Any], relations: Mapping[str, RelationVersions]
+) -> Wanted | None:
+    """What to ask of the relation below a node to find its rows with some keys; None when no part of the key can be looked up.
 
-    :param keys: of each part of the key its text over the node's columns, its type and its values; parts that are no columns are
-        left out, so that more rows are found than have the key
+    :param lookup: by which columns the rows are looked up; parts of the key without a column are left out, so that more rows are
+        found than have the key
+    :param kinds: the types of the parts of the key
+    :param values: their values, a column each
+    :param relations: the versions of all relations
     """
-    relation: str | None = None
+    if lookup is None:
+        return None
+    schema = relations[lookup.relation].before.schema
     columns: dict[str, Any] = {}
-    for text, kind, values in keys:
-        base = base_column(node, without_casts(text, kind))
-        if base is not None and same_kind(type_text(relations[base[0]].before.schema[base[1]].dataType), kind):
-            relation = base[0]
-            columns.setdefault(base[1], values)
-    return None if relation is None else Wanted(relation, distinct_rows(columns))
+    for column, kind, value in zip(lookup.columns, kinds, values, strict=True):
+        if column is not None and same_kind(type_text(schema[column].dataType), kind):
+            columns.setdefault(column, value)
+    return Wanted(lookup.relation, distinct_rows(columns)) if columns else None
 
 
 def distinct_rows(columns: Mapping[str, Any]) -> Any:
     """The distinct rows of some columns, as a pyarrow Table; all rows where a type cannot be grouped, nor looked up then."""
     rows = pa.table(dict(columns))
     return rows if not can_group(rows.schema) else rows.group_by(list(columns), use_threads=False).aggregate([])
-
-
-def read_columns(node: Linear, relation: str) -> frozenset[str] | None:
-    """The columns of ``relation`` that a node may read: those whose name occurs in one of its texts; None for all."""
-    match node:
-        case Scan():
-            return frozenset(node.columns) if node.relation == relation else frozenset()
-        case Select() if len(node.sources) == 1 and isinstance(node.sources[0].node, Scan):
-            text = " ".join([*(item.text for item in node.items), node.where or "", *node.laterals])
-            return frozenset(name for name in node.sources[0].node.columns if name in text)
-    return None
-
-
-def base_column(node: Linear, text: str) -> tuple[str, str] | None:
-    """The relation and its column that a text over a node's columns is, when it is nothing else.
-
-    :param text: an expression over the node's columns by their bare names, or by ``alias.column``
-    """
-    name = column_named(text)
-    match node:
-        case Scan() if name in node.columns:
-            return node.relation, str(name)
-        case Select() if len(node.sources) == 1 and not node.laterals:
-            for item in node.items:
-                if item.name == name:
-                    return base_column(node.sources[0].node, item.text)
-    return None
-
-
-def column_named(text: str) -> str | None:
-    """The column that an expression is, when it is only that."""
-    found = _COLUMN.fullmatch(text.strip())
-    if found is None:
-        return None
-    name = found[3] or found[4] or found[1] or found[2]
-    return str(name).replace("``", "`")
-
-
-def without_casts(text: str, kind: str) -> str:
-    """An expression without the casts to ``kind`` around it."""
-    found = _CAST.fullmatch(text)
-    while found is not None and found[2].strip().lower() == kind.lower():
-        text = found[1]
-        found = _CAST.fullmatch(text)
-    return text
 
 
 def same_kind(one: str, other: str) -> bool:

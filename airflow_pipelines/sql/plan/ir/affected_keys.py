@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import ClassVar
 
+from airflow_pipelines.sql.plan.ir.description import DERIVED
 from airflow_pipelines.sql.plan.ir.linear import Linear
+from airflow_pipelines.sql.plan.ir.lookup import Lookup
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,8 @@ class KeyedSource:
     alias: str
     node: Linear
     keys: tuple[str, ...]
+    lookup: Lookup | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
+    """Derived by a pass over finished stages: how the rows with some keys are looked up."""
 
 
 class Shape(Enum):
@@ -54,6 +58,8 @@ class AffectedKeys:
     key_types: tuple[str, ...]
     shape: Shape
     remembered: tuple[str, ...] = ()
+    remembered_lookup: Lookup | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
+    """Derived by a pass over finished stages: how the stored answers of some keys are looked up."""
 
     @property
     def reads(self) -> frozenset[str]:

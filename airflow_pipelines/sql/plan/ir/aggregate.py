@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from airflow_pipelines.sql.plan.ir.description import DERIVED
 from airflow_pipelines.sql.plan.ir.linear import Item, Select
+from airflow_pipelines.sql.plan.ir.lookup import Lookup
 from airflow_pipelines.sql.plan.ir.merge import Merge
 
 
@@ -55,6 +56,8 @@ class Aggregate:
     having: str | None = None
     input_types: tuple[str, ...] = ()
     """Types of ``input``'s columns."""
+    lookup: Lookup | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
+    """Derived by a pass over finished stages: how the input's rows of some groups are looked up."""
 
     keeps_contents: ClassVar[bool] = False
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
+from airflow_pipelines.sql.plan.ir.description import DERIVED
 from airflow_pipelines.sql.plan.ir.linear import Linear
 
 
@@ -28,6 +29,8 @@ class AppendOnlyTopK:
     rank: str
     most: int
     place: str
+    key_columns: tuple[str | None, ...] = field(default=(), compare=False, repr=False, metadata=DERIVED)
+    """Derived by a pass over finished stages: the column that each key is, None for an expression."""
 
     strategy: ClassVar[str] = "top-k by new rows"
     starts_with_rows: ClassVar[bool] = False

@@ -86,10 +86,10 @@ class DeltaSql:
     def moved_range_condition(self, node: Select, at: int) -> str | None:
         """The condition for the rows that the source ``at`` passes by when it moves (empty: any), or None for none."""
         marker = node.sources[at].node
-        crossings = [crossing for crossing in node.temporal_filters if crossing.source == at]
-        if self.moved_range is None or not crossings or not isinstance(marker, Scan):
+        filters = [found for found in node.temporal_filters if found.source == at]
+        if self.moved_range is None or not filters or not isinstance(marker, Scan):
             return ""
-        found = [self.moved_range(crossing, marker.relation) for crossing in crossings]
+        found = [self.moved_range(comparison, marker.relation) for comparison in filters]
         return " OR ".join(f"({condition})" for condition in found if condition is not None) or None
 
     def select(self, node: Select, tables: list[str | None], delta: Source | None, passed: str = "") -> str | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.description import formerly
+from airflow_pipelines.sql.plan.ir.description import DERIVED, formerly
+from airflow_pipelines.sql.plan.ir.join_graph import JoinGraph
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 
 
@@ -82,6 +83,8 @@ class Select:
     where: str | None = None
     laterals: tuple[str, ...] = ()
     temporal_filters: tuple[TemporalFilter, ...] = field(default=(), metadata=formerly("crossings"))
+    join_graph: JoinGraph = field(default_factory=JoinGraph, compare=False, repr=False, metadata=DERIVED)
+    """Derived by a pass over finished stages. Without it, an operator knows no equality to look rows up by."""
 
     starts_with_rows: ClassVar[bool] = False
     keeps_contents: ClassVar[bool] = False

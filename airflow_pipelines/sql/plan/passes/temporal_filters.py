@@ -8,62 +8,30 @@ from dataclasses import replace
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.expression_trees import parse_condition
-from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys
-from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
-from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select, TemporalFilter, UnionAll
+from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
+from airflow_pipelines.sql.plan.ir.blocks import map_blocks
+from airflow_pipelines.sql.plan.ir.linear import Scan, Select, TemporalFilter
 from airflow_pipelines.sql.plan.ir.markers import Marker
-from airflow_pipelines.sql.plan.ir.node import Node
-from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
+from airflow_pipelines.sql.plan.ir.recursive import Recursive
+from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_query
 
 _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ)
 
 
-def mark_temporal_filters(plan: ViewPlan, markers: Mapping[str, Marker]) -> ViewPlan:
-    """Mark the temporal filters of a plan.
+def mark_temporal_filters(stage: Stage, markers: Mapping[str, Marker]) -> Stage:
+    """Mark the temporal filters of a stage's blocks.
 
-    :param markers: the markers that the plan may read, by relation
+    :param stage: a stage that no pass changes any more
+    :param markers: the markers that the stage may read, by relation
     """
-    return replace(plan, stages=tuple(_stage(stage, markers) for stage in plan.stages))
-
-
-def _stage(stage: Stage, markers: Mapping[str, Marker]) -> Stage:
-    if not stage.reads & markers.keys():
+    # A recursion does not read markers, and an append-only source has none.
+    if not stage.reads & markers.keys() or isinstance(stage.node, Recursive | AppendOnlyTopK):
         return stage
-    return replace(stage, node=_node(stage.node, markers))
+    return replace(stage, node=map_blocks(stage.node, lambda block: _with_temporal_filters(block, markers)))
 
 
-def _node(node: Node, markers: Mapping[str, Marker]) -> Node:
-    match node:
-        case Select():
-            return _select(node, markers)
-        case UnionAll():
-            return _union(node, markers)
-        case Aggregate():
-            return replace(node, input=_select(node.input, markers))
-        case AffectedKeys():
-            sources = (replace(source, node=_linear(source.node, markers)) for source in node.sources)
-            return replace(node, sources=tuple(sources))
-        case _:
-            return node
-
-
-def _linear(node: Linear, markers: Mapping[str, Marker]) -> Linear:
-    match node:
-        case Scan():
-            return node
-        case UnionAll():
-            return _union(node, markers)
-        case Select():
-            return _select(node, markers)
-
-
-def _union(node: UnionAll, markers: Mapping[str, Marker]) -> UnionAll:
-    return replace(node, parts=tuple(_linear(part, markers) for part in node.parts))
-
-
-def _select(node: Select, markers: Mapping[str, Marker]) -> Select:
-    node = replace(node, sources=tuple(replace(source, node=_linear(source.node, markers)) for source in node.sources))
+def _with_temporal_filters(node: Select, markers: Mapping[str, Marker]) -> Select:
     if len(node.sources) < 2 or node.where is None:
         return node
     try:
@@ -72,14 +40,14 @@ def _select(node: Select, markers: Mapping[str, Marker]) -> Select:
     except SyntaxFailure:
         # What cannot be parsed here is evaluated by the general rule of joins.
         return node
-    crossings: list[TemporalFilter] = []
+    found: list[TemporalFilter] = []
     for at, source in enumerate(node.sources):
         if isinstance(source.node, Scan) and source.node.relation in markers:
-            crossings += _crossings(node, at, items, list(_conjuncts(where)))
-    return replace(node, temporal_filters=tuple(crossings))
+            found += _filters(node, at, items, list(_conjuncts(where)))
+    return replace(node, temporal_filters=tuple(found))
 
 
-def _crossings(node: Select, at: int, items: exp.Expr, conjuncts: list[exp.Expr]) -> list[TemporalFilter]:
+def _filters(node: Select, at: int, items: exp.Expr, conjuncts: list[exp.Expr]) -> list[TemporalFilter]:
     """The comparisons with the source ``at``; none when it is used in any other way."""
     alias = node.sources[at].alias
     if _names(items, alias):

@@ -7,7 +7,7 @@ import pytest
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
 from airflow_pipelines.sql.plan.ir.full import Full
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source, TemporalFilter, UnionAll
-from airflow_pipelines.sql.plan.ir.markers import CLOCK, Marker
+from airflow_pipelines.sql.plan.ir.markers import CLOCK
 from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.plan.passes.temporal_filters import mark_temporal_filters
 from airflow_pipelines.sql.plan.properties.append_only import append_only_relations
@@ -136,9 +136,8 @@ def _plan(node: Select) -> ViewPlan:
     ],
 )
 def test_temporal_filters_touch_the_rows_that_the_clock_passes_by(where: str, item: str, crossings: list[TemporalFilter]) -> None:
-    plan = _plan(block(item, sources=(("n", CLOCK_SCAN), ("t", T)), where=where))
-    markers: dict[str, Marker] = {CLOCK.relation: CLOCK}
-    node = mark_temporal_filters(plan, markers).stages[0].node
+    stage = Stage("v", (("x", "int"),), block(item, sources=(("n", CLOCK_SCAN), ("t", T)), where=where))
+    node = mark_temporal_filters(stage, {CLOCK.relation: CLOCK}).node
     assert isinstance(node, Select)
     assert list(node.temporal_filters) == crossings
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.sql.plan.ir.join_graph import join_graph
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source
+from airflow_pipelines.sql.plan.passes.join_graphs import join_graph
 
 PART = Scan("part", ("k", "size"))
 LINE = Scan("line", ("k", "quantity"))

@@ -1,0 +1,133 @@
+"""Derives the join graph of every block with several sources, by which an operator looks rows up instead of reading everything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.expression_trees import parse_condition, parse_expression
+from airflow_pipelines.sql.plan.ir.blocks import map_blocks
+from airflow_pipelines.sql.plan.ir.join_graph import Conjunct, Equality, JoinGraph
+from airflow_pipelines.sql.plan.ir.linear import Select
+from airflow_pipelines.sql.plan.ir.lookup import RelationColumn
+from airflow_pipelines.sql.plan.ir.markers import Marker
+from airflow_pipelines.sql.plan.ir.stage import Stage
+from airflow_pipelines.sql.plan.properties.base_columns import base_column, columns_read
+from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure
+
+_PLAIN_TESTS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Is)
+
+
+def derive_join_graphs(stage: Stage, _markers: Mapping[str, Marker]) -> Stage:
+    """Put the join graphs of a stage's blocks into the blocks.
+
+    :param stage: a stage that no pass changes any more
+    """
+    return replace(stage, node=map_blocks(stage.node, _with_join_graph))
+
+
+def _with_join_graph(node: Select) -> Select:
+    return replace(node, join_graph=join_graph(node)) if len(node.sources) > 1 else node
+
+
+def join_graph(node: Select) -> JoinGraph:
+    """The join graph of a block; what cannot be parsed is left out.
+
+    :param node: the block
+    """
+    try:
+        where = parse_condition(node.where) if node.where else None
+    except SyntaxFailure:
+        return JoinGraph()
+    aliases = frozenset(source.alias for source in node.sources)
+    equalities, conjuncts = [], []
+    for part in _conjuncts(where) if where is not None else ():
+        read = _sources(part, aliases)
+        if read is None:
+            continue
+        conjuncts.append(Conjunct(part.sql(dialect=DIALECT), read, _is_plain(part)))
+        equality = _equality(node, part, aliases) if isinstance(part, exp.EQ) else None
+        equalities += [equality] if equality is not None else []
+    return JoinGraph(tuple(equalities), tuple(conjuncts), _columns(node, aliases, where), _reads(node))
+
+
+def _equality(node: Select, part: exp.EQ, aliases: frozenset[str]) -> Equality | None:
+    """The equality of two sources, if a comparison is one."""
+    left, right = _sources(part.this, aliases), _sources(part.expression, aliases)
+    if left is None or right is None or len(left) != 1 or len(right) != 1 or left == right:
+        return None
+    texts = (part.this.sql(dialect=DIALECT), part.expression.sql(dialect=DIALECT))
+    columns = (_base_column(node, part.this), _base_column(node, part.expression))
+    return Equality((next(iter(left)), next(iter(right))), texts, columns)
+
+
+def _base_column(node: Select, tree: exp.Expr) -> RelationColumn | None:
+    column = tree.unnest()
+    if not isinstance(column, exp.Column) or len(column.parts) != 2:
+        return None
+    return next((base_column(source.node, column.name) for source in node.sources if source.alias == column.table), None)
+
+
+def _reads(node: Select) -> dict[str, frozenset[str] | None]:
+    """The columns of the one relation below each source that the source may read."""
+    single = {source.alias: (source.node, next(iter(source.node.reads))) for source in node.sources if len(source.node.reads) == 1}
+    return {alias: columns_read(inner, relation) for alias, (inner, relation) in single.items()}
+
+
+def _conjuncts(tree: exp.Expr) -> list[exp.Expr]:
+    tree = tree.unnest()
+    if isinstance(tree, exp.And):
+        return [*_conjuncts(tree.this), *_conjuncts(tree.expression)]
+    if isinstance(tree, exp.Or):
+        # What every alternative demands is demanded.
+        other = set(_conjuncts(tree.expression))
+        return [tree, *(part for part in _conjuncts(tree.this) if part in other)]
+    return [tree]
+
+
+def _sources(tree: exp.Expr, aliases: frozenset[str]) -> frozenset[str] | None:
+    """The sources that an expression reads; None when one of its columns may be of any."""
+    if tree.find(exp.Query, exp.Star, exp.Lambda):
+        return None
+    found = {column.parts[0].name if len(column.parts) > 1 else "" for column in tree.find_all(exp.Column)}
+    return frozenset(found) if found <= aliases else None
+
+
+def _is_plain(tree: exp.Expr) -> bool:
+    if isinstance(tree, exp.Not):
+        return _is_plain(tree.this.unnest())
+    if isinstance(tree, exp.Column):
+        return True
+    if not isinstance(tree, _PLAIN_TESTS):
+        return False
+    parts = [part for value in tree.args.values() for part in (value if isinstance(value, list) else [value])]
+    return all(_is_value(part.unnest()) for part in parts if isinstance(part, exp.Expr))
+
+
+def _is_value(tree: exp.Expr) -> bool:
+    if isinstance(tree, exp.Neg):
+        return _is_value(tree.this.unnest())
+    if isinstance(tree, exp.Cast):
+        return isinstance(tree.this.unnest(), exp.Literal)
+    return isinstance(tree, exp.Column | exp.Literal | exp.Boolean | exp.Null)
+
+
+def _columns(node: Select, aliases: frozenset[str], where: exp.Expr | None) -> Mapping[str, frozenset[str]] | None:
+    """The columns of each source that the block reads; None when that is not sure."""
+    if node.laterals:
+        return None
+    try:
+        trees = [*(parse_expression(item.text) for item in node.items), *([where] if where is not None else [])]
+    except SyntaxFailure:
+        return None
+    found: dict[str, set[str]] = {alias: set() for alias in aliases}
+    for tree in trees:
+        if tree.find(exp.Query, exp.Star, exp.Lambda):
+            return None
+        for column in tree.find_all(exp.Column):
+            if len(column.parts) < 2 or column.parts[0].name not in aliases:
+                return None
+            found[column.parts[0].name].add(column.parts[1].name)
+    return {alias: frozenset(names) for alias, names in found.items()}
