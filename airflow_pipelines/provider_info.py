@@ -14,8 +14,7 @@ def _modules(room: str, *names: str) -> list[dict[str, Any]]:
 def get_provider_info() -> dict[str, Any]:
     """The provider's description in the form of Airflow's ``provider_info.schema.json``.
 
-    Returns:
-        A fresh dictionary: names, the modules of each kind, the connection type with its form, and the configuration section.
+    :returns: a fresh dictionary: names, the modules of each kind, the connection type with its form, and the configuration section
     """
     return {
         "package-name": "airflow-pipelines",
@@ -66,7 +65,7 @@ def _configuration() -> dict[str, Any]:
         "options": {
             "deferral_first_delay": {
                 "description": (
-                    "Seconds a trigger sleeps before it looks for the first time. A trigger that fires while the worker is still "
+                    "Seconds that a trigger sleeps before its first poll. A trigger that fires while the worker is still "
                     "leaving the deferred task can make Airflow mark the task failed; keep it above [workers] "
                     "min_heartbeat_interval."
                 ),

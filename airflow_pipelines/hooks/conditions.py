@@ -1,6 +1,6 @@
 """What one can wait for on a pipeline, as pure judgements of what was seen.
 
-A condition looks at the pipeline's status and, where that is not enough, at the answer to one request of its own. Polling in a
+A condition reads the pipeline's status and, where that is not enough, the answer to one request of its own. Polling in a
 worker and polling in the triggerer use the same conditions, so both give the same answer. Nothing here does I/O or knows Airflow.
 """
 
@@ -32,7 +32,7 @@ _PHASE_CODES = frozenset(
 
 
 class Outcome(StrEnum):
-    """How a wait stands after a look."""
+    """What a poll means for the wait."""
 
     PENDING = "pending"
     REACHED = "reached"
@@ -49,7 +49,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One look at a pipeline.
+    """What one poll found of a pipeline.
 
     ``descriptor``: the pipeline with the status selector, None when there is no such pipeline. ``answer``: what the condition's
     own request got, None when it was not asked or refused. ``refusal``: the error that request got. ``at``: seconds since the
@@ -85,7 +85,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A condition's judgement: the outcome, why, what was found (small JSON), and what to remember until the next look (JSON)."""
+    """A condition's judgement: the outcome, why, what was found (small JSON), and what to remember until the next poll (JSON)."""
 
     outcome: Outcome
     message: str
@@ -94,7 +94,7 @@ class Verdict:
 
 
 def is_transient(error: PipelinesError | ConnectionError) -> bool:
-    """Whether trying again may help: the service was not reached, is overloaded or stumbled."""
+    """Whether trying again may help: the service was not reached, is overloaded, or failed for a reason of its own."""
     if isinstance(error, PipelineAPIError):
         return error.status_code in _TRANSIENT_STATUS_CODES or (error.status_code == 503 and error.error_code not in _PHASE_CODES)
     return isinstance(error, (ConnectionError, TimeoutError))
@@ -130,14 +130,11 @@ class Condition(ABC):
 
     @abstractmethod
     def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
-        """Judge a look.
+        """Decide whether the condition holds, can still hold, or cannot hold any more.
 
-        Args:
-            seen: the look.
-            memory: what the previous verdict asked to remember, None at the first look.
-
-        Returns:
-            The verdict.
+        :param seen: what the poll found
+        :param memory: what the previous verdict asked to remember, None at the first poll
+        :returns: the verdict
         """
 
     def to_wire(self) -> dict[str, Any]:
@@ -148,14 +145,9 @@ class Condition(ABC):
     def from_wire(wire: Mapping[str, Any]) -> Condition:
         """The condition that ``to_wire`` wrote.
 
-        Args:
-            wire: the JSON object.
-
-        Returns:
-            The condition.
-
-        Raises:
-            ValueError: when the kind is unknown; the message lists the known ones.
+        :param wire: the JSON object
+        :returns: the condition
+        :raises ValueError: when the kind is unknown; the message lists the known ones
         """
         arguments = dict(wire)
         kind = arguments.pop("kind", None)
@@ -247,7 +239,7 @@ class _RuntimeCondition(Condition):
     """A condition on what a running pipeline answers."""
 
     def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
-        """Settle what the status alone settles, then look at the answer."""
+        """Decide by the status where it is enough, otherwise by the answer."""
         if seen.descriptor is None:
             return _missing()
         if seen.is_down:

@@ -21,11 +21,8 @@ _PARTS = ("login", "password", "host", "schema", "port")
 def secret_parts(connection: Connection) -> dict[str, str]:
     """The parts of any connection that have a value, with those of its extras that are texts or numbers.
 
-    Args:
-        connection: the connection.
-
-    Returns:
-        The values by part, those of the extras by their names.
+    :param connection: the connection
+    :returns: the values by part, those of the extras by their names
     """
     extras = {name: value for name, value in connection.extra_dejson.items() if _PART.fullmatch(name)}
     found = extras | {part: getattr(connection, part) for part in _PARTS}
@@ -51,15 +48,10 @@ class ServiceAddress:
     def of(cls, connection: Connection) -> ServiceAddress:
         """Read a connection.
 
-        Args:
-            connection: host (a URL, or a name with the port beside it), password (the API key), extras ``home``, ``deployer``,
-                ``spark_conn_id``.
-
-        Returns:
-            The address.
-
-        Raises:
-            ValueError: an extra has a value that means nothing, or belongs to the embedded service while there is a host.
+        :param connection: host (a URL, or a name with the port beside it), password (the API key), extras ``home``, ``deployer``,
+            ``spark_conn_id``
+        :returns: the address
+        :raises ValueError: an extra has a value that means nothing, or belongs to the embedded service while there is a host
         """
         extra: dict[str, Any] = {name: value for name, value in connection.extra_dejson.items() if name in _EXTRAS and value}
         deployer = extra.get("deployer")

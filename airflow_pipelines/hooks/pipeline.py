@@ -45,9 +45,8 @@ class PipelineHook(BaseHook):
     without a host, or no connection at all under the default id, is the embedded service: its extras ``home``, ``deployer`` and
     ``spark_conn_id`` say where its store is and how its hosts are run.
 
-    Args:
-        pipeline_conn_id: the connection's id.
-        timeout_s: seconds to wait for one answer of the service.
+    :param pipeline_conn_id: the connection's id
+    :param timeout_s: seconds to wait for one answer of the service
     """
 
     conn_name_attr = "pipeline_conn_id"
@@ -66,10 +65,9 @@ class PipelineHook(BaseHook):
     def get_conn(self) -> PipelineClient:
         """The client for the connection; made once.
 
-        Raises:
-            AirflowNotFoundException: there is no such connection and its id is not the default one.
-            ValueError: the connection contradicts itself.
-            SetupError: the installed pyspark and pyspark-client do not fit together.
+        :raises AirflowNotFoundException: there is no such connection and its id is not the default one
+        :raises ValueError: the connection contradicts itself
+        :raises SetupError: the installed pyspark and pyspark-client do not fit together
         """
         if self._client is None:
             address = self._address()
@@ -143,9 +141,8 @@ class PipelineHook(BaseHook):
     def descriptor(self, name: str, selector: str = "status") -> dict[str, Any] | None:
         """A pipeline's descriptor, or None when there is no such pipeline.
 
-        Args:
-            name: the pipeline's name.
-            selector: ``status`` or ``all``.
+        :param name: the pipeline's name
+        :param selector: ``status`` or ``all``
         """
         try:
             descriptor: dict[str, Any] = self.get_conn().request("GET", path_of("pipelines", name), params={"selector": selector})
@@ -160,7 +157,7 @@ class PipelineHook(BaseHook):
         return Observation(self.descriptor(name), time.time()).status
 
     def observe(self, name: str, condition: Condition) -> Observation:
-        """Take one look at a pipeline, as a condition wants it."""
+        """Poll a pipeline once for a condition."""
         descriptor = self.descriptor(name)
         request = condition.request()
         answer, refusal = None, None
@@ -177,20 +174,15 @@ class PipelineHook(BaseHook):
     ) -> dict[str, Any]:
         """Block until a condition holds.
 
-        Args:
-            name: the pipeline's name.
-            condition: what to wait for.
-            timeout_s: seconds to wait at most, None for no limit.
-            poll_interval_s: seconds between looks.
-            max_consecutive_errors: looks in a row that may fail with an error that may pass.
-
-        Returns:
-            What the condition found.
-
-        Raises:
-            PipelineFailedError: the condition cannot be reached any more; the message has the deployment error.
-            PipelineTimeoutError: the time is up; the message says what was seen last.
-            PipelineConnectionError: the service was not reached too often.
+        :param name: the pipeline's name
+        :param condition: what to wait for
+        :param timeout_s: seconds to wait at most, None for no limit
+        :param poll_interval_s: seconds between polls
+        :param max_consecutive_errors: polls in a row that may fail with a transient error
+        :returns: what the condition found
+        :raises PipelineFailedError: the condition cannot be reached any more; the message has the deployment error
+        :raises PipelineTimeoutError: the time is up; the message says what was seen last
+        :raises PipelineConnectionError: the service was not reached too often
         """
         deadline = None if timeout_s is None else time.time() + timeout_s
         wait = Wait(name, condition, deadline, max_consecutive_errors)
@@ -199,15 +191,12 @@ class PipelineHook(BaseHook):
     def wait_until_compiled(self, name: str, program_version: int, *, timeout_s: float, poll_interval_s: float = 0.5) -> None:
         """Block until a version of a pipeline's program is compiled.
 
-        Args:
-            name: the pipeline's name.
-            program_version: the version to wait for; a later one will do.
-            timeout_s: seconds to wait at most.
-            poll_interval_s: seconds between looks.
-
-        Raises:
-            ProgramCompilationError: it does not compile; the message has the lines, columns and reasons.
-            PipelineTimeoutError: the compiler was not done in time.
+        :param name: the pipeline's name
+        :param program_version: the version to wait for; a later one will do
+        :param timeout_s: seconds to wait at most
+        :param poll_interval_s: seconds between polls
+        :raises ProgramCompilationError: it does not compile; the message has the lines, columns and reasons
+        :raises PipelineTimeoutError: the compiler was not done in time
         """
         deadline = time.monotonic() + timeout_s
         while True:
@@ -234,8 +223,7 @@ class PipelineHook(BaseHook):
     def pipeline(self, name: str) -> Pipeline:
         """The SDK's object for an existing pipeline.
 
-        Raises:
-            PipelineAPIError: there is no such pipeline.
+        :raises PipelineAPIError: there is no such pipeline
         """
         from airflow_pipelines.pipeline import Pipeline
 
@@ -274,16 +262,11 @@ class PipelineHook(BaseHook):
     def modify(self, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Change fields of a stopped pipeline, keeping its state.
 
-        Args:
-            name: the pipeline's name.
-            changes: wire fields such as ``program_code``, ``udf_python``, ``runtime_config``, ``description``.
-
-        Returns:
-            The new descriptor.
-
-        Raises:
-            ProgramCompilationError: the new program does not compile and the old one does; nothing is changed.
-            PipelineAPIError: the new program is empty, or the pipeline is not stopped.
+        :param name: the pipeline's name
+        :param changes: wire fields such as ``program_code``, ``udf_python``, ``runtime_config``, ``description``
+        :returns: the new descriptor
+        :raises ProgramCompilationError: the new program does not compile and the old one does; nothing is changed
+        :raises PipelineAPIError: the new program is empty, or the pipeline is not stopped
         """
         path = path_of("pipelines", name)
         try:
@@ -295,9 +278,8 @@ class PipelineHook(BaseHook):
     def set_secret(self, name: str, value: str) -> None:
         """Make a secret that programs and configurations name as ``${secret:NAME}``, or give it another value.
 
-        Args:
-            name: the secret's name, with ``/`` between its parts.
-            value: the value. It is masked in this task's log.
+        :param name: the secret's name, with ``/`` between its parts
+        :param value: the value. It is masked in this task's log.
         """
         mask_secret(value)
         self.get_conn().request("PUT", path_of("secrets", *name.split("/")), json={"value": value}, idempotent=True)
@@ -305,11 +287,8 @@ class PipelineHook(BaseHook):
     def hand_over_connections(self, conn_ids: Sequence[str]) -> None:
         """Make secrets of the parts of Airflow connections: ``airflow/CONN_ID/password`` and so on.
 
-        Args:
-            conn_ids: the connections.
-
-        Raises:
-            AirflowNotFoundException: there is no such connection.
+        :param conn_ids: the connections
+        :raises AirflowNotFoundException: there is no such connection
         """
         for conn_id in conn_ids:
             for part, value in secret_parts(self.get_connection(conn_id)).items():
@@ -325,12 +304,11 @@ class PipelineHook(BaseHook):
     ) -> None:
         """Ask a stopped pipeline to start, without waiting. Asking twice the same is harmless.
 
-        Args:
-            name: the pipeline's name.
-            initial: ``running`` or ``paused``.
-            bootstrap_policy: what to do when the program differs from the checkpoint's.
-            from_checkpoint: an older checkpoint to go back to. All that came after it is lost; its files are set aside in the
-                pipeline's storage. A pipeline that is up, and was not started from it, refuses.
+        :param name: the pipeline's name
+        :param initial: ``running`` or ``paused``
+        :param bootstrap_policy: what to do when the program differs from the checkpoint's
+        :param from_checkpoint: an older checkpoint to go back to. All that came after it is lost; its files are set aside in the
+            pipeline's storage. A pipeline that is up, and was not started from it, refuses.
         """
         params = {
             "initial": initial,
@@ -358,13 +336,10 @@ class PipelineHook(BaseHook):
     def approve(self, name: str, expected_programs: Mapping[str, Any] | NotGiven = NOT_GIVEN) -> None:
         """Approve the change that a pipeline in AWAITINGAPPROVAL shows.
 
-        Args:
-            name: the pipeline's name.
-            expected_programs: the ``programs`` of the :meth:`pending_change` that is approved; not given, whatever waits is.
-
-        Raises:
-            ValueError: ``expected_programs`` is empty or None.
-            PipelineAPIError: with code ``UnexpectedProgram`` when the programs are other ones; nothing is approved then.
+        :param name: the pipeline's name
+        :param expected_programs: the ``programs`` of the :meth:`pending_change` that is approved; not given, whatever waits is
+        :raises ValueError: ``expected_programs`` is empty or None
+        :raises PipelineAPIError: with code ``UnexpectedProgram`` when the programs are other ones; nothing is approved then
         """
         self.get_conn().request("POST", path_of("pipelines", name, "approve"), json=approval_body(expected_programs))
 
@@ -375,9 +350,8 @@ class PipelineHook(BaseHook):
     def pending_change(self, name: str) -> PendingChange:
         """The change that waits for approval.
 
-        Raises:
-            PipelineAPIError: there is no such pipeline.
-            PipelinesError: nothing waits for approval.
+        :raises PipelineAPIError: there is no such pipeline
+        :raises PipelinesError: nothing waits for approval
         """
         change = self.pipeline(name).pending_change()
         if change is None or not change.diff:
@@ -391,12 +365,9 @@ class PipelineHook(BaseHook):
     def checkpoint(self, name: str, *, timeout_s: float | None = None) -> dict[str, Any]:
         """Take a checkpoint and wait for it.
 
-        Returns:
-            The checkpoint's entry in the list of checkpoints, with its ``sequence``.
-
-        Raises:
-            PipelineFailedError: the checkpoint failed, or the pipeline stopped; the message says why.
-            PipelineTimeoutError: it did not finish in time.
+        :returns: the checkpoint's entry in the list of checkpoints, with its ``sequence``
+        :raises PipelineFailedError: the checkpoint failed, or the pipeline stopped; the message says why
+        :raises PipelineTimeoutError: it did not finish in time
         """
         sequence = self.pipeline(name).checkpoint(wait=True, timeout_s=timeout_s)
         return {"sequence": sequence, **self.newest_checkpoint(name)}
@@ -410,22 +381,18 @@ class PipelineHook(BaseHook):
     def sync_checkpoint(self, name: str, *, timeout_s: float | None = None) -> str:
         """Copy the newest checkpoint to the object store of the pipeline's storage configuration and wait for it.
 
-        Returns:
-            The checkpoint's UUID.
+        :returns: the checkpoint's UUID
         """
         return self.pipeline(name).sync_checkpoint(wait=True, timeout_s=timeout_s)
 
     def ingest(self, name: str, table: str, body: bytes, params: Mapping[str, Any]) -> str:
         """Push one request of rows into a table.
 
-        Args:
-            name: the pipeline's name.
-            table: the table.
-            body: the rows, in the format that ``params`` name.
-            params: ``format`` and its options, as of the ingress endpoint.
-
-        Returns:
-            The completion token.
+        :param name: the pipeline's name
+        :param table: the table
+        :param body: the rows, in the format that ``params`` name
+        :param params: ``format`` and its options, as of the ingress endpoint
+        :returns: the completion token
         """
         path = path_of("pipelines", name, "ingress", table)
         return str(self.get_conn().request("POST", path, params=params, content=body)["token"])
@@ -470,15 +437,12 @@ class PipelineHook(BaseHook):
 
 
 async def observe_async(client: AsyncPipelineClient, name: str, condition: Condition) -> Observation:
-    """Take one look at a pipeline without blocking the event loop; the twin of :meth:`PipelineHook.observe`.
+    """Poll a pipeline once without blocking the event loop; the asynchronous form of :meth:`PipelineHook.observe`.
 
-    Args:
-        client: an asynchronous client.
-        name: the pipeline's name.
-        condition: says what to look at.
-
-    Returns:
-        The look.
+    :param client: an asynchronous client
+    :param name: the pipeline's name
+    :param condition: says what to request
+    :returns: what the poll found
     """
     descriptor: dict[str, Any] | None
     try:

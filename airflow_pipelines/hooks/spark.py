@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 class HostSubmitHook(SparkSubmitHook):
     """The provider's hook over a connection that was read already, so that it can be used where reading one would block.
 
-    Args:
-        connection: the Spark connection.
-        options: as of SparkSubmitHook.
+    :param connection: the Spark connection
+    :param options: as of SparkSubmitHook
     """
 
     def __init__(self, connection: Connection, **options: Any) -> None:
@@ -71,8 +70,7 @@ class HostSubmitHook(SparkSubmitHook):
 class SparkConnectionSubmitter:
     """Starts hosts with a Spark connection: its master, deploy mode, queue, binary, namespace and Kerberos settings are honoured.
 
-    Args:
-        connection: the Spark connection.
+    :param connection: the Spark connection
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -81,14 +79,9 @@ class SparkConnectionSubmitter:
     def submit(self, request: SubmitRequest) -> SubmittedProcess:
         """Start a host that outlives this process.
 
-        Args:
-            request: what to start.
-
-        Returns:
-            The process on this machine, or nothing known when the driver runs in a cluster.
-
-        Raises:
-            SubmitError: it could not be started; the message says why.
+        :param request: what to start
+        :returns: the process on this machine, or nothing known when the driver runs in a cluster
+        :raises SubmitError: it could not be started; the message says why
         """
         try:
             options = _hook_options(request)
@@ -139,8 +132,8 @@ _known: dict[str, tuple[str, DedicatedHosts]] = {}
 def dedicated_hosts(connection: Connection) -> DedicatedHosts:
     """The way to submit dedicated hosts with a Spark connection; the same object for the same connection.
 
-    Args:
-        connection: the Spark connection. Its id is stored with what is started, so that only services that have it deploy with it.
+    :param connection: the Spark connection. Its id is stored with what is started, so that only services that have it deploy with
+        it.
     """
     # The embedded service of a process is one per way to submit, so a new object each time would be a new service each time.
     uri = connection.get_uri()

@@ -1,6 +1,6 @@
-"""The loop around a condition: look, judge, sleep a little, with a time limit and a budget for errors that may pass.
+"""Polls until a condition holds, within a time limit and a number of transient errors.
 
-Kept apart from how a look is taken, so that a worker (synchronous) and a triggerer (asynchronous) drive the same rules.
+How a pipeline is polled is left to the caller, so that a worker (synchronous) and a triggerer (asynchronous) apply the same rules.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _JITTER = 0.2
 
 
 def jittered(seconds: float) -> float:
-    """The interval, up to a fifth longer, so that many waits started together do not look together for ever."""
+    """The interval, up to a fifth longer, so that many waits that started together do not poll together for ever."""
     return seconds * (1 + random.uniform(0, _JITTER))  # noqa: S311 - spreading load, not a secret
 
 
@@ -26,8 +26,8 @@ def jittered(seconds: float) -> float:
 class Wait:
     """One wait in progress.
 
-    ``deadline``: seconds since the epoch after which it fails, None for never. ``max_consecutive_errors``: looks in a row that
-    may fail with an error that may pass. ``memory``: what the condition remembers.
+    ``deadline``: seconds since the epoch after which it fails, None for never. ``max_consecutive_errors``: polls in a row that
+    may fail with a transient error. ``memory``: what the condition remembers.
     """
 
     pipeline_name: str
@@ -44,13 +44,10 @@ class Wait:
         return f"waiting for {self.condition.goal} of pipeline {self.pipeline_name!r}"
 
     def seen(self, observation: Observation) -> Verdict:
-        """Judge a look that succeeded.
+        """Evaluate a poll that succeeded.
 
-        Args:
-            observation: the look.
-
-        Returns:
-            The condition's verdict.
+        :param observation: what the poll found
+        :returns: the condition's verdict
         """
         self._errors = 0
         verdict = self.condition.judge(observation, self.memory)
@@ -58,32 +55,26 @@ class Wait:
         self.last_seen = verdict.message
         return verdict
 
-    def stumbled(self, error: PipelinesError) -> None:
-        """Account for a look that failed.
+    def poll_failed(self, error: PipelinesError) -> None:
+        """Count a poll that failed.
 
-        Args:
-            error: why.
-
-        Raises:
-            PipelinesError: ``error`` itself when waiting cannot help.
-            PipelineConnectionError: when the budget is used up.
+        :param error: why
+        :raises PipelinesError: ``error`` itself when waiting cannot help
+        :raises PipelineConnectionError: more polls in a row failed than ``max_consecutive_errors`` allows
         """
         if not is_transient(error):
             raise error
         self._errors += 1
         if self._errors > self.max_consecutive_errors:
             raise PipelineConnectionError(
-                f"{self.subject}: {self._errors} looks in a row failed, the last with: {error}"
+                f"{self.subject}: {self._errors} polls in a row failed, the last with: {error}"
             ) from error
 
     def check_time(self, now: float) -> None:
         """Fail when the time is up.
 
-        Args:
-            now: seconds since the epoch.
-
-        Raises:
-            PipelineTimeoutError: what was awaited and what was seen last.
+        :param now: seconds since the epoch
+        :raises PipelineTimeoutError: what was awaited and what was seen last
         """
         if self.deadline is not None and now > self.deadline:
             raise PipelineTimeoutError(f"{self.subject}: time is up, last seen: {self.last_seen}")
@@ -94,29 +85,24 @@ class Wait:
 
 
 def wait_in_place(
-    wait: Wait, look: Callable[[], Observation], poll_interval_s: float, sleep: Callable[[float], None] = time.sleep
+    wait: Wait, poll: Callable[[], Observation], poll_interval_s: float, sleep: Callable[[float], None] = time.sleep
 ) -> dict[str, Any]:
     """Poll until the condition holds.
 
-    Args:
-        wait: the wait; its deadline and memory are used.
-        look: takes one look.
-        poll_interval_s: seconds between looks.
-        sleep: how to sleep.
-
-    Returns:
-        The verdict's result.
-
-    Raises:
-        PipelineFailedError: the condition cannot be reached any more.
-        PipelineTimeoutError: the deadline passed.
-        PipelineConnectionError: too many looks in a row failed.
+    :param wait: the wait; its deadline and memory are used
+    :param poll: polls the pipeline once
+    :param poll_interval_s: seconds between polls
+    :param sleep: how to sleep
+    :returns: the verdict's result
+    :raises PipelineFailedError: the condition cannot be reached any more
+    :raises PipelineTimeoutError: the deadline passed
+    :raises PipelineConnectionError: too many polls in a row failed
     """
     while True:
         try:
-            verdict = wait.seen(look())
+            verdict = wait.seen(poll())
         except PipelinesError as error:
-            wait.stumbled(error)
+            wait.poll_failed(error)
         else:
             if verdict.outcome is Outcome.REACHED:
                 return verdict.result

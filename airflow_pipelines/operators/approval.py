@@ -43,9 +43,8 @@ class ApprovePipelineOperator(WaitingPipelineOperator):
 
     XCom: ``{"pipeline", "approved", "status", "diff", "diff_text", "programs", "views_evaluated_anew"}``.
 
-    Args:
-        expected_diff: the difference to approve.
-        expected_programs: hash and version of the two programs to approve the change between.
+    :param expected_diff: the difference to approve
+    :param expected_programs: hash and version of the two programs to approve the change between
     """
 
     template_fields: Sequence[str] = (*WaitingPipelineOperator.template_fields, "expected_diff", "expected_programs")
@@ -117,13 +116,12 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
     XCom: ``{"pipeline", "approved", "status", "diff", "diff_text", "programs", "views_evaluated_anew"}``, and ``decided_by`` when a
     person decided.
 
-    Args:
-        pipeline_name: the pipeline.
-        pipeline_conn_id: the Airflow connection.
-        on_reject: ``stop`` the pipeline, or ``leave`` it waiting.
-        timeout: seconds to wait for the pipeline after the approval.
-        poke_interval: seconds between looks after the approval.
-        kwargs: as of ApprovalOperator, such as ``assigned_users``, ``notifiers``, ``response_timeout`` and ``defaults``.
+    :param pipeline_name: the pipeline
+    :param pipeline_conn_id: the Airflow connection
+    :param on_reject: ``stop`` the pipeline, or ``leave`` it waiting
+    :param timeout: seconds to wait for the pipeline after the approval
+    :param poke_interval: seconds between polls after the approval
+    :param kwargs: as of ApprovalOperator, such as ``assigned_users``, ``notifiers``, ``response_timeout`` and ``defaults``
     """
 
     template_fields: Sequence[str] = ("subject", "body", "pipeline_name", "pipeline_conn_id")
@@ -224,14 +222,11 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
 def waiting_change(hook: PipelineHook, name: str, timeout_s: float) -> PendingChange | None:
     """The change that waits for approval on a pipeline, None when none does. A pipeline that is still starting is waited for.
 
-    Args:
-        hook: the hook.
-        name: the pipeline's name.
-        timeout_s: seconds to wait for a pipeline that is still starting.
-
-    Raises:
-        PipelineFailedError: there is no such pipeline, or it is not running at all.
-        PipelineTimeoutError: it did not come up in time.
+    :param hook: the hook
+    :param name: the pipeline's name
+    :param timeout_s: seconds to wait for a pipeline that is still starting
+    :raises PipelineFailedError: there is no such pipeline, or it is not running at all
+    :raises PipelineTimeoutError: it did not come up in time
     """
     found = hook.wait(name, StartedCondition(_SETTLED), timeout_s=timeout_s, poll_interval_s=1.0)
     return hook.pending_change(name) if found["status"] == PipelineStatus.AWAITINGAPPROVAL.name else None

@@ -35,8 +35,7 @@ def airflow_errors() -> Iterator[None]:
     A program that does not compile, a pipeline that failed, an argument that means nothing and a call that the service refuses
     fail the task at once; a service that is away, busy or slow leaves the error as it is, so that ``retries`` apply.
 
-    Raises:
-        AirflowFailException: for the first kind.
+    :raises AirflowFailException: for the first kind
     """
     try:
         yield
@@ -51,9 +50,8 @@ def airflow_errors() -> Iterator[None]:
 class PipelineOperator(BaseOperator):
     """Does one thing to one pipeline. Killing or clearing the task leaves the pipeline as it is.
 
-    Args:
-        pipeline_name: the pipeline.
-        pipeline_conn_id: the Airflow connection.
+    :param pipeline_name: the pipeline
+    :param pipeline_conn_id: the Airflow connection
     """
 
     template_fields: Sequence[str] = ("pipeline_name", "pipeline_conn_id")
@@ -86,10 +84,9 @@ class PipelineOperator(BaseOperator):
 class WaitingPipelineOperator(PipelineOperator):
     """Does one thing to a pipeline and waits until it has happened.
 
-    Args:
-        deferrable: wait in the triggerer; default ``[operators] default_deferrable``.
-        timeout: seconds to wait at most.
-        poke_interval: seconds between looks.
+    :param deferrable: wait in the triggerer; default ``[operators] default_deferrable``
+    :param timeout: seconds to wait at most
+    :param poke_interval: seconds between polls
     """
 
     def __init__(
@@ -103,10 +100,9 @@ class WaitingPipelineOperator(PipelineOperator):
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> Any:
         """Make the XCom once the wait is over.
 
-        Args:
-            context: the task's context.
-            found: what the condition found.
-            carried: what ``act`` passed to :meth:`wait_and_finish`; JSON values, for they travel through a deferral.
+        :param context: the task's context
+        :param found: what the condition found
+        :param carried: what ``act`` passed to :meth:`wait_and_finish`; JSON values, for they travel through a deferral
         """
         raise NotImplementedError
 
@@ -125,7 +121,7 @@ class WaitingPipelineOperator(PipelineOperator):
         try:
             verdict = wait.seen(self.hook.observe(self.pipeline_name, condition))
         except PipelinesError as error:
-            wait.stumbled(error)
+            wait.poll_failed(error)
         else:
             if verdict.outcome is Outcome.REACHED:
                 return self.finish(context, verdict.result, **carried)

@@ -24,16 +24,15 @@ class ModifyPipelineOperator(PipelineOperator):
 
     XCom: ``{"pipeline", "id", "version", "program_version", "changed"}``; ``changed`` lists the fields that were changed.
 
-    Args:
-        sql: the program's text, or the path of a ``.sql`` file.
-        udf_python: the text of the Python module with the program's functions. It is no template, because Python's braces are not
-            Jinja's.
-        description: a description.
-        runtime_config: the values to change of the runtime configuration, in wire form.
-        compile_timeout: seconds to wait for the compiler.
-        secret_conn_ids: Airflow connections whose parts the program or the configuration names as
-            ``${secret:airflow/CONN_ID/password}`` (or ``login``, ``host``, ``schema``, ``port``, or a name of the extras). They are
-            handed to the service before anything else is done; a pipeline that runs goes on with what it has.
+    :param sql: the program's text, or the path of a ``.sql`` file
+    :param udf_python: the text of the Python module with the program's functions. It is no template, because Python's braces are
+        not Jinja's.
+    :param description: a description
+    :param runtime_config: the values to change of the runtime configuration, in wire form
+    :param compile_timeout: seconds to wait for the compiler
+    :param secret_conn_ids: Airflow connections whose parts the program or the configuration names as
+        ``${secret:airflow/CONN_ID/password}`` (or ``login``, ``host``, ``schema``, ``port``, or a name of the extras). They are
+        handed to the service before anything else is done; a pipeline that runs goes on with what it has.
     """
 
     template_fields: Sequence[str] = (*PipelineOperator.template_fields, "sql", "description", "runtime_config", "secret_conn_ids")
@@ -130,10 +129,9 @@ class DeployPipelineOperator(ModifyPipelineOperator):
 
     XCom: as of ModifyPipelineOperator, with ``action``: ``created``, ``modified``, ``unchanged``, ``replaced`` or ``kept``.
 
-    Args:
-        sql: the program's text, or the path of a ``.sql`` file.
-        if_exists: what to do with an existing pipeline: ``modify`` it when it differs, keeping its state; ``keep`` it as it is; or
-            ``replace`` it, which stops it and throws its state away.
+    :param sql: the program's text, or the path of a ``.sql`` file
+    :param if_exists: what to do with an existing pipeline: ``modify`` it when it differs, keeping its state; ``keep`` it as it is;
+        or ``replace`` it, which stops it and throws its state away
     """
 
     def __init__(self, *, sql: str, if_exists: str = "modify", **kwargs: Any) -> None:

@@ -21,8 +21,7 @@ class CheckpointPipelineOperator(PipelineOperator):
     XCom: ``{"pipeline", "checkpoint", "sequence", "steps", "processed_records"}`` with the checkpoint's UUID. Assets given as
     ``outlets`` get the same as ``extra``, so that DAGs scheduled on them know which checkpoint they are about.
 
-    Args:
-        timeout: seconds to wait at most.
+    :param timeout: seconds to wait at most
     """
 
     def __init__(self, *, timeout: float = 600.0, **kwargs: Any) -> None:
@@ -51,8 +50,7 @@ class SyncCheckpointOperator(PipelineOperator):
 
     Only files that are not there yet are copied. XCom: ``{"pipeline", "checkpoint"}`` with the checkpoint's UUID.
 
-    Args:
-        timeout: seconds to wait at most.
+    :param timeout: seconds to wait at most
     """
 
     def __init__(self, *, timeout: float = 600.0, **kwargs: Any) -> None:

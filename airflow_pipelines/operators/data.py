@@ -32,11 +32,10 @@ class IngestOperator(PipelineOperator):
 
     XCom: ``{"pipeline", "table", "rows", "token"}``; the completion token covers every row of this push.
 
-    Args:
-        table: the table; an unquoted name is not case-sensitive.
-        rows: the rows as dictionaries (or changes, see ``update_format``), or a pandas DataFrame with the table's columns.
-        update_format: what an element of ``rows`` is: ``raw``, a row to insert; ``insert_delete``, one of ``{"insert": row}``,
-            ``{"delete": row}`` and ``{"update": row}``.
+    :param table: the table; an unquoted name is not case-sensitive
+    :param rows: the rows as dictionaries (or changes, see ``update_format``), or a pandas DataFrame with the table's columns
+    :param update_format: what an element of ``rows`` is: ``raw``, a row to insert; ``insert_delete``, one of ``{"insert": row}``,
+        ``{"delete": row}`` and ``{"update": row}``
     """
 
     template_fields: Sequence[str] = (*PipelineOperator.template_fields, "table", "rows")
@@ -72,9 +71,8 @@ class IngestFileOperator(PipelineOperator):
 
     XCom: ``{"pipeline", "table", "token"}``.
 
-    Args:
-        table: the table; an unquoted name is not case-sensitive.
-        path: the file.
+    :param table: the table; an unquoted name is not case-sensitive
+    :param path: the file
     """
 
     template_fields: Sequence[str] = (*PipelineOperator.template_fields, "table", "path")
@@ -109,9 +107,8 @@ class CompletionTokenOperator(PipelineOperator):
 
     XCom: ``{"pipeline", "table", "connector", "token"}``.
 
-    Args:
-        table: the table; an unquoted name is not case-sensitive.
-        connector: the connector's name.
+    :param table: the table; an unquoted name is not case-sensitive
+    :param connector: the connector's name
     """
 
     template_fields: Sequence[str] = (*PipelineOperator.template_fields, "table", "connector")
@@ -133,9 +130,8 @@ class QueryPipelineOperator(PipelineOperator):
     XCom: ``{"pipeline", "rows", "row_count", "truncated"}``. ``rows`` are dictionaries of JSON values; a decimal is a string, so
     that not a digit is lost. At most ``limit`` rows are read, and ``truncated`` says whether there were more.
 
-    Args:
-        query: a SELECT.
-        limit: rows to return at most.
+    :param query: a SELECT
+    :param limit: rows to return at most
     """
 
     template_fields: Sequence[str] = (*PipelineOperator.template_fields, "query")

@@ -29,11 +29,8 @@ _EFFECTS = {
 def changes_of(diff: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """The single changes of a diff.
 
-    Args:
-        diff: the approval diff as the service sends it.
-
-    Yields:
-        What happens (added, modified, removed), to what kind of thing, and its name.
+    :param diff: the approval diff as the service sends it
+    :yields: what happens (added, modified, removed), to what kind of thing, and its name
     """
     program = diff.get("program_diff") or {}
     for kind, plural, lists in (

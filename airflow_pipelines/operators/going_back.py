@@ -10,9 +10,8 @@ from uuid import UUID
 def loss_text(descriptor: Mapping[str, Any], uuid: UUID) -> str:
     """One sentence for the log.
 
-    Args:
-        descriptor: the stopped pipeline's.
-        uuid: the checkpoint to go back to.
+    :param descriptor: the stopped pipeline's
+    :param uuid: the checkpoint to go back to
     """
     where = f"Going back to checkpoint {uuid}"
     offered = _entry(((descriptor.get("deployment_error") or {}).get("details") or {}).get("checkpoints"), uuid)

@@ -42,10 +42,9 @@ class StartPipelineOperator(WaitingPipelineOperator):
     the change that waits for approval, what names its programs, and the unchanged views that are evaluated anew; None when
     nothing waits.
 
-    Args:
-        initial: ``running`` or ``paused``.
-        bootstrap_policy: what to do when the program differs from the checkpoint's: ``await_approval``, ``allow`` or ``reject``.
-        from_checkpoint: UUID of the checkpoint to go back to; None or an empty text starts from the newest.
+    :param initial: ``running`` or ``paused``
+    :param bootstrap_policy: what to do when the program differs from the checkpoint's: ``await_approval``, ``allow`` or ``reject``
+    :param from_checkpoint: UUID of the checkpoint to go back to; None or an empty text starts from the newest
     """
 
     template_fields: Sequence[str] = (*WaitingPipelineOperator.template_fields, "from_checkpoint")
@@ -153,10 +152,8 @@ class StopPipelineOperator(WaitingPipelineOperator):
     XCom: ``{"pipeline", "status", "checkpoint"}``; ``checkpoint`` is the newest one's UUID, from which the next start resumes,
     or None.
 
-    Args:
-        mode: ``checkpoint`` takes a checkpoint first, so that nothing is lost; when that cannot be written the task fails and the
-            pipeline stays up. ``force`` stops at once, so that the next start
-            resumes from the last checkpoint there is.
+    :param mode: ``checkpoint`` takes a checkpoint first, so that nothing is lost; when that cannot be written the task fails and
+        the pipeline stays up. ``force`` stops at once, so that the next start resumes from the last checkpoint there is.
     """
 
     def __init__(self, *, mode: str = "checkpoint", **kwargs: Any) -> None:

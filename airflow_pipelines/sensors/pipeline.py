@@ -46,12 +46,11 @@ class PipelineSensor(BaseSensorOperator):
     max_consecutive_errors`` times in a row. Clearing or killing the task leaves the pipeline as it is. XCom: what the condition
     found, a small JSON object.
 
-    Args:
-        pipeline_name: the pipeline.
-        pipeline_conn_id: the Airflow connection.
-        deferrable: wait in the triggerer; default ``[operators] default_deferrable``.
-        poke_interval: seconds between looks.
-        timeout: seconds to wait at most, in every mode.
+    :param pipeline_name: the pipeline
+    :param pipeline_conn_id: the Airflow connection
+    :param deferrable: wait in the triggerer; default ``[operators] default_deferrable``
+    :param poke_interval: seconds between polls
+    :param timeout: seconds to wait at most, in every mode
     """
 
     template_fields: Sequence[str] = ("pipeline_name", "pipeline_conn_id")
@@ -88,7 +87,7 @@ class PipelineSensor(BaseSensorOperator):
             raise AirflowSensorTimeout(f"{self._wait.subject}: {error} Last seen: {self._wait.last_seen}") from error
 
     def poke(self, context: Context) -> PokeReturnValue | bool:
-        """Look once. Too early: a deferrable sensor leaves for the triggerer from here, else the base class looks again."""
+        """Poll once. When it is too early a deferrable sensor defers from here; otherwise the base class polls again."""
         wait = self._wait
         if self.reschedule and wait.memory is None:
             stored = context["task_state_store"].get(_MEMORY_KEY)
@@ -126,7 +125,7 @@ class PipelineSensor(BaseSensorOperator):
         return Wait(self.pipeline_name, self.condition(), max_consecutive_errors=max_consecutive_errors())
 
     def _tolerate(self, wait: Wait, error: PipelinesError) -> None:
-        wait.stumbled(error)
+        wait.poll_failed(error)
         self.log.warning("%s: %s", wait.subject, error)
 
     def _defer(self, wait: Wait) -> NoReturn:
@@ -149,8 +148,7 @@ class PipelineSensor(BaseSensorOperator):
 class PipelineStatusSensor(PipelineSensor):
     """Waits until the pipeline has one of some statuses. XCom: ``{"status"}``.
 
-    Args:
-        status: a status, or several: names such as ``RUNNING`` or members of PipelineStatus.
+    :param status: a status, or several: names such as ``RUNNING`` or members of PipelineStatus
     """
 
     template_fields: Sequence[str] = (*PipelineSensor.template_fields, "status")
@@ -171,9 +169,8 @@ class PipelineCompletionTokenSensor(PipelineSensor):
     With the fault tolerance ``exactly_once`` no kill of the pipeline can lose it then. With ``none`` and ``at_least_once`` pushed
     rows are lost if it is killed before its next checkpoint, unless ``checkpoint`` is set; ``durable`` says how it is.
 
-    Args:
-        token: the token, mostly ``"{{ ti.xcom_pull('push_rows')['token'] }}"`` or the ``.output`` of a task that returns it.
-        checkpoint: wait until no kill can lose it; takes a checkpoint where that is needed.
+    :param token: the token, mostly ``"{{ ti.xcom_pull('push_rows')['token'] }}"`` or the ``.output`` of a task that returns it
+    :param checkpoint: wait until no kill can lose it; takes a checkpoint where that is needed
     """
 
     template_fields: Sequence[str] = (*PipelineSensor.template_fields, "token")
@@ -193,8 +190,7 @@ class PipelineCompletionTokenSensor(PipelineSensor):
 class PipelineIdleSensor(PipelineSensor):
     """Waits until no record came in for a while and all that came in is processed. XCom: the counters of records and steps.
 
-    Args:
-        idle_interval_s: how long nothing must have come in, in seconds.
+    :param idle_interval_s: how long nothing must have come in, in seconds
     """
 
     def __init__(self, *, idle_interval_s: float = 5.0, **kwargs: Any) -> None:

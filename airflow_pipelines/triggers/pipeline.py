@@ -32,21 +32,20 @@ class WaitOutcome(StrEnum):
 
 
 class PipelineTrigger(BaseTrigger):
-    """Polls a pipeline until a condition holds, cannot hold any more, or the time is up. It only looks: it never changes a
+    """Polls a pipeline until a condition holds, cannot hold any more, or the time is up. It only reads: it never changes a
     pipeline.
 
-    It sleeps before the first look, because the task has just looked, and because an event that comes while the worker is still
+    It sleeps before the first poll, because the task has just polled, and because an event that comes while the worker is still
     leaving the deferred task can make Airflow fail the task.
 
-    Args:
-        pipeline_name: the pipeline.
-        condition: the condition in wire form.
-        pipeline_conn_id: the connection's id; the connection itself is read in the triggerer.
-        poll_interval_s: seconds between looks; up to a fifth is added at random.
-        first_delay_s: seconds before the first look.
-        deadline: seconds since the epoch after which the wait fails, None for never.
-        max_consecutive_errors: looks in a row that may fail with an error that may pass.
-        memory: what the condition remembers from the task's own look.
+    :param pipeline_name: the pipeline
+    :param condition: the condition in wire form
+    :param pipeline_conn_id: the connection's id; the connection itself is read in the triggerer
+    :param poll_interval_s: seconds between polls; up to a fifth is added at random
+    :param first_delay_s: seconds before the first poll
+    :param deadline: seconds since the epoch after which the wait fails, None for never
+    :param max_consecutive_errors: polls in a row that may fail with a transient error
+    :param memory: what the condition remembers from the task's own poll
     """
 
     def __init__(
@@ -111,7 +110,7 @@ class PipelineTrigger(BaseTrigger):
                 try:
                     verdict = wait.seen(await observe_async(client, self.pipeline_name, wait.condition))
                 except PipelinesError as error:
-                    wait.stumbled(error)
+                    wait.poll_failed(error)
                     self.log.warning("%s: %s", wait.subject, error)
                 else:
                     if verdict.outcome is Outcome.REACHED:
@@ -124,12 +123,12 @@ class PipelineTrigger(BaseTrigger):
 
 
 def first_delay_s() -> float:
-    """Seconds a trigger sleeps before it looks: ``[airflow_pipelines] deferral_first_delay``."""
+    """Seconds that a trigger sleeps before its first poll: ``[airflow_pipelines] deferral_first_delay``."""
     return float(conf.getfloat("airflow_pipelines", "deferral_first_delay", fallback=10.0))
 
 
 def max_consecutive_errors() -> int:
-    """Looks in a row that may fail: ``[airflow_pipelines] max_consecutive_errors``."""
+    """Polls in a row that may fail: ``[airflow_pipelines] max_consecutive_errors``."""
     return int(conf.getint("airflow_pipelines", "max_consecutive_errors", fallback=5))
 
 
@@ -139,8 +138,7 @@ def backstop(timeout_s: float | None) -> timedelta | None:
     The trigger ends the wait itself, with a message that says what was seen last. Airflow's limit is a minute longer and only
     ends waits whose trigger nobody runs.
 
-    Args:
-        timeout_s: the trigger's limit in seconds, None for none.
+    :param timeout_s: the trigger's limit in seconds, None for none
     """
     return None if timeout_s is None else timedelta(seconds=timeout_s) + _BACKSTOP
 
@@ -148,17 +146,12 @@ def backstop(timeout_s: float | None) -> timedelta | None:
 def result_of(event: Mapping[str, Any] | None, timeout_error: type[Exception] = PipelineTimeoutError) -> dict[str, Any]:
     """What a trigger's event means to its task.
 
-    Args:
-        event: the event's payload.
-        timeout_error: the class of the error for a wait whose time is up.
-
-    Returns:
-        What the condition found.
-
-    Raises:
-        AirflowFailException: the condition cannot be reached any more, or the service refused; trying again would not help.
-        PipelineConnectionError: the service was not reached; trying again may help.
-        Exception: ``timeout_error`` when the time is up.
+    :param event: the event's payload
+    :param timeout_error: the class of the error for a wait whose time is up
+    :returns: what the condition found
+    :raises AirflowFailException: the condition cannot be reached any more, or the service refused; trying again would not help
+    :raises PipelineConnectionError: the service was not reached; trying again may help
+    :raises Exception: ``timeout_error`` when the time is up
     """
     if not event or "outcome" not in event:
         raise RuntimeError(f"the trigger sent an event this version does not know: {event!r}")

@@ -115,7 +115,7 @@ def test_passing_trouble_is_tolerated_up_to_a_budget(scripted: ScriptedService) 
     hook = PipelineHook()
     hook.wait("p", IdleCondition(0), timeout_s=5, poll_interval_s=0.01, max_consecutive_errors=2)
     scripted.answers["GET", "stats"] = [trouble]
-    with pytest.raises(PipelineConnectionError, match="3 looks in a row failed, the last with: stumbled"):
+    with pytest.raises(PipelineConnectionError, match="3 polls in a row failed, the last with: stumbled"):
         hook.wait("p", IdleCondition(0), timeout_s=5, poll_interval_s=0.01, max_consecutive_errors=2)
 
 

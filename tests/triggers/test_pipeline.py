@@ -98,7 +98,7 @@ def test_a_service_that_is_away_too_long_is_worth_a_retry(scripted: ScriptedServ
     scripted.answers["GET", ""] = (502, {"message": "bad gateway", "error_code": ""})
     event = run(trigger(StatusCondition(("RUNNING",))))
     assert event["outcome"] == "unreachable"
-    with pytest.raises(PipelineConnectionError, match="2 looks in a row failed"):
+    with pytest.raises(PipelineConnectionError, match="2 polls in a row failed"):
         result_of(event)
 
 
