@@ -24,6 +24,7 @@ from airflow_pipelines.service.cross_site import AllowedHosts, CrossSiteGuard
 from airflow_pipelines.service.deployers.base import DedicatedHosts
 from airflow_pipelines.service.key_check import KeyCheck
 from airflow_pipelines.service.openapi import serve_document
+from airflow_pipelines.service.parameters import invalid_request
 from airflow_pipelines.service.proxy import Proxy
 from airflow_pipelines.service.routes import api_keys, lifecycle, pipelines, runtime, secrets, system, unsupported
 from airflow_pipelines.service.version import platform_version
@@ -100,8 +101,8 @@ def _answer_errors(app: FastAPI, control_plane: ControlPlane) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_request: Request, error: RequestValidationError) -> JsonAnswer:
-        texts = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()]
-        return JsonAnswer(errors.invalid_param("Invalid request: " + "; ".join(texts)).body(), 400)
+        found = invalid_request(error)
+        return JsonAnswer(found.body(), http_status(found.code))
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JsonAnswer:

@@ -1,17 +1,23 @@
-"""Compiles a pipeline's program on the shared host."""
+"""Compiles programs on the shared host."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
+
+import tenacity
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import HostRecord
+from airflow_pipelines.service.deployers.base import SubmitError
+from airflow_pipelines.service.deployers.shared import START_LIMIT_S, SharedDeployer
 from airflow_pipelines.service.hosts import Hosts, HostTimeout, HostUnreachable, raise_for_problem
 from airflow_pipelines.service.records import PipelineRecord
 
 COMPILE_TIMEOUT_S = 110.0
+HOST_START_WAIT_S = START_LIMIT_S + 60.0
 COMPILE_ATTEMPTS = 3
 """A program with which so many hosts were lost is not given to another one: perhaps it is what they die of."""
 
@@ -24,10 +30,53 @@ class Compiled:
     messages: list[dict[str, Any]]
 
 
-def compile_on(hosts: Hosts, host: HostRecord, record: PipelineRecord) -> Compiled:
-    """Compile ``record``'s program on ``host``.
+class ProgramCompiler:
+    """Compiles programs that need not belong to a pipeline, and waits for a host to do so.
 
-    Raises :class:`Problem` when the compiler itself fails and HostUnreachable when it died.
+    :param hosts: the hosts of the store
+    :param shared: the deployer of the shared host
+    """
+
+    def __init__(self, hosts: Hosts, shared: SharedDeployer) -> None:
+        self._hosts = hosts
+        self._shared = shared
+
+    def compile(self, program_code: str, udf_python: str = "") -> Compiled:
+        """Compile a program; starts the shared host when there is none, which takes its time.
+
+        :param program_code: its SQL text
+        :param udf_python: its Python module
+        :raises Problem: when there is no compiler, or it fails
+        """
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(is_lost_compiler), stop=tenacity.stop_after_attempt(COMPILE_ATTEMPTS), reraise=True
+        )
+        try:
+            return attempts(lambda: compile_text(self._hosts, self.await_host(), program_code, udf_python))
+        except (SubmitError, HostUnreachable) as error:
+            raise Problem(ErrorCode.COMPILER_UNAVAILABLE, f"The compiler is not available: {error}") from error
+
+    def await_host(self) -> HostRecord:
+        """The shared host, once it is up, however long it takes to come up; one that hangs is given up by who looks for it.
+
+        :raises SubmitError: when it does not come up
+        """
+        deadline = time.monotonic() + HOST_START_WAIT_S
+        while (host := self._shared.host()) is None:
+            if time.monotonic() > deadline:
+                raise SubmitError(f"the shared host did not come up within {HOST_START_WAIT_S:g} s")
+            time.sleep(0.1)
+        return host
+
+
+def compile_on(hosts: Hosts, host: HostRecord, record: PipelineRecord) -> Compiled:
+    """Compile a pipeline's program.
+
+    :param hosts: the hosts of the store
+    :param host: the one that compiles
+    :param record: the pipeline
+    :raises Problem: when the compiler itself fails
+    :raises HostUnreachable: when its host died
     """
     return compile_text(hosts, host, record.program_code, record.udf_python)
 

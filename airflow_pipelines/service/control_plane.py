@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import tenacity
 from sqlalchemy import Engine
 from uuid6 import uuid7
 
@@ -25,12 +24,12 @@ from airflow_pipelines.secret_files import SecretError, SecretFiles
 from airflow_pipelines.service import edits, errors
 from airflow_pipelines.service.api_keys import ApiKeys
 from airflow_pipelines.service.background import BackgroundReconciler
-from airflow_pipelines.service.compiling import COMPILE_ATTEMPTS, Compiled, compile_text, is_lost_compiler
+from airflow_pipelines.service.compiling import ProgramCompiler
 from airflow_pipelines.service.configs import without_effect
-from airflow_pipelines.service.deployers.base import DedicatedHosts, Deployer, Deployers, SubmitError
+from airflow_pipelines.service.deployers.base import DedicatedHosts, Deployer, Deployers
 from airflow_pipelines.service.deployers.dedicated import DedicatedDeployer
 from airflow_pipelines.service.deployers.launch import Launcher
-from airflow_pipelines.service.deployers.shared import START_LIMIT_S, SharedDeployer
+from airflow_pipelines.service.deployers.shared import SharedDeployer
 from airflow_pipelines.service.deployers.submit import LocalSubmitter
 from airflow_pipelines.service.hosts import Hosts, HostUnreachable
 from airflow_pipelines.service.leases import Leases
@@ -48,7 +47,6 @@ from airflow_pipelines.settings import Settings
 logger = logging.getLogger(__name__)
 
 APPROVAL_WAIT_S = 60.0
-HOST_START_WAIT_S = START_LIMIT_S + 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +92,7 @@ class ControlPlane:
         local = Launcher(settings, engine, LocalSubmitter())
         self.compiler = SharedDeployer(settings, self.hosts, local)
         self.deployers = self._deployers(engine, local, dedicated)
+        self.programs = ProgramCompiler(self.hosts, self.compiler)
         self.reconciler = Reconciler(self.store, self.hosts, self.deployers, self.compiler, self.files)
         self.background = BackgroundReconciler(self.store, self.reconciler, leases)
         self._engine = engine
@@ -177,7 +176,7 @@ class ControlPlane:
         edit = edits.parse_full(body, platform_version(), default_name=name)
         emptied = requests.emptied(self.pipeline(name))
         edit = self.secrets.out_of(edit, emptied.id)
-        Replacement(self.compile).check(emptied, edits.apply_edit(emptied, edit, platform_version(), datetime.now(UTC)))
+        Replacement(self.programs.compile).check(emptied, edits.apply_edit(emptied, edit, platform_version(), datetime.now(UTC)))
 
     def patch(self, name: str, body: Any, *, allow_compile_errors: bool = False) -> PipelineRecord:
         """Change some fields of a pipeline. A new program is compiled first, which takes its time.
@@ -255,25 +254,6 @@ class ControlPlane:
             record = self.pipeline(name)
         return record
 
-    def compile(self, program_code: str, udf_python: str = "") -> Compiled:
-        """Compile a program that belongs to no pipeline; starts the shared host when there is none, which takes its time."""
-        attempts = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(is_lost_compiler), stop=tenacity.stop_after_attempt(COMPILE_ATTEMPTS), reraise=True
-        )
-        try:
-            return attempts(lambda: compile_text(self.hosts, self._compiling_host(), program_code, udf_python))
-        except (SubmitError, HostUnreachable) as error:
-            raise Problem(ErrorCode.COMPILER_UNAVAILABLE, f"The compiler is not available: {error}") from error
-
-    def _compiling_host(self) -> HostRecord:
-        """The shared host, once it is up, however long it takes to come up; one that hangs is given up by who looks for it."""
-        deadline = time.monotonic() + HOST_START_WAIT_S
-        while (host := self.compiler.host()) is None:
-            if time.monotonic() > deadline:
-                raise SubmitError(f"the shared host did not come up within {HOST_START_WAIT_S:g} s")
-            time.sleep(0.1)
-        return host
-
     # --- inside -----------------------------------------------------------------------------------------------------------------
 
     def _add(self, edit: edits.Edit) -> PipelineRecord:
@@ -290,7 +270,7 @@ class ControlPlane:
         return record
 
     def _edited(self, record: PipelineRecord, edit: edits.Edit, allow_compile_errors: bool) -> PipelineRecord:
-        replacement = Replacement(self.compile)
+        replacement = Replacement(self.programs.compile)
         edit = self.secrets.out_of(edit, record.id)
 
         def steps(current: PipelineRecord) -> list[PipelineRecord]:

@@ -1,6 +1,7 @@
-"""The OpenAPI document of the service: the paths as FastAPI knows them, and what the routes read from requests themselves.
+"""The OpenAPI document of the service: what FastAPI knows of the paths, and what it cannot know.
 
-The routes take bodies and parameters apart by hand, because their errors are the contract's. What they take is written down here.
+That is the bodies, which are read by the contract's rules for JSON, the parameters of calls that are passed on to hosts, and the
+answers.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.service.api_keys import Scope
 from airflow_pipelines.service.configs import ProgramConfig
 from airflow_pipelines.service.edits import FIELDS, MAX_DESCRIPTION, MAX_NAME, MAX_TAG, MAX_TAGS, NAME, TAG
-from airflow_pipelines.service.lifecycle.requests import BootstrapPolicy, Initial
+from airflow_pipelines.service.lifecycle.requests import BootstrapPolicy
 from airflow_pipelines.service.records import Selector
 
 Schema = dict[str, Any]
@@ -33,7 +34,7 @@ BYTES: Final = "application/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter in the address, after the question mark."""
+    """A parameter in the address, after the question mark, of a call that is passed on."""
 
     name: str
     schema: Schema
@@ -48,8 +49,12 @@ class Parameter:
 class Operation:
     """What FastAPI cannot know of an operation.
 
-    ``body``: schema of a JSON body. ``rows``: whether the body has rows, in whatever format. ``answer``: schema of the answer, None
-    for an empty one; ``kinds``: its content types. ``failures``: what may be answered beside that the request is wrong, by status.
+    :param parameters: those that the host reads
+    :param body: schema of a JSON body
+    :param rows: whether the body has rows, in whatever format
+    :param answer: schema of the answer, None for an empty one
+    :param kinds: content types of the answer
+    :param failures: what may be answered beside that the request is wrong, by status
     """
 
     summary: str
@@ -82,9 +87,6 @@ def _or_null(schema: Schema) -> Schema:
 _RUNTIME: Final = {"503": "The pipeline does not run, or cannot be reached"}
 _COMPILER: Final = {"503": "There is no compiler"}
 _PIPELINE = _ref("Pipeline")
-_SELECTOR = Parameter("selector", _one_of(*Selector))
-_COMPILE_ERRORS = Parameter("allow_compile_errors", FLAG)
-_BOOTSTRAP = (Parameter("silent_bootstrap", FLAG), Parameter("concurrent_bootstrap", FLAG))
 _QUERY_FORMAT = Parameter("format", _one_of("text", "json", "parquet", "arrow_ipc", "hash"))
 _ANSWERS_OF_QUERIES = (PLAIN, JSON, BYTES)
 _ROW_OPTIONS = (
@@ -121,14 +123,14 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         "Make a secret, or give it another value; it is never answered", body=_object(("value",), value=TEXT)
     ),
     "DELETE /v0/secrets/{secret_name}": Operation("Remove a secret"),
-    "GET /v0/pipelines": Operation("All pipelines", (_SELECTOR,), answer={"type": "array", "items": _PIPELINE}),
+    "GET /v0/pipelines": Operation("All pipelines", answer={"type": "array", "items": _PIPELINE}),
     "POST /v0/pipelines": Operation("Create a pipeline", body=_ref("NewPipeline"), status="201", answer=_PIPELINE),
-    "GET /v0/pipelines/{name}": Operation("One pipeline", (_SELECTOR,), answer=_PIPELINE),
+    "GET /v0/pipelines/{name}": Operation("One pipeline", answer=_PIPELINE),
     "PUT /v0/pipelines/{name}": Operation(
-        "Create or replace a pipeline", (_COMPILE_ERRORS,), body=_ref("NewPipeline"), answer=_PIPELINE, failures=_COMPILER
+        "Create or replace a pipeline", body=_ref("NewPipeline"), answer=_PIPELINE, failures=_COMPILER
     ),
     "PATCH /v0/pipelines/{name}": Operation(
-        "Change some fields of a pipeline", (_COMPILE_ERRORS,), body=_ref("PipelineFields"), answer=_PIPELINE, failures=_COMPILER
+        "Change some fields of a pipeline", body=_ref("PipelineFields"), answer=_PIPELINE, failures=_COMPILER
     ),
     "DELETE /v0/pipelines/{name}": Operation("Delete a stopped pipeline whose storage is cleared"),
     "POST /v0/pipelines/{name}/validate": Operation(
@@ -137,31 +139,19 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "GET /v0/pipelines/{name}/udf_python": Operation("The program's Python module", answer=OBJECT),
     "GET /v0/pipelines/{name}/deployment": Operation("Where the pipeline runs, and with what", answer=OBJECT),
     "GET /v0/pipelines/{name}/logs": Operation("The pipeline's log, followed until it is deleted", answer=TEXT, kinds=(PLAIN,)),
-    "GET /v0/pipelines/{name}/events": Operation("Changes of the pipeline's status, newest first", (_SELECTOR,), answer=LIST),
-    "GET /v0/pipelines/{name}/events/{event_id}": Operation("One event, or 'latest'", (_SELECTOR,), answer=OBJECT),
+    "GET /v0/pipelines/{name}/events": Operation("Changes of the pipeline's status, newest first", answer=LIST),
+    "GET /v0/pipelines/{name}/events/{event_id}": Operation("One event, or 'latest'", answer=OBJECT),
     "POST /v0/pipelines/{name}/start": Operation(
         "Start an incarnation",
-        (
-            Parameter("initial", _one_of(*Initial)),
-            Parameter("bootstrap_policy", _one_of(*BootstrapPolicy)),
-            *_BOOTSTRAP,
-            Parameter("dismiss_error", FLAG),
-            Parameter("from_checkpoint", TEXT | {"format": "uuid"}),
-        ),
         status="202",
         answer=TEXT,
     ),
-    "POST /v0/pipelines/{name}/stop": Operation(
-        "Stop the incarnation, without force with a checkpoint", (Parameter("force", FLAG),), status="202", answer=TEXT
-    ),
+    "POST /v0/pipelines/{name}/stop": Operation("Stop the incarnation, without force with a checkpoint", status="202", answer=TEXT),
     "POST /v0/pipelines/{name}/pause": Operation("Take no more inputs", status="202", answer=TEXT, failures=_RUNTIME),
     "POST /v0/pipelines/{name}/resume": Operation("Take inputs again", status="202", answer=TEXT, failures=_RUNTIME),
-    "POST /v0/pipelines/{name}/activate": Operation(
-        "Leave standby", (Parameter("initial", _one_of("Running", "Paused")),), status="202", answer=TEXT, failures=_RUNTIME
-    ),
+    "POST /v0/pipelines/{name}/activate": Operation("Leave standby", status="202", answer=TEXT, failures=_RUNTIME),
     "POST /v0/pipelines/{name}/approve": Operation(
         "Approve the change that the pipeline waits with",
-        _BOOTSTRAP,
         body=_or_null(_object(("programs",), programs=OBJECT)),
         body_required=False,
         answer=TEXT,
@@ -281,8 +271,9 @@ def document(app: FastAPI) -> Schema:
     for path, methods in made["paths"].items():
         for method, found in methods.items():
             _complete(found, f"{method.upper()} {path}")
+    declared = made.get("components", {}).get("schemas", {})
     made["components"] = {
-        "schemas": _schemas(),
+        "schemas": {name: declared[name] for name in (Selector.__name__, BootstrapPolicy.__name__)} | _schemas(),
         "securitySchemes": {"apiKey": {"type": "http", "scheme": "bearer", "description": "An API key, where the service has any"}},
     }
     return made
@@ -294,7 +285,9 @@ def _complete(found: Schema, place: str) -> None:
     operation = OPERATIONS.get(place)
     names = path.replace("{", "").replace("}", "").strip("/").split("/")
     found["operationId"] = "_".join([method.lower(), *names])
-    found["parameters"] = _path_parameters(path) + [each.to_wire() for each in (operation.parameters if operation else ())]
+    in_query = [each for each in found.get("parameters", ()) if each["in"] == "query"]
+    passed_on = [each.to_wire() for each in (operation.parameters if operation else ())]
+    found["parameters"] = _path_parameters(path) + in_query + passed_on
     problem = {"content": {JSON: {"schema": _ref("Problem")}}}
     found["responses"] = {"4XX": {"description": "The request cannot be done as it is", **problem}}
     if path.startswith("/v0"):

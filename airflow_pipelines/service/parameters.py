@@ -1,19 +1,19 @@
-"""Reads query parameters and bodies, answering nonsense in the contract's form."""
+"""What routes take from requests beside FastAPI's own types, and how wrong requests are answered in the contract's form."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated, Any, TypeVar
-from uuid import UUID
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.strict_json import StrictJsonError, parse_json
 from airflow_pipelines.service import errors
-
-E = TypeVar("E", bound=StrEnum)
 
 
 async def json_body(request: Request) -> Any:
@@ -39,32 +39,38 @@ async def json_body(request: Request) -> Any:
 Body = Annotated[Any, Depends(json_body)]
 
 
-def flag(request: Request, name: str, default: bool) -> bool:
-    """A boolean query parameter."""
-    value = request.query_params.get(name)
-    if value is None:
-        return default
-    if value.lower() not in {"true", "false"}:
-        raise errors.invalid_param(f"The query parameter '{name}' must be true or false, not '{value}'")
-    return value.lower() == "true"
+def _flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = str(value).lower()
+    if text not in {"true", "false"}:
+        raise PydanticCustomError("flag", "must be true or false")
+    return text == "true"
 
 
-def identifier(request: Request, name: str) -> UUID | None:
-    """A query parameter that is a UUID; None when it is left out."""
-    value = request.query_params.get(name)
-    try:
-        return None if value is None else UUID(value)
-    except ValueError as error:
-        raise errors.invalid_param(f"The query parameter '{name}' must be a UUID, not '{value}'") from error
+Flag = Annotated[bool, BeforeValidator(_flag)]
+"""A query parameter that is true or false."""
 
 
-def choice(request: Request, name: str, kind: type[E], default: E) -> E:
-    """A query parameter that is one of an enumeration's values."""
-    value = request.query_params.get(name)
-    if value is None:
-        return default
-    try:
-        return kind(value)
-    except ValueError as error:
-        known = ", ".join(member.value for member in kind)
-        raise errors.invalid_param(f"The query parameter '{name}' must be one of {known}, not '{value}'") from error
+def invalid_request(error: RequestValidationError) -> Problem:
+    """What is wrong with the parameters of a request, in the contract's form.
+
+    :param error: what FastAPI found
+    """
+    return errors.invalid_param("; ".join(_described(item) for item in error.errors()))
+
+
+def _described(item: Mapping[str, Any]) -> str:
+    where, name = item["loc"][0], ".".join(str(part) for part in item["loc"][1:])
+    if where != "query":
+        return f"Invalid request: {where}.{name}: {item['msg']}"
+    if item["type"] == "missing":
+        return f"The query parameter '{name}' is missing"
+    match item["type"]:
+        case "enum":
+            wanted = f"must be {item['ctx']['expected']}"
+        case "uuid_parsing":
+            wanted = "must be a UUID"
+        case _:
+            wanted = item["msg"]
+    return f"The query parameter '{name}' {wanted}, not '{item['input']}'"

@@ -170,10 +170,10 @@ def test_a_program_whose_compiler_died_is_compiled_by_another(
 def test_whoever_only_compiles_waits_for_a_host_within_a_limit(
     control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("airflow_pipelines.service.control_plane.HOST_START_WAIT_S", 0.3)
+    monkeypatch.setattr("airflow_pipelines.service.compiling.HOST_START_WAIT_S", 0.3)
     monkeypatch.setattr(control_plane.compiler, "host", lambda: None)
     with pytest.raises(Problem, match=r"did not come up within 0\.3 s") as refused:
-        control_plane.compile("create table t (a int);")
+        control_plane.programs.compile("create table t (a int);")
     assert (http_status(refused.value.code), refused.value.code) == (503, "CompilerUnavailable")
 
 

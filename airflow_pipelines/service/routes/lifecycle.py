@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+from uuid import UUID
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from airflow_pipelines.contract.error_codes import ErrorCode
@@ -14,8 +15,13 @@ from airflow_pipelines.service import errors
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.lifecycle.requests import BootstrapPolicy, Initial, RuntimeAction, StartRequest
-from airflow_pipelines.service.parameters import Body, choice, flag, identifier
+from airflow_pipelines.service.parameters import Body, Flag
 from airflow_pipelines.service.records import edit_answer
+
+InitialName = Annotated[str, Query(json_schema_extra={"enum": [each.value for each in Initial]})]
+"""What a pipeline starts as. The contract has an error code of its own for other texts."""
+ActiveName = Annotated[str, Query(json_schema_extra={"enum": ["Running", "Paused"]})]
+"""What a pipeline in standby becomes. The contract has an error code of its own for other texts."""
 
 
 def router(control_plane: ControlPlane) -> APIRouter:
@@ -28,24 +34,30 @@ def router(control_plane: ControlPlane) -> APIRouter:
 
 def _add_moves(router: APIRouter, control_plane: ControlPlane) -> None:
     @router.post("/start")
-    def start(name: str, request: Request) -> JsonAnswer:
-        control_plane.start(
-            name,
-            StartRequest(
-                initial=_initial(request),
-                policy=choice(request, "bootstrap_policy", BootstrapPolicy, BootstrapPolicy.AWAIT_APPROVAL),
-                silent_bootstrap=flag(request, "silent_bootstrap", False),
-                concurrent_bootstrap=flag(request, "concurrent_bootstrap", False),
-                dismiss_error=flag(request, "dismiss_error", True),
-                deployer=control_plane.deployers.default,
-                from_checkpoint=identifier(request, "from_checkpoint"),
-            ),
+    def start(
+        name: str,
+        initial: InitialName = Initial.RUNNING.value,
+        bootstrap_policy: BootstrapPolicy = BootstrapPolicy.AWAIT_APPROVAL,
+        silent_bootstrap: Flag = False,
+        concurrent_bootstrap: Flag = False,
+        dismiss_error: Flag = True,
+        from_checkpoint: UUID | None = None,
+    ) -> JsonAnswer:
+        request = StartRequest(
+            initial=_initial(initial),
+            policy=bootstrap_policy,
+            silent_bootstrap=silent_bootstrap,
+            concurrent_bootstrap=concurrent_bootstrap,
+            dismiss_error=dismiss_error,
+            deployer=control_plane.deployers.default,
+            from_checkpoint=from_checkpoint,
         )
+        control_plane.start(name, request)
         return JsonAnswer("Pipeline is starting", 202)
 
     @router.post("/stop")
-    def stop(name: str, request: Request) -> JsonAnswer:
-        control_plane.stop(name, force=flag(request, "force", False))
+    def stop(name: str, force: Flag = False) -> JsonAnswer:
+        control_plane.stop(name, force=force)
         return JsonAnswer("Pipeline is stopping", 202)
 
     @router.post("/pause")
@@ -59,16 +71,15 @@ def _add_moves(router: APIRouter, control_plane: ControlPlane) -> None:
         return JsonAnswer("Pipeline is resuming", 202)
 
     @router.post("/activate")
-    def activate(name: str, request: Request) -> JsonAnswer:
-        initial = request.query_params.get("initial", "Running")
+    def activate(name: str, initial: ActiveName = "Running") -> JsonAnswer:
         if initial.lower() not in {"running", "paused"}:
             raise Problem(ErrorCode.INVALID_ACTIVATE_STATUS, f"A pipeline is activated to Running or Paused, not '{initial}'")
         control_plane.move(name, RuntimeAction.ACTIVATE)
         return JsonAnswer("Pipeline is activating", 202)
 
     @router.post("/approve")
-    def approve(name: str, request: Request, body: Body) -> JsonAnswer:
-        flags = {key: flag(request, key, False) for key in ("silent_bootstrap", "concurrent_bootstrap")}
+    def approve(name: str, body: Body, silent_bootstrap: Flag = False, concurrent_bootstrap: Flag = False) -> JsonAnswer:
+        flags = {"silent_bootstrap": silent_bootstrap, "concurrent_bootstrap": concurrent_bootstrap}
         if all(flags.values()):
             raise Problem(
                 ErrorCode.INVALID_BOOTSTRAP_CONFIG, "silent_bootstrap and concurrent_bootstrap exclude each other: give one of them"
@@ -110,8 +121,7 @@ def _expected(body: Any) -> ProgramChange | None:
     return expected_change(body["programs"])
 
 
-def _initial(request: Request) -> Initial:
-    value = request.query_params.get("initial", Initial.RUNNING.value)
+def _initial(value: str) -> Initial:
     try:
         return Initial(value.lower())
     except ValueError as error:

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 from uuid import UUID
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from starlette.responses import Response, StreamingResponse
 
 from airflow_pipelines.contract.error_codes import ErrorCode
@@ -14,7 +14,7 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.follow import follow_log
-from airflow_pipelines.service.parameters import Body, choice, flag
+from airflow_pipelines.service.parameters import Body, Flag
 from airflow_pipelines.service.records import Selector, descriptor, edit_answer, rfc3339
 from airflow_pipelines.service.store import Event
 
@@ -30,8 +30,7 @@ def router(control_plane: ControlPlane) -> APIRouter:
 
 def _add_records(router: APIRouter, control_plane: ControlPlane) -> None:
     @router.get("")
-    def list_pipelines(request: Request) -> JsonAnswer:
-        selector = choice(request, "selector", Selector, Selector.ALL)
+    def list_pipelines(selector: Selector = Selector.ALL) -> JsonAnswer:
         return JsonAnswer([descriptor(record, selector) for record in control_plane.pipelines()])
 
     @router.post("")
@@ -39,13 +38,12 @@ def _add_records(router: APIRouter, control_plane: ControlPlane) -> None:
         return JsonAnswer(edit_answer(control_plane.create(body)), 201)
 
     @router.get("/{name}")
-    def get(name: str, request: Request) -> JsonAnswer:
-        selector = choice(request, "selector", Selector, Selector.ALL)
+    def get(name: str, selector: Selector = Selector.ALL) -> JsonAnswer:
         return JsonAnswer(descriptor(control_plane.pipeline(name), selector))
 
     @router.put("/{name}")
-    def put(name: str, body: Body, request: Request) -> JsonAnswer:
-        record, created = control_plane.put(name, body, allow_compile_errors=flag(request, "allow_compile_errors", False))
+    def put(name: str, body: Body, allow_compile_errors: Flag = False) -> JsonAnswer:
+        record, created = control_plane.put(name, body, allow_compile_errors=allow_compile_errors)
         return JsonAnswer(edit_answer(record), 201 if created else 200)
 
     @router.post("/{name}/validate")
@@ -54,9 +52,8 @@ def _add_records(router: APIRouter, control_plane: ControlPlane) -> None:
         return Response(status_code=200)
 
     @router.patch("/{name}")
-    def patch(name: str, body: Body, request: Request) -> JsonAnswer:
-        allowed = flag(request, "allow_compile_errors", False)
-        return JsonAnswer(edit_answer(control_plane.patch(name, body, allow_compile_errors=allowed)))
+    def patch(name: str, body: Body, allow_compile_errors: Flag = False) -> JsonAnswer:
+        return JsonAnswer(edit_answer(control_plane.patch(name, body, allow_compile_errors=allow_compile_errors)))
 
     @router.delete("/{name}")
     def delete(name: str) -> Response:
@@ -95,13 +92,11 @@ def _add_history(router: APIRouter, control_plane: ControlPlane) -> None:
         )
 
     @router.get("/{name}/events")
-    def events(name: str, request: Request) -> JsonAnswer:
-        selector = choice(request, "selector", Selector, Selector.STATUS)
+    def events(name: str, selector: Selector = Selector.STATUS) -> JsonAnswer:
         return JsonAnswer([_event(event, selector) for event in control_plane.events(name)])
 
     @router.get("/{name}/events/{event_id}")
-    def event(name: str, event_id: str, request: Request) -> JsonAnswer:
-        selector = choice(request, "selector", Selector, Selector.STATUS)
+    def event(name: str, event_id: str, selector: Selector = Selector.STATUS) -> JsonAnswer:
         found = control_plane.events(name)
         if event_id == "latest":
             if not found:

@@ -80,7 +80,7 @@ def router(control_plane: ControlPlane) -> APIRouter:
     @router.post("/validate_program")
     def validate_program(body: Body) -> dict[str, Any]:
         fields = body if isinstance(body, dict) else {}
-        result = control_plane.compile(text_field(fields, "program_code") or "", text_field(fields, "udf_python") or "")
+        result = control_plane.programs.compile(text_field(fields, "program_code") or "", text_field(fields, "udf_python") or "")
         if result.program_info is None:
             return {"SqlError": {"info": {"exit_code": 1, "messages": result.messages}}}
         return {"Success": {"program_info": result.program_info}}
