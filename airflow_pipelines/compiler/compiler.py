@@ -36,12 +36,12 @@ from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Column, Table
 from airflow_pipelines.program.source import Source
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
-from airflow_pipelines.sql.plan.clauses.recursion import Member, plan_query, plan_recursive_views
 from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.plan.ir.stage import ViewPlan
 from airflow_pipelines.sql.plan.properties.append_only import append_only_relations
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
+from airflow_pipelines.sql.plan.recursion import Member, plan_query, plan_recursive_views
 from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
 from airflow_pipelines.sql.program.definitions import FunctionBody
 from airflow_pipelines.sql.program.describe import program_info
