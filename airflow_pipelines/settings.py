@@ -48,7 +48,8 @@ class Settings:
     ``allowed_hosts``: names beside those of loopback under which the service may be asked, without a port.
     ``heartbeat_timeout_s``: seconds without a heartbeat after which a host on another machine is asked whether it lives.
     ``query_timeout_s``, ``query_result_bytes``, ``query_concurrency``: what an ad-hoc request may take: seconds from its arrival to
-    its result, bytes of the result, requests of one pipeline at the same time.
+    the beginning of its result and from one part of that to the next, bytes of what has to be collected (a result as text, rows to
+    insert or delete), requests of one pipeline at the same time.
     ``connector_env``: names of environment variables, ``*`` standing for any letters, that connectors may name as ``${env:NAME}``.
     ``host_idle_s``: seconds after which a shared host ends on which nothing runs and nobody compiles; 0 lets it stay.
     """

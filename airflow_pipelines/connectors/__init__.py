@@ -1,1 +1,1 @@
-"""Transports and formats: how rows come into tables and changes of views go out. Knows of the engine only what a change is."""
+"""Transports and formats: how rows come into tables and changes of views go out. Of the engine they know changes and deltas."""

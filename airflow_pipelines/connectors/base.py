@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol, runtime_checkable
 
+from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.engine.changes import TableChanges
 
 Position = dict[str, Any]
@@ -57,8 +58,8 @@ class OutputTransport(Protocol):
     def open(self, resumed: bool) -> None:
         """Prepare to write; ``resumed`` is True when the pipeline goes on from a checkpoint."""
 
-    def write(self, step: int, batch: Any) -> tuple[int, int]:
-        """Write one step's delta (a pyarrow Table with ``__weight``); return (records, bytes) written."""
+    def write(self, step: int, changes: Changes) -> tuple[int, int]:
+        """Write one step's changes; return (records, bytes) written."""
 
     def close(self) -> None:
         """Flush and let go of the sink."""

@@ -6,21 +6,15 @@ Neither is a declared connector: an endpoint exists because somebody calls it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import Any
 
-import pyarrow as pa
-
 from airflow_pipelines.connectors.base import InvalidOptionError
+from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.formats import jsontext
-from airflow_pipelines.connectors.formats.delta import csv_changes, json_changes, ordered_changes
+from airflow_pipelines.connectors.formats.delta import csv_changes, json_changes
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.connectors.registry import input_parser
-from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.schema import RelationSchema
-
-ROWS_PER_CHUNK = 10_000
-"""The most changes one egress chunk holds."""
 
 
 def parse_ingress(
@@ -35,25 +29,27 @@ def parse_ingress(
     return input_parser(schema, format_name, options or {}, where="this request").parse(body)
 
 
-def encode_egress(schema: RelationSchema, batch: pa.Table, format_name: str = "json") -> Iterator[str]:
-    """A step's delta as the data of egress chunks: JSON arrays of changes, or CSV with a last column of 1 (insert) or -1 (delete).
+def check_egress_format(format_name: str) -> None:
+    """Refuse a format that egress streams do not have.
 
-    Deletes come before inserts, each in the order of their rows; a row of weight w comes abs(w) times.
-
-    :param batch: the relation's columns and ``__weight``
-    :raises UnknownOptionError: for an unknown format
+    :param format_name: as a request has it
+    :raises UnknownOptionError: naming those that there are
     """
     if format_name not in {"json", "csv"}:
         raise InvalidOptionError(f"format {format_name!r} cannot be sent; known formats: csv, json")
-    ordered = ordered_changes(batch.select([*schema.column_names, WEIGHT]))
-    if format_name == "csv":
-        records = csv_changes(ordered)
-        while part := list(islice(records, ROWS_PER_CHUNK)):
-            yield "".join(part)
-        return
-    changes = json_changes(ordered)
-    while part := list(islice(changes, ROWS_PER_CHUNK)):
-        yield "[" + ",".join(part) + "]"
+
+
+def encode_egress(changes: Changes, format_name: str = "json") -> Iterator[str]:
+    """A step's changes as the data of egress chunks: JSON arrays of changes, or CSV with a last column of 1 or -1.
+
+    :param changes: those of one view
+    :param format_name: ``json`` or ``csv``
+    :returns: one text for each chunk
+    :raises UnknownOptionError: for an unknown format
+    """
+    check_egress_format(format_name)
+    for table in changes.tables():
+        yield "".join(csv_changes(table)) if format_name == "csv" else f"[{','.join(json_changes(table))}]"
 
 
 def frame_chunk(sequence_number: int, data: str | None = None, format_name: str = "json", *, snapshot: bool = False) -> bytes:

@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from airflow_pipelines.compiler.compiler import CompiledProgram
 from airflow_pipelines.connectors.base import InputChunk
+from airflow_pipelines.connectors.changes import Changes, changes_of
 from airflow_pipelines.connectors.http import encode_egress
 from airflow_pipelines.connectors.registry import open_input, open_output
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.storage.fence import Fence
-from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.host.inputs import ConnectorInput, InputEndpoint, check_start_after
 from airflow_pipelines.host.listeners import Listener, Listeners
 from airflow_pipelines.host.outputs import OutputEndpoint
@@ -27,6 +29,7 @@ OUTPUTS = "outputs"
 class Endpoints:
     """The inputs and outputs of one incarnation.
 
+    ``session`` sorts large deltas.
     ``arrived(records, bytes)`` is called from connector threads when something came in. ``references`` has what references in
     connectors stand for. ``storage`` is the pipeline's storage folder, None where it has none, and ``fence`` the run's epoch in it.
     """
@@ -34,6 +37,7 @@ class Endpoints:
     def __init__(
         self,
         compiled: CompiledProgram,
+        session: SparkSession,
         arrived: Callable[[int, int], None],
         log: PipelineLog,
         references: References = NO_REFERENCES,
@@ -41,6 +45,7 @@ class Endpoints:
         fence: Fence | None = None,
     ) -> None:
         self._compiled = compiled
+        self._session = session
         self._log = log
         self._references = references
         self._positions = storage / OUTPUTS if storage is not None else None
@@ -151,18 +156,18 @@ class Endpoints:
             listeners = self.listeners.of(relation)
             if not outputs and not listeners:
                 continue
-            # An output replaces what it has of a step, so it gets the whole delta at once.
-            table = shown(delta.to_arrow(), delta.schema)
+            changes = changes_of(delta, self._compiled.schemas[relation].column_names, self._session)
             for output in outputs:
-                output.write(step, table)
-            self.tell(relation, table, listeners, snapshot=False)
+                output.write(step, changes)
+            self.tell(changes, listeners, snapshot=False)
 
-    def tell(self, relation: str, table: Any, listeners: list[Listener], *, snapshot: bool) -> None:
-        """Give rows (a pyarrow Table with ``__weight``) to listeners of a relation."""
-        schema = self._compiled.schemas[relation]
-        for listener in listeners:
-            for chunk in encode_egress(schema, table, listener.format):
-                listener.put(chunk, snapshot=snapshot)
+    def tell(self, changes: Changes, listeners: list[Listener], *, snapshot: bool) -> None:
+        """Give changes of a relation to listeners of it, chunk by chunk."""
+        for format_name in sorted({listener.format for listener in listeners}):
+            for chunk in encode_egress(changes, format_name):
+                for listener in listeners:
+                    if listener.format == format_name:
+                        listener.put(chunk, snapshot=snapshot)
 
     def count_delivered(self, processed_records: int) -> None:
         """All outputs of everything consumed so far have been delivered."""

@@ -13,6 +13,8 @@ from airflow_pipelines.connectors.http import frame_chunk
 
 KEEP_ALIVE_S = 3.0
 MAX_QUEUED = 100
+QUEUED_CHARACTERS = 16 << 20
+"""With backpressure no further chunk is queued while those in the queue have so many characters."""
 
 
 class Listener:
@@ -31,19 +33,21 @@ class Listener:
         self._filled = asyncio.Event()
         self._condition = threading.Condition()
         self._queue: deque[tuple[str, bool]] = deque()
+        self._queued = 0
         self._closed = False
         self._sequence = 0
 
     def put(self, data: str, *, snapshot: bool) -> None:
         """Queue one chunk's data, as :func:`encode_egress` gives it. Called by the pipeline's thread."""
         with self._condition:
-            if len(self._queue) >= MAX_QUEUED:
-                if not self._backpressure:
-                    return
-                self._condition.wait_for(lambda: self._closed or len(self._queue) < MAX_QUEUED)
+            if self._backpressure:
+                self._condition.wait_for(lambda: self._closed or not self._is_full)
+            elif len(self._queue) >= MAX_QUEUED:
+                return
             if self._closed:
                 return
             self._queue.append((data, snapshot))
+            self._queued += len(data)
         self._wake()
 
     def close(self) -> None:
@@ -59,22 +63,32 @@ class Listener:
             yield frame_chunk(self._next())
             while True:
                 self._filled.clear()
-                with self._condition:
-                    chunks = list(self._queue)
-                    self._queue.clear()
-                    closed = self._closed
-                    self._condition.notify_all()
-                for data, snapshot in chunks:
+                chunk, closed = self._taken()
+                if chunk is not None:
+                    data, snapshot = chunk
                     yield frame_chunk(self._next(), data, self.format, snapshot=snapshot)
-                if closed:
+                elif closed:
                     return
-                if not chunks:
+                else:
                     try:
                         await asyncio.wait_for(self._filled.wait(), KEEP_ALIVE_S)
                     except TimeoutError:
                         yield frame_chunk(self._next())
         finally:
             self.close()
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._queue) >= MAX_QUEUED or self._queued >= QUEUED_CHARACTERS
+
+    def _taken(self) -> tuple[tuple[str, bool] | None, bool]:
+        """The next chunk, if there is one, and whether the stream ends after what is queued."""
+        with self._condition:
+            chunk = self._queue.popleft() if self._queue else None
+            if chunk is not None:
+                self._queued -= len(chunk[0])
+            self._condition.notify_all()
+            return chunk, self._closed
 
     def _next(self) -> int:
         self._sequence += 1

@@ -9,12 +9,13 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
+import pyspark.sql.functions as f
 
 from airflow_pipelines.compiler.compiler import CompiledProgram
 from airflow_pipelines.connectors.base import ConnectorError, InputChunk
+from airflow_pipelines.connectors.changes import Changes, ChangesInMemory, StreamedChanges
 from airflow_pipelines.engine.arrow import can_group, consolidate_groupable
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.changes import TableChanges
@@ -189,11 +190,13 @@ class LivePipeline:
         given = {figures.view: figures.rows_out for figures in step.figures.operators if figures.view in plan.evaluated}
         self.log.info("bootstrapped %s: %d rows", ", ".join(sorted(plan.evaluated)), sum(given.values()))
 
-    def relation_contents(self, relation: str) -> Any:
-        """The rows of a relation as a pyarrow Table with ``__weight`` 1."""
-        frame = self.circuit.relation(relation)
-        table = shown(collected(frame), frame.schema)
-        return table.append_column(WEIGHT, pa.array([1] * table.num_rows, pa.int64()))
+    def relation_contents(self, relation: str) -> Changes:
+        """The rows of a relation as the inserts that lead to them."""
+        frame = self.circuit.relation(relation).withColumn(WEIGHT, f.lit(1).cast("bigint"))
+        trace = self.circuit.snapshot.traces.get(relation)
+        if trace is not None and not trace.is_small(self.circuit.limits):
+            return StreamedChanges(frame)
+        return ChangesInMemory(shown(collected(frame), frame.schema))
 
     def contents(self) -> CheckpointContents:
         """Everything as it stands after the last step, with all batches on disk."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow_pipelines.connectors.base import ConnectorError, OutputTransport, Rewindable
+from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.statistics import OutputFigures
@@ -42,12 +43,12 @@ class OutputEndpoint:
         except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
             self._fail(error)
 
-    def write(self, step: int, table: Any) -> None:
-        """Deliver one step's delta (a pyarrow Table with ``__weight``)."""
+    def write(self, step: int, changes: Changes) -> None:
+        """Deliver one step's changes."""
         if self._transport is None or self.fatal_error is not None:
             return
         try:
-            records, size = self._transport.write(step, table)
+            records, size = self._transport.write(step, changes)
         except StorageError:
             raise
         except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only

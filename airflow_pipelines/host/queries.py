@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from pyspark import SparkContext
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.engine.spark.collecting import AbortedError, Collector, ResultTooLargeError
+from airflow_pipelines.engine.spark.collecting import Collector, ResultTooLargeError
 from airflow_pipelines.engine.spark.jobs import begin_jobs, cancel_jobs
+from airflow_pipelines.engine.spark.result_connection import AbortedError, ResultConnection
+from airflow_pipelines.host.body_queue import BodyQueue, StalledError
 from airflow_pipelines.host.query_watch import QueryWatch
 
 T = TypeVar("T")
@@ -28,8 +30,9 @@ POOL: Final = "queries"
 class QueryLimits:
     """What ad-hoc requests may take.
 
-    :param time_s: seconds from its arrival to its result
-    :param result_bytes: bytes of the result in Arrow's form
+    :param time_s: seconds from its arrival to the beginning of its result, then from one part of the result to the next, and
+        for its client to take one
+    :param result_bytes: bytes in Arrow's form of what has to be collected: a result as text, rows to insert or delete
     :param at_once: so many of one pipeline run at the same time, the others wait
     :param waiting: so many of one pipeline may wait
     :param heap_share: above this share of the JVM's memory in use they are cancelled
@@ -51,7 +54,10 @@ class Query:
     def __init__(self, context: SparkContext, group: str, limits: QueryLimits) -> None:
         self.group = group
         self.problem: Problem | None = None
-        self.collector = Collector(limits.result_bytes)
+        self.result_bytes = limits.result_bytes
+        self.connection = ResultConnection()
+        self.collector = Collector(self.connection, limits.result_bytes)
+        self.body = BodyQueue(limits.time_s)
         self._context = context
         self._lock = threading.Lock()
 
@@ -61,12 +67,39 @@ class Query:
             if self.problem is not None:
                 return
             self.problem = problem
-        self.collector.abort()
+        self.connection.abort()
+        self.body.abort()
         cancel_jobs(self._context, self.group)
 
     def begin(self, description: str) -> None:
         """Mark this thread's Spark jobs as this request's."""
         begin_jobs(self._context, self.group, description, POOL)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """What a request comes to.
+
+    :param head: what has to be known before anything is sent
+    :param body: what is sent, made part by part
+    """
+
+    head: T
+    body: Iterator[bytes]
+
+
+class Reply(Generic[T]):
+    """An answer whose body has begun to come, or is complete.
+
+    :param head: that of the answer
+    :param parts: what is still to be sent
+    :param cancel: ends the request
+    """
+
+    def __init__(self, head: T, parts: AsyncIterator[bytes], cancel: Callable[[], None]) -> None:
+        self.head = head
+        self.parts = parts
+        self.cancel = cancel
 
 
 class Queries:
@@ -88,29 +121,32 @@ class Queries:
         self._closed: Problem | None = None
         self._threads = ThreadPoolExecutor(limits.at_once, thread_name_prefix=f"query {name}")
 
-    async def run(self, work: Callable[[Query], T], left: Callable[[], Awaitable[object]]) -> T:
-        """What ``work`` gives, which runs in another thread; it is cancelled when the client goes first or the time is up.
+    async def run(self, work: Callable[[Query], Answer[T]], left: Callable[[], Awaitable[object]]) -> Reply[T]:
+        """Answer a request in another thread; it is cancelled when the client goes first or the time is up.
 
+        :param work: what to do; the body of its answer is made in the same thread
         :param left: waits until the client has gone
+        :returns: the answer, as soon as there is something to send
         :raises Problem: when the request is refused or cancelled, with the reason
         """
         query = self._admitted()
-        result = asyncio.wrap_future(self._threads.submit(self._carried, query, work))
+        heads: list[T] = []
+        begun = asyncio.ensure_future(query.body.begun())
         gone = asyncio.ensure_future(left())
+        self._threads.submit(self._carried, query, work, heads)
         try:
-            waited: set[asyncio.Future[Any]] = {result, gone}
+            waited: set[asyncio.Future[Any]] = {begun, gone}
             await asyncio.wait(waited, timeout=self._limits.time_s, return_when=asyncio.FIRST_COMPLETED)
-            if result.done():
-                return result.result()
-            reason = self._left() if gone.done() else self._late()
-            self._cancel_soon(query, reason)
-            raise reason
+            if not begun.done():
+                raise self._left() if gone.done() else self._late()
+            begun.result()
+        except BaseException as failure:
+            self._cancel_soon(query, failure if isinstance(failure, Problem) else self._left())
+            raise
         finally:
             gone.cancel()
-            if not result.done():
-                self._cancel_soon(query, self._left())
-                # Nobody asks any more what it came to.
-                result.add_done_callback(lambda done: done.cancelled() or done.exception())
+            begun.cancel()
+        return Reply(heads[0], self._parts(query), lambda: self._cancel_soon(query, self._left()))
 
     def close(self, problem: Problem) -> None:
         """Cancel all requests, and take no more."""
@@ -134,30 +170,53 @@ class Queries:
             self._queries.add(query)
             return query
 
-    def _carried(self, query: Query, work: Callable[[Query], T]) -> T:
+    def _carried(self, query: Query, work: Callable[[Query], Answer[T]], heads: list[T]) -> None:
+        """Do the work of a request, in a thread of its own."""
+        failure: Exception | None = None
         try:
             if query.problem is not None:
                 raise query.problem
             with self._watch.over(query):
                 query.begin(f"ad-hoc request of pipeline {self._name}")
-                return work(query)
+                answer = work(query)
+                heads.append(answer.head)
+                for part in answer.body:
+                    query.body.put(part)
         except ResultTooLargeError:
-            problem = self._too_large()
-            query.cancel(problem)
-            raise problem from None
+            failure = self._too_large()
+            query.cancel(failure)
+        except StalledError:
+            failure = self._stalled()
+            query.cancel(failure)
         except AbortedError:
-            raise query.problem or self._left() from None
-        except Exception as failure:
-            if query.problem is not None:
-                raise query.problem from failure
-            raise
+            failure = query.problem or self._left()
+        except Exception as error:  # noqa: BLE001  belongs to the request
+            failure = query.problem or error
         finally:
             with self._lock:
                 self._queries.discard(query)
+            query.body.end(failure)
+
+    async def _parts(self, query: Query) -> AsyncIterator[bytes]:
+        """The body of an answer as it comes.
+
+        :raises Problem: when the request ends before its answer does
+        """
+        try:
+            while (part := await asyncio.wait_for(query.body.next(), self._limits.time_s)) is not None:
+                yield part
+        except TimeoutError:
+            late = self._late()
+            self._cancel_soon(query, late)
+            raise late from None
+        finally:
+            if not query.body.ended:
+                self._cancel_soon(query, self._left())
 
     def _cancel_soon(self, query: Query, reason: Problem) -> None:
         """Cancel without waiting: a JVM in trouble must not hold up whoever asks for something else."""
-        threading.Thread(target=query.cancel, args=(reason,), name="cancel query", daemon=True).start()
+        if not query.body.ended:
+            threading.Thread(target=query.cancel, args=(reason,), name="cancel query", daemon=True).start()
 
     def _late(self) -> Problem:
         return Problem(
@@ -166,11 +225,19 @@ class Queries:
             "(AIRFLOW_PIPELINES_QUERY_TIMEOUT_S). Ask for less, or make it a view.",
         )
 
+    def _stalled(self) -> Problem:
+        return Problem(
+            ErrorCode.AD_HOC_QUERY_ERROR,
+            f"The request was cancelled: its client took nothing of the result for {self._limits.time_s:g} s, the limit for ad-hoc "
+            "requests (AIRFLOW_PIPELINES_QUERY_TIMEOUT_S).",
+        )
+
     def _too_large(self) -> Problem:
         return Problem(
             ErrorCode.AD_HOC_QUERY_ERROR,
-            f"The request was cancelled: its result has more than {self._limits.result_bytes} bytes, the limit for ad-hoc requests "
-            "(AIRFLOW_PIPELINES_QUERY_RESULT_BYTES). Ask for fewer rows or columns, or write the view to a file.",
+            f"The request was cancelled: its result has more than {self._limits.result_bytes} bytes, the limit for rows that are "
+            "inserted, deleted or shown as text (AIRFLOW_PIPELINES_QUERY_RESULT_BYTES). Ask for fewer rows or columns, or for "
+            "another format: json, parquet and arrow_ipc have no limit.",
         )
 
     def _left(self) -> Problem:

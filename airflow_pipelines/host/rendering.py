@@ -1,11 +1,15 @@
-"""A query's result in the formats of the query endpoint."""
+"""A query's result in the formats of the query endpoint, made table by table.
+
+Each format takes an iterator of pyarrow Tables of one schema, at least one, and gives the parts of a body.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,14 +17,35 @@ import pyarrow.parquet as pq
 from airflow_pipelines.connectors.formats.encode import encode_rows, json_texts
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.engine.spark.collecting import ResultTooLargeError
 
 CELL_WIDTH = 64
 """Characters of a value that the text format shows."""
+ROW_GROUP_BYTES = 16 << 20
+"""A row group of a Parquet file has about so many bytes of Arrow data."""
+LINES_AT_ONCE = 1000
 _MODULUS = 1 << 256
 
 
-def as_text(table: Any) -> Iterator[bytes]:
-    """A box of ASCII characters, one line per row; long values are cut."""
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format.
+
+    :param media_type: what the answer says that it is
+    :param render: makes the body
+    :param streams: whether parts of the body are made before all rows are there
+    :param failure: the part that says what a body breaks off with, for a format that has a place for it
+    """
+
+    media_type: str
+    render: Callable[[Iterator[pa.Table]], Iterator[bytes]]
+    streams: bool = True
+    failure: Callable[[Problem], bytes] | None = None
+
+
+def as_text(tables: Iterator[pa.Table]) -> Iterator[bytes]:
+    """A box of ASCII characters, one line per row; long values are cut. How wide it is only the last row tells."""
+    table = pa.concat_tables(tables)
     columns = [[name, *map(_cell, json_texts(column))] for name, column in zip(table.column_names, table.columns, strict=True)]
     if not columns:
         return
@@ -31,69 +56,138 @@ def as_text(table: Any) -> Iterator[bytes]:
         lines.append("| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |\n")
         if number == 0:
             lines.append(rule)
-        if len(lines) >= 1000:
+        if len(lines) >= LINES_AT_ONCE:
             yield "".join(lines).encode()
             lines = []
     lines.append(rule)
     yield "".join(lines).encode()
 
 
-def as_json(table: Any) -> Iterator[bytes]:
+def as_json(tables: Iterator[pa.Table]) -> Iterator[bytes]:
     """One JSON object per row and line."""
-    lines: list[str] = []
-    for row in encode_rows(table):
-        lines.append(row)
-        if len(lines) >= 1000:
+    for table in tables:
+        lines: list[str] = []
+        for row in encode_rows(table):
+            lines.append(row)
+            if len(lines) >= LINES_AT_ONCE:
+                yield ("\n".join(lines) + "\n").encode()
+                lines = []
+        if lines:
             yield ("\n".join(lines) + "\n").encode()
-            lines = []
-    if lines:
-        yield ("\n".join(lines) + "\n").encode()
 
 
-def as_parquet(table: Any) -> Iterator[bytes]:
+def as_parquet(tables: Iterator[pa.Table]) -> Iterator[bytes]:
     """A Parquet file, compressed with snappy."""
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="snappy")
-    yield bytes(sink.getvalue())
+    first = next(tables)
+    sink = _Sink()
+    with pq.ParquetWriter(sink, first.schema, compression="snappy") as writer:
+        waiting, size = [first], first.nbytes
+        for table in tables:
+            waiting.append(table)
+            size += table.nbytes
+            if size >= ROW_GROUP_BYTES:
+                writer.write_table(pa.concat_tables(waiting))
+                yield sink.taken()
+                waiting, size = [], 0
+        if waiting:
+            writer.write_table(pa.concat_tables(waiting))
+    yield sink.taken()
 
 
-def as_arrow(table: Any) -> Iterator[bytes]:
+def as_arrow(tables: Iterator[pa.Table]) -> Iterator[bytes]:
     """An Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    yield bytes(sink.getvalue())
+    first = next(tables)
+    sink = _Sink()
+    with pa.ipc.new_stream(sink, first.schema) as writer:
+        writer.write_table(first)
+        for table in tables:
+            yield sink.taken()
+            writer.write_table(table)
+    yield sink.taken()
 
 
-def as_hash(table: Any) -> Iterator[bytes]:
+def as_hash(tables: Iterator[pa.Table]) -> Iterator[bytes]:
     """SHA-256 over the schema and all rows in whatever order, in upper-case hexadecimal."""
-    total = 0
-    for row in encode_rows(table):
-        total = (total + int.from_bytes(hashlib.sha256(row.encode()).digest(), "big")) % _MODULUS
-    digest = hashlib.sha256(str([(field.name, str(field.type)) for field in table.schema]).encode())
+    total = rows = 0
+    schema = pa.schema([])
+    for table in tables:
+        schema = table.schema
+        rows += table.num_rows
+        for row in encode_rows(table):
+            total = (total + int.from_bytes(hashlib.sha256(row.encode()).digest(), "big")) % _MODULUS
+    digest = hashlib.sha256(str([(field.name, str(field.type)) for field in schema]).encode())
     digest.update(total.to_bytes(32, "big"))
-    digest.update(str(table.num_rows).encode())
+    digest.update(str(rows).encode())
     yield digest.hexdigest().upper().encode()
 
 
-FORMATS: dict[str, tuple[str, Callable[[Any], Iterator[bytes]]]] = {
-    "text": ("text/plain; charset=utf-8", as_text),
-    "json": ("application/x-ndjson", as_json),
-    "parquet": ("application/octet-stream", as_parquet),
-    "arrow_ipc": ("application/octet-stream", as_arrow),
-    "hash": ("text/plain; charset=utf-8", as_hash),
+def _last_line(problem: Problem) -> bytes:
+    return (json.dumps({"error": problem.message}) + "\n").encode()
+
+
+FORMATS: dict[str, Format] = {
+    "text": Format("text/plain; charset=utf-8", as_text, streams=False),
+    "json": Format("application/x-ndjson", as_json, failure=_last_line),
+    "parquet": Format("application/octet-stream", as_parquet),
+    "arrow_ipc": Format("application/octet-stream", as_arrow),
+    "hash": Format("text/plain; charset=utf-8", as_hash),
 }
 
 
-def check_format(name: str) -> None:
-    """Raise a 400 Problem for a format that does not exist."""
+def format_of(name: str) -> Format:
+    """A format by its name.
+
+    :param name: as a request has it
+    :raises Problem: when there is no such format
+    """
     if name not in FORMATS:
         raise Problem(ErrorCode.INVALID_PARAM, f"Unknown query format {name!r}; known formats: {', '.join(FORMATS)}.")
+    return FORMATS[name]
 
 
-def counted(rows: int) -> Any:
+def counted(rows: int) -> pa.Table:
     """The result of a statement that changes rows: a table with one column ``count``."""
     return pa.table({"count": pa.array([rows], pa.uint64())})
+
+
+def limited(tables: Iterable[pa.Table], limit_bytes: int) -> Iterator[pa.Table]:
+    """The same tables, for whoever keeps them all.
+
+    :param tables: the tables
+    :param limit_bytes: so many bytes they may have together
+    :raises ResultTooLargeError: when they have more
+    """
+    size = 0
+    for table in tables:
+        size += table.nbytes
+        if size > limit_bytes:
+            raise ResultTooLargeError
+        yield table
+
+
+class _Sink(io.RawIOBase):
+    """A file that is read while it is written."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._position = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, part: object) -> int:
+        content = bytes(part)  # type: ignore[call-overload]
+        self._parts.append(content)
+        self._position += len(content)
+        return len(content)
+
+    def tell(self) -> int:
+        return self._position
+
+    def taken(self) -> bytes:
+        """What was written since the last time."""
+        parts, self._parts = self._parts, []
+        return b"".join(parts)
 
 
 def _cell(text: str) -> str:

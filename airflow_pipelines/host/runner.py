@@ -321,7 +321,7 @@ class PipelineRunner:
 
         def attach() -> None:
             self.serving()
-            live.endpoints.tell(listener.view, live.relation_contents(listener.view), [listener], snapshot=True)
+            live.endpoints.tell(live.relation_contents(listener.view), [listener], snapshot=True)
             live.endpoints.listeners.add(listener)
 
         self._intake.submit(attach).result()
@@ -424,7 +424,9 @@ class PipelineRunner:
 
     def _build(self, compiled: CompiledProgram, durability: Durability) -> LivePipeline:
         storage = Path(self.deployment.storage) if self._options.storage else None
-        self._endpoints = Endpoints(compiled, self._arrived, self.log, self._options.references, storage, durability.fence)
+        self._endpoints = Endpoints(
+            compiled, self._sessions.large, self._arrived, self.log, self._options.references, storage, durability.fence
+        )
         circuit = Circuit(compiled, self._sessions, durability.batches, limits=self._options.limits)
         circuit.has_consumers = self._endpoints.has_consumers
         fingerprints = compiled.fingerprints

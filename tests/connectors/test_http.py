@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_pipelines.connectors import http
+from airflow_pipelines.connectors import changes
 from airflow_pipelines.connectors.base import UnknownOptionError
+from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.connectors.http import encode_egress, frame_chunk, parse_ingress
-from tests.connectors.relations import GRADES, col, relation, rows
+from tests.connectors.relations import GRADES, rows
 
 DELTA = pa.table(
     {
@@ -49,7 +50,7 @@ def test_bad_requests(format_name: str, options: dict[str, str], message: str) -
 
 
 def test_egress_is_ordered_and_repeats_by_weight() -> None:
-    (data,) = encode_egress(GRADES, DELTA)
+    (data,) = encode_egress(ChangesInMemory(DELTA))
     assert json.loads(data, parse_float=Decimal) == [
         {"delete": {"student_id": 1, "class": "a", "grade": None, "class_date": None}},
         {"insert": {"student_id": 1, "class": "a", "grade": Decimal("2.00"), "class_date": None}},
@@ -58,24 +59,23 @@ def test_egress_is_ordered_and_repeats_by_weight() -> None:
         {"insert": {"student_id": 3, "class": None, "grade": Decimal("1.50"), "class_date": None}},
     ]
     assert '"grade":97.00' in data
-    (text,) = encode_egress(GRADES, DELTA, "csv")
+    (text,) = encode_egress(ChangesInMemory(DELTA), "csv")
     assert text == "1,a,,,-1\n1,a,2.00,,1\n2,b,97.00,,1\n3,,1.50,,1\n3,,1.50,,1\n"
 
 
 def test_the_order_does_not_depend_on_how_rows_came() -> None:
     shuffled = DELTA.take(pa.array([3, 2, 0, 1]))
-    assert list(encode_egress(GRADES, shuffled)) == list(encode_egress(GRADES, DELTA))
-    nested = relation(col("a", "VARIANT"), col("l", GRADES.columns[0].type))
+    assert list(encode_egress(ChangesInMemory(shuffled))) == list(encode_egress(ChangesInMemory(DELTA)))
     values = pa.table({"a": pa.array([{"x": 2}, {"x": 1}]), "l": [1, 1], "__weight": [1, 1]})
-    assert [json.loads(data)[0]["insert"]["a"] for data in encode_egress(nested, values)] == [{"x": 1}]
+    assert [json.loads(data)[0]["insert"]["a"] for data in encode_egress(ChangesInMemory(values))] == [{"x": 1}]
 
 
 def test_large_deltas_are_cut_into_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "ROWS_PER_CHUNK", 2)
-    assert [len(json.loads(data)) for data in encode_egress(GRADES, DELTA)] == [2, 2, 1]
-    assert list(encode_egress(GRADES, DELTA.slice(0, 0))) == []
+    monkeypatch.setattr(changes, "ROWS_AT_ONCE", 2)
+    assert [len(json.loads(data)) for data in encode_egress(ChangesInMemory(DELTA))] == [2, 2, 1]
+    assert list(encode_egress(ChangesInMemory(DELTA.slice(0, 0)))) == []
     with pytest.raises(UnknownOptionError, match="known formats: csv, json"):
-        list(encode_egress(GRADES, DELTA, "avro"))
+        list(encode_egress(ChangesInMemory(DELTA), "avro"))
 
 
 def test_frames() -> None:

@@ -65,6 +65,31 @@ def test_without_backpressure_chunks_are_dropped_and_with_it_the_writer_waits() 
     asyncio.run(scenario())
 
 
+def test_the_queue_of_a_listener_that_is_waited_for_is_bounded(monkeypatch: Any) -> None:
+    monkeypatch.setattr(listeners, "QUEUED_CHARACTERS", 1000)
+
+    async def scenario() -> None:
+        listener = Listener("v", "csv", True, asyncio.get_running_loop())
+        made = []
+
+        def write() -> None:
+            for number in range(50):
+                listener.put("x" * 300, snapshot=False)
+                made.append(number)
+            listener.close()
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        got = 0
+        async for item in listener.stream():
+            got += "text_data" in chunk(item)
+            assert len(made) <= got + 5
+        thread.join(5)
+        assert got == 50
+
+    asyncio.run(scenario())
+
+
 def test_a_listener_that_leaves_frees_the_writer() -> None:
     async def scenario() -> None:
         listener = Listener("v", "csv", True, asyncio.get_running_loop())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import threading
 import time
@@ -12,9 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
+import pyarrow.parquet as pq
 import pytest
 
 from airflow_pipelines.engine.spark.application import collect_garbage
+from airflow_pipelines.host import body_queue
 from airflow_pipelines.host.inprocess import InProcessHost
 from airflow_pipelines.host.queries import QueryLimits
 from tests.fixtures.sdk import eventually
@@ -65,6 +68,35 @@ def test_limits_of_time_and_size(make: Make, warm_host: InProcessHost) -> None:
         eventually(lambda: not jobs(warm_host))
         assert "more than 100000 bytes" in refusal(pipeline.get("query", sql="SELECT id FROM range(50000)"))
         assert len(pipeline.query("SELECT id FROM range(1000)")) == 1000
+
+
+def test_results_of_any_size_stream(make: Make, warm_host: InProcessHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_queue, "QUEUED_BYTES", 20_000)
+    monkeypatch.setattr(body_queue, "HELD_BYTES", 10_000)
+    with limited(warm_host, result_bytes=100_000):
+        pipeline = make()
+        pipeline.start()
+    rows = pipeline.query("SELECT id FROM range(0, 50000, 1, 8)")
+    assert [row["id"] for row in rows] == list(range(50000))
+    answer = pipeline.get("query", sql="SELECT id FROM range(0, 50000, 1, 8)", format="parquet")
+    assert pq.read_table(io.BytesIO(answer.content))["id"].to_pylist() == list(range(50000))
+    # What fails after the first byte ends JSON with a line that says so, and breaks anything else off.
+    fails = "SELECT id, 1 / (id - 49999) AS x FROM range(0, 50000, 1, 50)"
+    last = pipeline.query(fails)[-1]
+    assert "Division by zero" in last["error"]
+    with pytest.raises(httpx.RemoteProtocolError):
+        pipeline.get("query", sql=fails, format="arrow_ipc")
+    # What fails before is an answer of its own.
+    assert "Division by zero" in refusal(pipeline.get("query", sql="SELECT 1 / id FROM range(5)", format="json"))
+
+
+def test_a_result_that_nobody_reads_to_its_end_is_cancelled(running: Pipeline) -> None:
+    url = f"/deployments/{running.deployment_id}/query"
+    params = {"sql": "SELECT id, repeat('a', 100) AS x FROM range(0, 1000000, 1, 20)", "format": "json"}
+    with running.http.stream("GET", url, params=params) as answer:
+        assert next(answer.iter_lines())
+    eventually(lambda: not running.host.fleet.get(running.deployment_id).queries._queries)  # type: ignore[arg-type]
+    eventually(lambda: not jobs(running.host))
 
 
 def test_a_request_ends_with_its_pipeline(running: Pipeline) -> None:

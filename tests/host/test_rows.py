@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -79,6 +81,36 @@ def test_a_listener_gets_each_steps_changes(running: Pipeline) -> None:
         assert changed["snapshot"] is False
         running.kill()
         assert all("json_data" not in chunk for chunk in chunks)
+
+
+def test_large_changes_come_in_chunks_and_in_order(make: Callable[..., Pipeline], tmp_path: Path) -> None:
+    sink = tmp_path / "sink.csv"
+    out = [{"name": "out", "transport": {"name": "file_output", "config": {"path": str(sink)}}, "format": {"name": "csv"}}]
+    pipeline = make(
+        "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, n INT);"
+        f"CREATE MATERIALIZED VIEW many WITH ('connectors' = '{json.dumps(out)}') "
+        "AS SELECT id, x FROM t LATERAL VIEW explode(sequence(1, n)) e AS x;"
+    )
+    pipeline.start()
+
+    def rows(chunks: Iterator[dict[str, Any]], count: int) -> list[Any]:
+        found: list[Any] = []
+        while len(found) < count:
+            data = next(chunks).get("json_data", [])
+            assert len(data) <= 10_000
+            found += data
+        return found
+
+    with pipeline.listen("many", backpressure=True) as chunks:
+        pipeline.insert("t", {"id": 1, "n": 60_000})
+        expected = [{"insert": {"id": 1, "x": x}} for x in range(1, 60_001)]
+        assert rows(chunks, 60_000) == expected
+        with pipeline.listen("many", backpressure=True, send_snapshot=True) as snapshot:
+            assert rows(snapshot, 60_000) == expected
+        pipeline.ingest("t", {"insert": {"id": 1, "n": 59_999}})
+        assert rows(chunks, 1) == [{"delete": {"id": 1, "x": 60_000}}]
+    written = sink.read_text().splitlines()
+    assert written == [*(f"1,{x},1" for x in range(1, 60_001)), "1,60000,-1"]
 
 
 def test_unknown_and_local_views_have_no_listeners(running: Pipeline) -> None:

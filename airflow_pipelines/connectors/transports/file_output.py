@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import fcntl
 import io
-import itertools
 import logging
 import os
 import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_pipelines.connectors.base import ConnectorFailure
+from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.formats.csv import CsvOptions
-from airflow_pipelines.connectors.formats.delta import csv_changes, json_changes, ordered_changes
+from airflow_pipelines.connectors.formats.delta import csv_changes, json_changes
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.transports.step_ends import StepEnds
 from airflow_pipelines.engine.storage.fence import Fence
@@ -28,7 +28,6 @@ logger = logging.getLogger(__name__)
 LOCK_S = 15.0
 """How long a run waits for the file of one that it replaces, which notices that within seconds."""
 _TRIES = 3
-_LINES_AT_ONCE = 10_000
 _ANEW = "Put it back as it was, or move it away and give the connector another name to start a new file."
 
 
@@ -141,8 +140,8 @@ class FileOutput:
         if size < self._ends.end:
             raise self._failure(f"it has {size} bytes and had {self._ends.end} after step {self._ends.step}. {_ANEW}")
 
-    def write(self, step: int, batch: Any) -> tuple[int, int]:
-        """Append a step's delta, in place of what was written for this or a later step before; returns (changes, bytes).
+    def write(self, step: int, changes: Changes) -> tuple[int, int]:
+        """Append a step's changes, in place of what was written for this or a later step before; returns (changes, bytes).
 
         :raises OvertakenError: when a later run of the pipeline writes the file
         """
@@ -150,12 +149,11 @@ class FileOutput:
         self._check_newest()
         if self._ends.step >= step:
             self.rewind(step - 1)
-        ordered = ordered_changes(batch)
         begin = self._ends.end
         try:
             for _ in range(_TRIES):
                 self._check_unchanged(file)
-                records, size = self._appended(file, ordered)
+                records, size = self._appended(file, changes)
                 os.fsync(file.fileno())
                 self._check_newest()
                 if os.fstat(file.fileno()).st_size == begin + size:
@@ -167,11 +165,11 @@ class FileOutput:
             raise ConnectorFailure(f"file_output cannot write {self._path}: {error.strerror or error}") from error
         return records, size
 
-    def _appended(self, file: io.FileIO, ordered: Any) -> tuple[int, int]:
+    def _appended(self, file: io.FileIO, changes: Changes) -> tuple[int, int]:
         records = size = 0
-        for lines in self._blocks(ordered):
-            records += len(lines)
-            size += _append(file, "".join(lines).encode())
+        for table in changes.tables():
+            records += table.num_rows
+            size += _append(file, "".join(self._lines(table)).encode())
         return records, size
 
     def _check_newest(self) -> None:
@@ -225,13 +223,10 @@ class FileOutput:
     def _failure(self, reason: str) -> ConnectorFailure:
         return ConnectorFailure(f"file_output {self._path}: {reason}")
 
-    def _blocks(self, ordered: Any) -> Iterator[list[str]]:
+    def _lines(self, table: pa.Table) -> Iterator[str]:
         if isinstance(self._encoding, CsvOptions):
-            lines = csv_changes(ordered, self._encoding.delimiter, self._encoding.quote)
-        else:
-            lines = (change + "\n" for change in json_changes(ordered))
-        while block := list(itertools.islice(lines, _LINES_AT_ONCE)):
-            yield block
+            return csv_changes(table, self._encoding.delimiter, self._encoding.quote)
+        return (change + "\n" for change in json_changes(table))
 
 
 def _append(file: io.FileIO, data: bytes) -> int:

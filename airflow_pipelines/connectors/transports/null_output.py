@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict
 
-from airflow_pipelines.engine.batch import WEIGHT
+from airflow_pipelines.connectors.changes import Changes
 
 
 class NullOutputOptions(BaseModel):
@@ -22,9 +19,9 @@ class NullOutput:
     def open(self, resumed: bool) -> None:
         """There is nothing to prepare."""
 
-    def write(self, step: int, batch: Any) -> tuple[int, int]:  # noqa: ARG002 - the protocol's signature
-        """The number of changes in ``batch``, and no bytes."""
-        return int(pc.sum(pc.abs(batch.column(WEIGHT))).as_py() or 0), 0
+    def write(self, step: int, changes: Changes) -> tuple[int, int]:  # noqa: ARG002 - the protocol's signature
+        """The number of changes, and no bytes."""
+        return changes.count(), 0
 
     def rewind(self, step: int) -> None:
         """There is nothing to take back."""

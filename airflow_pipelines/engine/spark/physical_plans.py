@@ -64,7 +64,7 @@ def rerunnable(frame: DataFrame) -> DataFrame | None:
     if analyzed.containsPattern(_classes(session).current_like):
         # Spark puts the time of planning into the plan.
         return None
-    with _active(session):
+    with active_session(session):
         plan = _without_exchanges(session, execution.executedPlan())
     # A subquery keeps its result, and an expression that is not deterministic may keep anything.
     if plan.subqueriesAll().nonEmpty() or not plan.deterministic() or not all(map(_reads_again, _nodes(plan))):
@@ -141,7 +141,7 @@ def _without_exchanges(session: SparkSession, plan: JavaObject) -> JavaObject:
 
 
 @contextmanager
-def _active(session: SparkSession) -> Iterator[None]:
+def active_session(session: SparkSession) -> Iterator[None]:
     """Make a session the thread's active one within the block: a physical plan belongs to the active session of its thread."""
     sessions = _classes(session).sessions
     before = sessions.getActiveSession()

@@ -53,8 +53,14 @@ def readable(batch: Any) -> Any:
     """A record batch that Spark handed out, with months as integers."""
     if _MONTHS not in str(batch.schema):
         return batch
-    schema = pa.schema([field.with_type(_numbers(field.type)) for field in batch.schema])
-    return pa.ipc.read_record_batch(batch.serialize(), schema)
+    return pa.ipc.read_record_batch(batch.serialize(), readable_schema(batch.schema))
+
+
+def readable_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema of a record batch that Spark handed out, with months as integers."""
+    if _MONTHS not in str(schema):
+        return schema
+    return pa.schema([field.with_type(_numbers(field.type)) for field in schema])
 
 
 def _numbers(kind: Any) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated, Any
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Annotated
 
 from fastapi import APIRouter, Body, Depends, Request
 from fastapi.responses import StreamingResponse
@@ -11,12 +13,14 @@ from fastapi.responses import StreamingResponse
 from airflow_pipelines.compiler.adhoc import AdhocError, AdhocResult, run_adhoc
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.spark.failures import spark_complaint
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
+from airflow_pipelines.engine.spark.result_stream import streamed
 from airflow_pipelines.engine.values.intervals import shown_in_order
 from airflow_pipelines.host.live import LivePipeline
-from airflow_pipelines.host.queries import Query
-from airflow_pipelines.host.rendering import FORMATS, check_format, counted
+from airflow_pipelines.host.queries import Answer, Query
+from airflow_pipelines.host.rendering import Format, counted, format_of, limited
 from airflow_pipelines.host.routers.common import Runner, is_read_only
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.program.messages import ProgramErrors
@@ -40,28 +44,66 @@ async def long_query(
 
 
 async def _answered(request: Request, runner: PipelineRunner, sql: str, format: str, *, read_only: bool) -> StreamingResponse:
-    check_format(format)
+    wanted = format_of(format)
     live = runner.serving()
-    result, table = await runner.queries.run(lambda query: _run(live, sql, query), lambda: _left(request))
-    if result.changes:
-        if read_only:
-            raise Problem(ErrorCode.SCOPE_EXCEEDED, "This API key may only read, and INSERT and DELETE change tables.")
-        rows = sum(change.rows.num_rows for change in result.changes)
-        size = sum(change.rows.nbytes for change in result.changes)
-        push = runner.push(list(result.changes), rows, size, force=False)
-        await asyncio.wrap_future(push.committed)
-    media_type, render = FORMATS[format]
-    return StreamingResponse(render(table), media_type=media_type)
-
-
-def _run(live: LivePipeline, sql: str, query: Query) -> tuple[AdhocResult, Any]:
-    """The request's changes, and the table that answers it."""
-    collect = query.collector.collected
+    reply = await runner.queries.run(lambda query: _answer(live, sql, query, wanted), lambda: _left(request))
     try:
-        result = run_adhoc(live.circuit, sql, live.clock.now, collect)
-        if result.frame is None:
-            return result, counted(result.count)
-        return result, shown_in_order(collect(result.frame), result.frame.schema)
+        if reply.head and read_only:
+            raise Problem(ErrorCode.SCOPE_EXCEEDED, "This API key may only read, and INSERT and DELETE change tables.")
+        if reply.head:
+            await _committed(runner, reply.head)
+    except BaseException:
+        reply.cancel()
+        raise
+    return StreamingResponse(_with_failure(reply.parts, wanted), media_type=wanted.media_type)
+
+
+async def _committed(runner: PipelineRunner, changes: tuple[TableChanges, ...]) -> None:
+    """Give changes to the next step, and wait until it has them."""
+    rows = sum(change.rows.num_rows for change in changes)
+    size = sum(change.rows.nbytes for change in changes)
+    push = runner.push(list(changes), rows, size, force=False)
+    await asyncio.wrap_future(push.committed)
+
+
+async def _with_failure(parts: AsyncIterator[bytes], wanted: Format) -> AsyncIterator[bytes]:
+    """A body that ends with what it breaks off with, where its format has a place for that; else the connection breaks off."""
+    try:
+        async for part in parts:
+            yield part
+    except Problem as problem:
+        if wanted.failure is None:
+            raise
+        yield wanted.failure(problem)
+
+
+def _answer(live: LivePipeline, sql: str, query: Query, wanted: Format) -> Answer[tuple[TableChanges, ...]]:
+    """The changes of a request, and its rows in a format."""
+    with _told():
+        result = run_adhoc(live.circuit, sql, live.clock.now, query.collector.collected)
+        if result.frame is not None and result.changes:
+            # A query that fails keeps the changes before it from being made.
+            table = shown_in_order(query.collector.collected(result.frame), result.frame.schema)
+            return Answer(result.changes, wanted.render(iter([table])))
+        return Answer(result.changes, _rendered(result, query, wanted))
+
+
+def _rendered(result: AdhocResult, query: Query, wanted: Format) -> Iterator[bytes]:
+    """What a request gives in a format, while it comes. Until its end the result keeps the files that are read."""
+    frame = result.frame
+    with _told():
+        if frame is None:
+            yield from wanted.render(iter([counted(result.count)]))
+            return
+        tables = (shown_in_order(table, frame.schema) for table in streamed(frame, query.connection))
+        yield from wanted.render(tables if wanted.streams else limited(tables, query.result_bytes))
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tell the client what is wrong with its request."""
+    try:
+        yield
     except (AdhocError, ProgramErrors) as error:
         raise Problem(ErrorCode.AD_HOC_QUERY_ERROR, str(error)) from error
     except MemoryError as error:

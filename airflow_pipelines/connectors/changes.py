@@ -1,0 +1,152 @@
+"""The changes of a delta in the order in which outputs and listeners get them, a few thousand at a time.
+
+Deletes come before inserts, each part sorted by row; a row of weight w comes abs(w) times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyspark.sql.functions as f
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType, StructField, StructType, VariantType
+
+from airflow_pipelines.connectors.formats.encode import json_texts
+from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, shaped
+from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.functions.value_bytes import VALUE_BYTES
+from airflow_pipelines.engine.spark.result_stream import streamed
+from airflow_pipelines.engine.values.intervals import shown
+from airflow_pipelines.program.names import quote
+
+ROWS_AT_ONCE = 10_000
+"""A table of changes has at most so many rows."""
+
+
+class Changes(Protocol):
+    """The changes of one step to one relation; they can be gone through more than once."""
+
+    def count(self) -> int:
+        """How many there are."""
+
+    def tables(self) -> Iterator[pa.Table]:
+        """All changes in order, as tables of at most :data:`ROWS_AT_ONCE` rows with a weight of 1 or -1 as the last column."""
+
+
+def changes_of(delta: Batch, columns: Sequence[str], session: SparkSession) -> Changes:
+    """The changes of a delta, which the caller keeps while they are gone through.
+
+    :param delta: rows with weights
+    :param columns: the columns to show
+    :param session: sorts a delta that is in files
+    """
+    names = [*columns, WEIGHT]
+    if delta.table is None and delta.files:
+        return StreamedChanges(delta.frame(session).select(*map(quote, names)))
+    return ChangesInMemory(shown(delta.to_arrow(), delta.schema).select(names))
+
+
+class ChangesInMemory:
+    """Changes of a delta that is in memory.
+
+    :param delta: rows with ``__weight``, the last column; intervals are texts already
+    """
+
+    def __init__(self, delta: pa.Table) -> None:
+        self._delta = delta
+
+    def count(self) -> int:
+        """How many there are."""
+        return int(pc.sum(pc.abs(self._delta.column(WEIGHT))).as_py() or 0)
+
+    def tables(self) -> Iterator[pa.Table]:
+        """All changes in order."""
+        for begin in range(0, self._sorted.num_rows, ROWS_AT_ONCE):
+            yield from _repeated(self._sorted.slice(begin, ROWS_AT_ONCE))
+
+    @cached_property
+    def _sorted(self) -> pa.Table:
+        if self._delta.num_rows < 2:
+            return self._delta
+        keys, names = _sort_keys(self._delta.drop_columns([WEIGHT]))
+        keys = keys.append_column("_delete_first", pc.sign(self._delta.column(WEIGHT)))
+        order = [(name, "ascending", "at_start") for name in ("_delete_first", *names)]
+        return self._delta.take(pc.sort_indices(keys, sort_keys=order))
+
+
+class StreamedChanges:
+    """Changes of a delta that is in files: Spark sorts them, and they come to Python while they are read.
+
+    :param frame: the delta's rows with ``__weight``, the last column
+    """
+
+    def __init__(self, frame: DataFrame) -> None:
+        self._frame = frame
+
+    def count(self) -> int:
+        """How many there are."""
+        row = self._frame.agg(f.sum(f.abs(f.col(WEIGHT)))).first()
+        return 0 if row is None or row[0] is None else int(row[0])
+
+    def tables(self) -> Iterator[pa.Table]:
+        """All changes in order."""
+        schema = self._frame.schema
+        keys = [_sort_key(field) for field in schema.fields if field.name != WEIGHT]
+        for table in streamed(self._frame.orderBy(f.signum(f.col(WEIGHT)), *keys)):
+            yield from _repeated(shown(shaped(table, arrow_schema(schema)), schema))
+
+
+def _repeated(rows: pa.Table) -> Iterator[pa.Table]:
+    """Each row as often as its weight says, in tables of at most :data:`ROWS_AT_ONCE` rows."""
+    weights = rows.column(WEIGHT)
+    if not rows.num_rows or pc.max(pc.abs(weights)).as_py() == 1:
+        for begin in range(0, rows.num_rows, ROWS_AT_ONCE):
+            yield rows.slice(begin, ROWS_AT_ONCE)
+        return
+    indices: list[int] = []
+    for number, times in enumerate(pc.abs(weights).to_pylist()):
+        left = times
+        while left:
+            added = min(left, ROWS_AT_ONCE - len(indices))
+            indices += [number] * added
+            left -= added
+            if len(indices) == ROWS_AT_ONCE:
+                yield _single(rows, indices)
+                indices = []
+    if indices:
+        yield _single(rows, indices)
+
+
+def _single(rows: pa.Table, indices: list[int]) -> pa.Table:
+    taken = rows.take(pa.array(indices, pa.int64()))
+    return taken.set_column(taken.num_columns - 1, WEIGHT, pc.sign(taken.column(WEIGHT)))
+
+
+def _sort_keys(rows: pa.Table) -> tuple[pa.Table, list[str]]:
+    """Columns that Arrow can sort in place of a relation's, with nested ones as their JSON text, and their names."""
+    names = [f"c{number}" for number in range(rows.num_columns)]
+    columns = [
+        pa.array(json_texts(column), pa.string()) if pa.types.is_nested(column.type) or pa.types.is_null(column.type) else column
+        for column in rows.columns
+    ]
+    return pa.Table.from_arrays(columns, names=names), names
+
+
+def _sort_key(field: StructField) -> Column:
+    """What Spark can sort in place of a column."""
+    name = quote(field.name)
+    return f.col(name) if _has_order(field.dataType) else f.expr(f"{VALUE_BYTES}({name})")
+
+
+def _has_order(kind: DataType) -> bool:
+    match kind:
+        case StructType():
+            return all(_has_order(field.dataType) for field in kind.fields)
+        case ArrayType():
+            return _has_order(kind.elementType)
+        case _:
+            return not isinstance(kind, MapType | VariantType | CalendarIntervalType)

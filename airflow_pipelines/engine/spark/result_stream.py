@@ -1,0 +1,118 @@
+"""Bringing a result of any size from Spark to Python: in its order, some partitions at a time.
+
+``DataFrame.toArrow`` and ``collectAsArrowToPython`` run all partitions in one job and hand their rows on as they come, so that a
+reader who is slow holds up the scheduler of the whole application, and the right order is known only at the end.
+``DataFrame.toLocalIterator`` runs one partition after the other, row by row. Here a **window** of partitions runs as one job, its
+rows are read as Arrow batches, and the next window begins when somebody wants more. So the JVM holds the rows of one window, Python
+those of one batch, and nothing runs while the reader is busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.serializers import NoOpSerializer
+from pyspark.sql import DataFrame
+
+from airflow_pipelines.engine.arrow import arrow_schema
+from airflow_pipelines.engine.spark.internals import java_frame, jvm, scala_context
+from airflow_pipelines.engine.spark.physical_plans import active_session
+from airflow_pipelines.engine.spark.result_connection import ResultConnection, check_served
+from airflow_pipelines.engine.values.intervals import readable_schema
+
+WINDOW_BYTES: Final = 32 << 20
+"""The next window has fewer partitions when one had more bytes than this, and more when it had far fewer."""
+GROWTH: Final = 4
+"""A window grows by this factor, up to so many partitions for each core."""
+
+
+def streamed(frame: DataFrame, connection: ResultConnection | None = None) -> Iterator[pa.Table]:
+    """A DataFrame's rows in their order, in pyarrow Tables of some thousand rows.
+
+    The rows are those of :func:`~airflow_pipelines.engine.spark.collecting.collected`. Close the generator to read no more of them.
+
+    :param frame: what to run
+    :param connection: what the rows come through, for whoever may want to break them off
+    :returns: at least one table, which is empty when there are no rows; all have one schema
+    :raises MemoryError: when the JVM has no memory for a window
+    :raises AbortedError: when the connection was aborted
+    """
+    connection = connection or ResultConnection()
+    rows = _ArrowRows(frame)
+    cores = frame.sparkSession.sparkContext.defaultParallelism
+    window, begin, is_empty = cores, 0, True
+    while begin < rows.partitions:
+        end = min(begin + window, rows.partitions)
+        size = 0
+        for batch in rows.read(begin, end, connection):
+            size += batch.nbytes
+            is_empty = False
+            yield pa.Table.from_batches([batch])
+        window = _next_window(end - begin, size, cores)
+        begin = end
+    if is_empty:
+        yield arrow_schema(frame.schema).empty_table()
+
+
+def _next_window(partitions: int, size: int, cores: int) -> int:
+    """How many partitions to run next, after so many that had ``size`` bytes together."""
+    if size > WINDOW_BYTES:
+        return max(1, partitions * WINDOW_BYTES // size)
+    if size * GROWTH <= WINDOW_BYTES:
+        return min(partitions * GROWTH, cores * GROWTH)
+    return partitions
+
+
+class _ArrowRows:
+    """A frame that is planned: an RDD of serialized record batches."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        context = frame.sparkSession.sparkContext
+        self._frame = frame
+        self._jvm = jvm(context)
+        self._context = scala_context(context)
+        inner = java_frame(frame)
+        converters = self._jvm.scala.jdk.javaapi.CollectionConverters
+        self._conf = converters.asJava(inner.sparkSession().sessionState().conf().getAllConfs())
+        schema = self._jvm.org.apache.spark.sql.util.ArrowUtils.toArrowSchema(inner.schema(), "UTC", False, False)
+        self._schema = readable_schema(pa.ipc.read_schema(pa.py_buffer(bytes(schema.serializeAsMessage()))))
+        with active_session(frame.sparkSession), self._conf_for_tasks():
+            self._rdd = inner.toArrowBatchRdd()
+            self.partitions: int = self._rdd.getNumPartitions()
+
+    def read(self, begin: int, end: int, connection: ResultConnection) -> Iterator[pa.RecordBatch]:
+        """Run partitions as one job and read their rows.
+
+        :param begin: the first partition
+        :param end: the one after the last
+        :param connection: what the rows come through
+        """
+        connection.check()
+        partitions = self._jvm.java.util.ArrayList()
+        for partition in range(begin, end):
+            partitions.append(partition)
+        with self._conf_for_tasks():
+            port, secret, server = self._jvm.PythonRDD.runJob(self._context, self._rdd.toJavaRDD(), partitions)
+        with connection.opened(port, secret) as source:
+            # PySpark does not type it.
+            serializer: Any = NoOpSerializer
+            for content in serializer().load_stream(source):
+                yield pa.ipc.read_record_batch(pa.py_buffer(content), self._schema)
+            connection.check()
+            # A reader cannot tell the end of the rows from a connection that broke.
+            check_served(server, self._frame)
+
+    @contextmanager
+    def _conf_for_tasks(self) -> Iterator[None]:
+        """Give the session's settings to the tasks of the jobs within the block, as Spark does for a query that it runs itself."""
+        before = self._context.getLocalProperties()
+        properties = before.clone()
+        properties.putAll(self._conf)
+        self._context.setLocalProperties(properties)
+        try:
+            yield
+        finally:
+            self._context.setLocalProperties(before)

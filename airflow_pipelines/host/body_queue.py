@@ -1,0 +1,119 @@
+"""The body of an answer on its way from the thread that makes it to the event loop that sends it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from typing import Final
+
+from airflow_pipelines.engine.spark.result_connection import AbortedError
+
+HELD_BYTES: Final = 4 << 20
+"""Nothing is sent before so many bytes are there, or all of them: a failure until then is an answer with a status of its own."""
+QUEUED_BYTES: Final = 8 << 20
+"""No further part is made while so many bytes wait to be sent."""
+
+
+class StalledError(Exception):
+    """The client takes nothing of what waits for it."""
+
+
+class BodyQueue:
+    """A queue of bytes that one thread fills and one coroutine empties. It never holds more than ``QUEUED_BYTES`` and one part.
+
+    :param stalled_s: seconds after which a reader that takes nothing is given up
+    """
+
+    def __init__(self, stalled_s: float) -> None:
+        """Make a queue for the running event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._stalled_s = stalled_s
+        self._changed = asyncio.Event()
+        self._condition = threading.Condition()
+        self._parts: deque[bytes] = deque()
+        self._size = 0
+        self._begun = False
+        self._ended = False
+        self._aborted = False
+        self._failure: Exception | None = None
+
+    def put(self, part: bytes) -> None:
+        """Add a part, and wait before that while the queue is full. Called by the thread.
+
+        :param part: some bytes
+        :raises AbortedError: after :meth:`abort`
+        :raises StalledError: when nothing was taken for too long
+        """
+        with self._condition:
+            deadline = time.monotonic() + self._stalled_s
+            while self._size >= QUEUED_BYTES and not self._aborted:
+                before = self._size
+                if not self._condition.wait(max(0.0, deadline - time.monotonic())):
+                    raise StalledError
+                if self._size < before:
+                    deadline = time.monotonic() + self._stalled_s
+            if self._aborted:
+                raise AbortedError
+            self._parts.append(part)
+            self._size += len(part)
+            self._begun = self._begun or self._size >= HELD_BYTES
+        self._wake()
+
+    def end(self, failure: Exception | None = None) -> None:
+        """Nothing more will come. Called by the thread.
+
+        :param failure: why, unless the body is complete
+        """
+        with self._condition:
+            self._ended = self._begun = True
+            self._failure = failure
+        self._wake()
+
+    def abort(self) -> None:
+        """Take nothing more from the thread. From any thread."""
+        with self._condition:
+            self._aborted = True
+            self._condition.notify_all()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the thread has put all that it will."""
+        return self._ended
+
+    async def begun(self) -> None:
+        """Wait until there is something to send.
+
+        :raises Exception: what the thread ended with, when that was before anything had to be sent
+        """
+        while not self._begun:
+            await self._next_change()
+        if self._failure is not None and self._size < HELD_BYTES:
+            raise self._failure
+
+    async def next(self) -> bytes | None:
+        """The next part, None after the last one.
+
+        :raises Exception: what the thread ended with, after the parts before it
+        """
+        while True:
+            with self._condition:
+                if self._parts:
+                    part = self._parts.popleft()
+                    self._size -= len(part)
+                    self._condition.notify_all()
+                    return part
+                if self._ended:
+                    if self._failure is not None:
+                        raise self._failure
+                    return None
+            await self._next_change()
+
+    async def _next_change(self) -> None:
+        await self._changed.wait()
+        self._changed.clear()
+
+    def _wake(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._changed.set)
