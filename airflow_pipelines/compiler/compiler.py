@@ -48,7 +48,7 @@ from airflow_pipelines.sql.program.describe import program_info
 from airflow_pipelines.sql.program.fingerprint import fingerprint
 from airflow_pipelines.sql.program.parser import parse_program
 from airflow_pipelines.sql.program.provided_functions import is_provided
-from airflow_pipelines.sql.program.safety import unsafe_part, unsteady_parts
+from airflow_pipelines.sql.program.safety import nondeterministic_parts, unsafe_part
 from airflow_pipelines.sql.rewrite.casts import spark_type
 from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.translate import spell_for_spark
@@ -366,7 +366,7 @@ class _Compiler:
         if unsafe is not None:
             self._note_in(view, unsafe.start, unsafe.end, unsafe.message)
             return None
-        unsteady = list(unsteady_parts(tree, view.query))
+        unsteady = list(nondeterministic_parts(tree, view.query))
         for part in unsteady:
             self._note_in(view, part.start, part.end, part.message)
         for read in view.reads:

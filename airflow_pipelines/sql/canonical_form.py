@@ -1,8 +1,8 @@
 """The canonical form of values, as SQL: every value that is stored or passed between relations has it.
 
-Rows are the same when no function can tell them apart. Some types have several representations of what Spark groups and compares as
-one value: the zeros and the NaNs of floating-point numbers, the order of a map's entries, the encodings of a VARIANT. Of these only
-one is ever stored, so that two rows are equal exactly when all their values are the same bits:
+Rows are the same when no function can distinguish them. Some types have several representations of what Spark groups and compares
+as one value: the zeros and the NaNs of floating-point numbers, the order of a map's entries, the encodings of a VARIANT. Only
+one of these is ever stored, so that two rows are equal exactly when all their values are the same bits:
 
 - FLOAT, DOUBLE: 0.0 (never -0.0), and one NaN.
 - MAP: the entries in the order of their keys, as Spark compares them.
@@ -38,7 +38,7 @@ def has_several_forms(kind: str) -> bool:
 
 
 def has_visible_forms(kind: str) -> bool:
-    """Whether functions can tell representations of one value of a type apart. Of a VARIANT's encoding they see nothing.
+    """Whether functions can distinguish representations of one value of a type. A VARIANT's encoding is not visible to them.
 
     :param kind: a Spark type as DDL
     """

@@ -23,7 +23,7 @@ from airflow_pipelines.sql.plan.verify import require_same
 from airflow_pipelines.sql.syntax.dialect import parse_query
 
 _VIEW = "__view"
-"""Where several views are one recursive relation, the column that tells their rows apart."""
+"""The column that says which view a row belongs to, where several views are one recursive relation."""
 _GATHERING = ("group", "having", "qualify", "limit", "offset")
 
 

@@ -10,7 +10,7 @@ def components(graph: Mapping[str, Sequence[str]]) -> list[tuple[str, ...]]:
     """The strongly connected components of a graph, each after those that it points to.
 
     :param graph: per node the nodes that it points to; names that are no nodes are ignored
-    :returns: the nodes of each component in the order of ``graph``; a node on no circle is a component of its own
+    :returns: the nodes of each component in the order of ``graph``; a node on no cycle is a component of its own
     """
     search = _Search(graph)
     for node in graph:

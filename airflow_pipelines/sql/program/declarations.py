@@ -40,7 +40,7 @@ class ViewDeclaration:
     ``edits`` knows what translating changed, so that :meth:`place` leads back.
     ``column_names`` is the optional ``name(cols)`` list. ``reads`` are the relations the query names, canonical.
     ``declared`` are the columns of ``DECLARE RECURSIVE VIEW``, or None when the view was not declared so. ``cycle`` are the views
-    that it reads in a circle with, itself included, in the order written; empty when there is no circle.
+    that it reads in a cycle with, itself included, in the order written; empty when there is no cycle.
     ``lateness`` are the LATENESS statements about its columns.
     """
 
@@ -74,7 +74,7 @@ class ViewDeclaration:
 class ParsedProgram:
     """A program whose names resolve: tables in the order written, views ordered so that each comes after what it reads.
 
-    Of views that read each other in a circle those declared recursive come first, then the others, each after what it reads of the
+    Of views that read each other in a cycle those declared recursive come first, then the others, each after what it reads of the
     others.
 
     ``definitions``: its own types and functions. ``table_properties``: what the WITH clause of each table says. ``bodies``: the

@@ -69,7 +69,7 @@ def _hash_views(
     names: Mapping[str, Sequence[str]],
 ) -> dict[str, str]:
     """The fingerprints of views that read each other; a change of one changes all of them."""
-    # Within the circle a read counts by its name alone: the texts of all members are in each fingerprint anyway.
+    # Within the cycle a read counts by its name alone: the texts of all members are in each fingerprint anyway.
     known = {**{view.name: "in the same circle" for view in views if view.cycle}, **found}
     described = {view.name: _describe_view(view, view_columns[view.name], known, names) for view in views}
     if len(views) == 1:

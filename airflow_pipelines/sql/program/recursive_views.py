@@ -44,7 +44,7 @@ def with_declarations(
 def ordered(views: Mapping[str, ViewDeclaration], messages: list[ProgramMessage], source: Source) -> dict[str, ViewDeclaration]:
     """The views in dependency order, otherwise in the order written, with their cycles noted in ``cycle``.
 
-    Of a circle those declared recursive come first. A circle in which no view is declared so is an error.
+    Of a cycle those declared recursive come first. A cycle in which no view is declared so is an error.
     """
     placed: dict[str, ViewDeclaration] = {}
     for component in components({name: view.reads for name, view in views.items()}):
@@ -62,7 +62,7 @@ def ordered(views: Mapping[str, ViewDeclaration], messages: list[ProgramMessage]
 
 
 def recursion_errors(views: Mapping[str, ViewDeclaration], trees: Mapping[str, exp.Query], source: Source) -> list[ProgramMessage]:
-    """What the queries of a circle must not do with the views of the circle, at the places where they read them."""
+    """The reads in the queries of a cycle that are not monotone in the views of the cycle, with their places."""
     messages = []
     for name, view in views.items():
         if not any(views[member].declared is not None for member in view.cycle):
@@ -78,7 +78,7 @@ def recursion_errors(views: Mapping[str, ViewDeclaration], trees: Mapping[str, e
 
 
 def _undeclared(names: tuple[str, ...], views: Mapping[str, ViewDeclaration], source: Source) -> ProgramMessage:
-    """The error about a circle of views none of which is declared recursive; it shows one way around."""
+    """The error about a cycle of views of which none is declared recursive; it shows one path around it."""
     path = [names[0]]
     while True:
         following = next(name for name in views[path[-1]].reads if name in names)

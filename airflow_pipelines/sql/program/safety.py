@@ -69,7 +69,7 @@ def unsafe_part(tree: exp.Expr, text: str) -> RefusedPart | None:
     return None
 
 
-def unsteady_parts(tree: exp.Expr, text: str) -> Iterator[RefusedPart]:
+def nondeterministic_parts(tree: exp.Expr, text: str) -> Iterator[RefusedPart]:
     """The nondeterministic pieces of a view's query, each with the reason.
 
     :param tree: the query's tree

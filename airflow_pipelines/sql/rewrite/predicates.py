@@ -97,7 +97,7 @@ def _operand_after(walker: TokenWalker, first: int) -> int | None:
 
 
 def _period(walker: TokenWalker, at: int) -> Edit | None:
-    """``(a, b) OVERLAPS (c, d)``; the second of a pair may be a length of time, and CONTAINS may be asked of one moment."""
+    """``(a, b) OVERLAPS (c, d)``; the second of a pair may be an interval, and the operand of CONTAINS may be one moment."""
     kind, close = walker.name(at), at - 1
     if walker.word(close) == "immediately" and f"immediately {kind}" in _PERIODS:
         kind, close = f"immediately {kind}", close - 1

@@ -89,7 +89,7 @@ class Statements:
     definitions: Definitions = field(default_factory=Definitions)
     """The program's own types and functions, all of which are read before any other statement."""
     names: set[str] = field(default_factory=set)
-    """Every declared name, also of statements that could not be read, so that their readers are not blamed."""
+    """Every declared name, also of statements that could not be read, so that reading it is not reported as another error."""
 
 
 def parse_statement(folded: FoldedText, tokens: list[Token], into: Statements) -> None:

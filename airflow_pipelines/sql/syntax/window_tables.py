@@ -30,7 +30,7 @@ class WindowTablePlaces:
     """Where the pieces of a table with time windows stand in the text that was parsed.
 
     ``whole`` goes without an alias. ``pieces``: the table or query, the time column, and the lengths, by the arguments' names;
-    ``keys``: the columns that sessions are told apart by.
+    ``keys``: the columns by which sessions are partitioned.
     """
 
     function: str

@@ -128,7 +128,7 @@ def _plain(block: Block, groups: Groups, outputs: Outputs, having: exp.Expr | No
     condition = _text(having, named) if having is not None else None
     calls, accumulators, key_types, input_types = _typed(block, rows, keys, [substitute(call, below) for call in groups.calls])
     if any("map<" in kind for kind in key_types):
-        # Spark groups by a MAP, but compares it with nothing, and touched groups are found by comparing.
+        # Spark groups by a MAP, but cannot compare one, and affected groups are found by comparing.
         raise NotIncremental("groups by a MAP have no incremental rule yet")
     return Aggregate(rows, keys, key_types, calls, tuple(accumulators.found), items, condition, input_types)
 

@@ -82,39 +82,39 @@ class SubqueryJoins:
         outputs = [(f"t{at}", tree) for at, tree in enumerate(trees)]
         return [kind for _, kind in self.builder.types(linear_to_sql(self.block.select(outputs)))]
 
-    def semi_join(self, found: Correlation, subquery: exp.Expr, ties: Sequence[exp.Expr], *, negated: bool) -> None:
+    def semi_join(self, found: Correlation, subquery: exp.Expr, correlations: Sequence[exp.Expr], *, negated: bool) -> None:
         """Keep the rows for which a correlated EXISTS or IN holds (with ``negated``: does not hold)."""
         node, names = found.rows()
         alias = self.builder.name("i")
         condition = substitute(subquery, {found.whole: found.over(alias, names)})
-        self._become_keyed(alias, node, names, exp.Not(this=condition) if negated else condition, ties, value=None)
+        self._become_keyed(alias, node, names, exp.Not(this=condition) if negated else condition, correlations, value=None)
 
-    def correlated_value(self, found: Correlation, subquery: exp.Expr, ties: Sequence[exp.Expr]) -> exp.Expr:
+    def correlated_value(self, found: Correlation, subquery: exp.Expr, correlations: Sequence[exp.Expr]) -> exp.Expr:
         """The value of an expression with one correlated subquery, as a column of the block."""
         node, names = found.rows()
         alias = self.builder.name("i")
         tree = substitute(subquery, {found.whole: found.over(alias, names)})
-        return self.keyed_value(alias, node, names, tree, ties)
+        return self.keyed_value(alias, node, names, tree, correlations)
 
     def semi_join_on_values(self, lefts: Sequence[exp.Expr], node: Linear, *, negated: bool) -> None:
         """Keep the rows whose values are (with ``negated``: are not) among a node's rows. NULL equals nothing."""
         alias = self.builder.name("i")
-        exists, names, ties = self._membership(lefts, node, alias)
-        self._become_keyed(alias, node, names, exp.Not(this=exists) if negated else exists, ties, value=None)
+        exists, names, correlations = self._membership(lefts, node, alias)
+        self._become_keyed(alias, node, names, exp.Not(this=exists) if negated else exists, correlations, value=None)
 
     def membership(self, lefts: Sequence[exp.Expr], node: Linear) -> exp.Expr:
         """Whether values are among a node's rows, as a column of the block. NULL equals nothing."""
         alias = self.builder.name("i")
-        exists, names, ties = self._membership(lefts, node, alias)
-        return self.keyed_value(alias, node, names, exists, ties)
+        exists, names, correlations = self._membership(lefts, node, alias)
+        return self.keyed_value(alias, node, names, exists, correlations)
 
     def _membership(
         self, lefts: Sequence[exp.Expr], node: Linear, alias: str
     ) -> tuple[exp.Expr, dict[ColumnRef, str], list[exp.Expr]]:
         names: dict[ColumnRef, str] = {(alias, name): name for name in node.columns}
-        ties = equalities(lefts, [column(place) for place in names])
+        correlations = equalities(lefts, [column(place) for place in names])
         query = exp.Select(expressions=[exp.Literal.number(1)]).from_(exp.to_identifier(alias, quoted=True))
-        return exp.Exists(this=query.where(*ties)), names, ties
+        return exp.Exists(this=query.where(*correlations)), names, correlations
 
     def filter_over_all_rows(self, condition: exp.Expr, predicate: exp.In, node: Linear) -> None:
         """Keep the rows for which a condition with one IN holds, where every row of the node may affect every outer row."""
@@ -129,11 +129,11 @@ class SubqueryJoins:
         return exp.In(this=predicate.this.copy(), query=exp.Subquery(this=query))
 
     def keyed_value(
-        self, alias: str, node: Linear, names: dict[ColumnRef, str], tree: exp.Expr, ties: Sequence[exp.Expr]
+        self, alias: str, node: Linear, names: dict[ColumnRef, str], tree: exp.Expr, correlations: Sequence[exp.Expr]
     ) -> exp.Expr:
         """The value of an expression with one subquery, as a column of the block. See :meth:`_become_keyed` for the parameters."""
         value = (self.builder.name("v"), "v")
-        self._become_keyed(alias, node, names, tree, ties, value)
+        self._become_keyed(alias, node, names, tree, correlations, value)
         return column(value)
 
     def _become_keyed(
@@ -142,22 +142,22 @@ class SubqueryJoins:
         node: Linear,
         names: dict[ColumnRef, str],
         tree: exp.Expr,
-        ties: Sequence[exp.Expr],
+        correlations: Sequence[exp.Expr],
         value: ColumnRef | None,
     ) -> None:
         """Replace the block by a keyed stage that evaluates one subquery.
 
         :param alias: the name by which ``tree`` reads the subquery's rows
         :param node: these rows
-        :param names: the columns that ``ties`` read of them, and their names in the node
+        :param names: the columns that ``correlations`` read of them, and their names in the node
         :param tree: the condition or, with ``value``, the expression that the stage evaluates for each row of the block
-        :param ties: the conditions that correlate both; the equalities among them are the stage's keys
+        :param correlations: the conditions that correlate both; the equalities among them are the stage's keys
         :param value: the query's name of the expression; None to keep the rows for which it is true
         """
         outer_alias = self.builder.name("o")
         left, left_names = self.block.as_node()
         trees: dict[exp.Expr, exp.Expr] = {column(place): column((outer_alias, name)) for place, name in left_names.items()}
-        pairs = equal_pairs(ties, (left, left_names), (node, names), self.block)
+        pairs = equal_pairs(correlations, (left, left_names), (node, names), self.block)
         if pairs:
             own, other = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
         else:

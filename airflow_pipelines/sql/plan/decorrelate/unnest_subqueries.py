@@ -245,20 +245,20 @@ class _Unnesting(SubqueryJoins):
         node = self.builder.rereadable(found.scope.linear(found.query(items, [key.copy() for _, key in pairs])))
         alias = self.builder.name("s")
         self.block.required = self.block.required | {(alias, name) for name in node.columns}
-        ties = []
-        for at, (tie, _) in enumerate(pairs):
-            ties.append(type(tie)(this=tie.this, expression=column((alias, f"k{at}"))))
+        joined_by = []
+        for at, (condition, _) in enumerate(pairs):
+            joined_by.append(type(condition)(this=condition.this, expression=column((alias, f"k{at}"))))
         values: dict[exp.Expr, exp.Expr] = {call: column((alias, name)) for call, name in names.items()}
         nulls = {values[call] for call in calls if value_over_no_rows(call) == "NULL"}
         answer = substitute(item, values)
         if needed is not None and rejects_nulls(substitute(needed, {subquery: answer}), nulls):
             self.block.add(alias, node)
-            for tie in ties:
-                self.block.filter(tie)
+            for condition in joined_by:
+                self.block.filter(condition)
             return exp.Paren(this=answer)
         right = Block(self.builder, self.block.required)
         right.add(alias, node)
-        outer_join(self.block, right, "LEFT", exp.and_(*ties, copy=True))
+        outer_join(self.block, right, "LEFT", exp.and_(*joined_by, copy=True))
         zeros = {
             values[call]: exp.Coalesce(this=values[call].copy(), expressions=[exp.Literal.number(0)])
             for call in calls
@@ -272,8 +272,8 @@ class _Unnesting(SubqueryJoins):
         None when one of them is no equality, or has no type that can be a key.
         """
         outer, pairs = free_sources(found.whole), []
-        for tie in found.correlated:
-            inner = tie.unnest()
+        for condition in found.correlated:
+            inner = condition.unnest()
             if not isinstance(inner, exp.EQ | exp.NullSafeEQ) or has_subquery(inner):
                 return None
             for first, second in ((inner.left, inner.right), (inner.right, inner.left)):
@@ -292,14 +292,16 @@ class _Unnesting(SubqueryJoins):
         query = found.query([exp.alias_(key.copy(), f"k{at}") for at, (_, key) in enumerate(pairs)])
         kinds = self.builder.types(found.scope.standalone(query)[0])
         typed: list[tuple[exp.Binary, exp.Expr]] = []
-        for (tie, key), (_, kind), ours in zip(pairs, kinds, self.types([tie.left for tie, _ in pairs]), strict=True):
+        for (condition, key), (_, kind), ours in zip(
+            pairs, kinds, self.types([condition.left for condition, _ in pairs]), strict=True
+        ):
             try:
                 common = common_type(self.builder, [ours, kind])
             except NotIncremental:
                 return None
             if not is_key_type(common):
                 return None
-            typed.append((tie, key if common == kind else exp.cast(key.copy(), common, dialect="spark")))
+            typed.append((condition, key if common == kind else exp.cast(key.copy(), common, dialect="spark")))
         return typed
 
     def _keyed_value(self, tree: exp.Expr) -> exp.Expr:

@@ -23,7 +23,7 @@ MovedRange = Callable[[TemporalFilter, str], str | None]
 class DeltaSql:
     """Prints nodes. ``read`` names the relations' versions.
 
-    ``single_partition``: unions are asked to stay in one partition, which saves exchanges when everything is small.
+    ``single_partition``: unions are kept in one partition, which saves exchanges when everything is small.
     ``broadcast``: the delta of a join term is broadcast, so that the other sides are streamed once.
     ``moved_range``: narrows the terms of markers that move down to the rows that they pass by.
     """

@@ -77,14 +77,14 @@ class _CanonicalForm:
         """The node with canonical results, and the columns of which Spark may give other representations."""
         match node:
             case Select() | UnionAll():
-                handed, changed = self._handed_on(node, [kind for _, kind in columns])
-                return cast(Select | UnionAll, handed), changed
+                canonical, changed = self._with_canonical_columns(node, [kind for _, kind in columns])
+                return cast(Select | UnionAll, canonical), changed
             case Aggregate():
                 return self._aggregate(node, columns)
             case AffectedKeys():
                 return self._keyed(node, columns)
             case AppendOnlyTopK():
-                source, changed = self._handed_on(node.source)
+                source, changed = self._with_canonical_columns(node.source)
                 _check([node.rank, *node.keys], changed)
                 return replace(node, source=source), changed
             case Full():
@@ -112,7 +112,7 @@ class _CanonicalForm:
                 _check([node.where] if node.where else [], changed)
                 return {item.name for item in node.items if propagates_representation(parse_expression(item.text), changed)}
 
-    def _handed_on(self, node: Linear, kinds: Sequence[str] | None = None) -> tuple[Linear, Set[str]]:
+    def _with_canonical_columns(self, node: Linear, kinds: Sequence[str] | None = None) -> tuple[Linear, Set[str]]:
         """The node with canonical columns, and those of which Spark may give other representations.
 
         :param kinds: the types of the node's columns; None to ask for them when they matter
@@ -124,7 +124,7 @@ class _CanonicalForm:
             case Scan():
                 return node, changed
             case UnionAll():
-                parts = [self._handed_on(part) for part in node.parts]
+                parts = [self._with_canonical_columns(part) for part in node.parts]
                 at = {place for part, names in parts for place, name in enumerate(part.columns) if name in names}
                 there = {name for place, name in enumerate(node.columns) if place in at}
                 return replace(node, parts=tuple(part for part, _ in parts)), there
@@ -132,8 +132,8 @@ class _CanonicalForm:
                 computed = {item.name for item in node.items if not _is_stored(node, item.name)}
                 if not computed:
                     return node, changed
-                asked = kinds if kinds is not None else [kind for _, kind in self.builder.types(linear_to_sql(node))]
-                types = dict(zip(node.columns, asked, strict=True))
+                all_kinds = kinds if kinds is not None else [kind for _, kind in self.builder.types(linear_to_sql(node))]
+                types = dict(zip(node.columns, all_kinds, strict=True))
                 items = tuple(_canonical_item(item, types[item.name]) if item.name in computed else item for item in node.items)
                 return replace(node, items=items), changed | {name for name in computed if has_visible_forms(types[name])}
 
@@ -142,8 +142,8 @@ class _CanonicalForm:
             # Where accumulators are kept, the rows of the input are added up by group only.
             block, changed = node.input, self._read(node.input)
         else:
-            handed, changed = self._handed_on(node.input, node.input_types or None)
-            block = cast(Select, handed)
+            canonical, changed = self._with_canonical_columns(node.input, node.input_types or None)
+            block = cast(Select, canonical)
         _check([key.text for key in node.keys], changed)
         calls = {call.name for call in node.calls if changed and propagates_representation(parse_expression(call.text), changed)}
         _check([node.having] if node.having else [], calls)
@@ -169,7 +169,7 @@ class _CanonicalForm:
         changed: set[str] = set()
         sources = []
         for source in node.sources:
-            inner, names = self._handed_on(source.node)
+            inner, names = self._with_canonical_columns(source.node)
             sources.append(KeyedSource(source.alias, inner, source.keys))
             changed |= names
             _check(source.keys, names)
@@ -187,9 +187,9 @@ class _CanonicalForm:
                 for name, kind in named
             )
             query = f"SELECT {items} FROM ({node.query}) AS f({', '.join(map(quote, node.columns))})"
-        handed = {name for name in passed if passed[name]} if seen else set()
+        canonical = {name for name in passed if passed[name]} if seen else set()
         visible = {name for name, kind in named if has_visible_forms(kind)}
-        return replace(node, sources=tuple(sources), query=query), visible & {*computed, *handed}
+        return replace(node, sources=tuple(sources), query=query), visible & {*computed, *canonical}
 
 
 def _columns(stage: Stage) -> tuple[str, ...]:

@@ -114,15 +114,15 @@ class ClockMarkers:
                 _push_down(select)
         for node in _hoistable(tree):
             self._replace(node, analyzer)
-        settled = tree.sql(dialect=DIALECT)
+        rewritten = tree.sql(dialect=DIALECT)
         try:
-            kinds = [[kind for _, kind in analyzer.columns(text)] for text in (query, settled)]
+            kinds = [[kind for _, kind in analyzer.columns(text)] for text in (query, rewritten)]
         except AnalysisFailed:
             kinds = [[], ["refused"]]
         if kinds[0] != kinds[1]:
             self._add(CLOCK.text, CLOCK.type)
             return query
-        return settled
+        return rewritten
 
     def read_by(self, query: str) -> tuple[Marker, ...]:
         """The markers that a query names."""

@@ -37,7 +37,7 @@ def not_monotone(tree: exp.Query, recursive: Set[str]) -> list[NotMonotone]:
     """The reads of ``recursive`` views that are not monotone: more rows there could mean fewer rows of the query. Each once.
 
     :param tree: a view's query
-    :param recursive: canonical names of the views that the query's view reads in a circle with, itself included
+    :param recursive: canonical names of the views that the query's view reads in a cycle with, itself included
     """
     checker = _Checker(recursive)
     checker.query(tree, {})

@@ -44,7 +44,7 @@ def retention_rules(
     :param stages: all stages that may be evaluated; one that recomputes needs everything that it reads
     :param analysis: the waterlines of all relations
     :param late_columns: the columns with lateness of each table
-    :param shown: relations whose contents can be asked for
+    :param shown: relations whose contents can be queried
     :param markers: all markers, by relation
     """
     found = []
