@@ -20,14 +20,9 @@ NOT_GIVEN: Final = NotGiven.DEFAULT
 def approval_body(expected_programs: Mapping[str, Any] | NotGiven) -> dict[str, Any] | None:
     """The body of an approval.
 
-    Args:
-        expected_programs: the ``programs`` of the change that is approved, or NOT_GIVEN for whatever waits.
-
-    Returns:
-        The JSON value; None for no body.
-
-    Raises:
-        ValueError: when the expectation is empty or None.
+    :param expected_programs: the ``programs`` of the change that is approved, or NOT_GIVEN for whatever waits
+    :returns: the JSON value; None for no body
+    :raises ValueError: when the expectation is empty or None
     """
     if isinstance(expected_programs, NotGiven):
         return None

@@ -155,15 +155,14 @@ class PipelineClient(_ClientBase):
     this process over the store in ``home`` (default ``AIRFLOW_PIPELINES_HOME``, else ``~/.airflow_pipelines``): nothing to
     start, nothing to leave running but the Spark host that pipelines run in.
 
-    Args:
-        url: base URL of a service, such as ``http://pipelines:8080``.
-        api_key: sent as a bearer token; default ``AIRFLOW_PIPELINES_API_KEY``. Never shown.
-        home: folder of the embedded service's store. Not together with ``url``; takes precedence over ``AIRFLOW_PIPELINES_URL``.
-        deployer: how the embedded service runs pipelines: ``shared`` or ``dedicated`` (default: the settings').
-        deployers: the embedded service's deployers, for callers that submit Spark applications their own way.
-        app: an ASGI app to call in-process instead of one made for ``home``.
-        timeout_s: seconds to wait for an answer, or for the next part of one.
-        verify: whether to verify TLS certificates, or the path of a CA bundle.
+    :param url: base URL of a service, such as ``http://pipelines:8080``
+    :param api_key: sent as a bearer token; default ``AIRFLOW_PIPELINES_API_KEY``. Never shown.
+    :param home: folder of the embedded service's store. Not together with ``url``; takes precedence over ``AIRFLOW_PIPELINES_URL``.
+    :param deployer: how the embedded service runs pipelines: ``shared`` or ``dedicated`` (default: the settings')
+    :param deployers: the embedded service's deployers, for callers that submit Spark applications their own way
+    :param app: an ASGI app to call in-process instead of one made for ``home``
+    :param timeout_s: seconds to wait for an answer, or for the next part of one
+    :param verify: whether to verify TLS certificates, or the path of a CA bundle
     """
 
     def __init__(
@@ -198,24 +197,20 @@ class PipelineClient(_ClientBase):
     ) -> Any:
         """Make one call of the contract.
 
-        Args:
-            method: HTTP method.
-            path: path with percent-encoded parts, such as ``/v0/pipelines``; see :func:`~airflow_pipelines.contract.wire.path_of`.
-            params: query parameters; None values are left out.
-            json: body as a JSON value. A POST, PUT or PATCH without any body sends ``null``.
-            content: body as is, instead of ``json``.
-            headers: extra headers.
-            timeout_s: seconds to wait for the answer; default the client's.
-            idempotent: whether the call may be repeated when the service is busy or away (after 2, 4 and 8 seconds). Default:
-                GETs are.
-
-        Returns:
-            Text for ``text/plain``, bytes for ``application/octet-stream``, None for an empty answer, else the JSON value.
-
-        Raises:
-            PipelineAPIError: when the service answers with an error.
-            PipelineConnectionError: when the service cannot be reached.
-            PipelineTimeoutError: when it does not answer in time.
+        :param method: HTTP method
+        :param path: path with percent-encoded parts, such as ``/v0/pipelines``; see
+            :func:`~airflow_pipelines.contract.wire.path_of`
+        :param params: query parameters; None values are left out
+        :param json: body as a JSON value. A POST, PUT or PATCH without any body sends ``null``.
+        :param content: body as is, instead of ``json``
+        :param headers: extra headers
+        :param timeout_s: seconds to wait for the answer; default the client's
+        :param idempotent: whether the call may be repeated when the service is busy or away (after 2, 4 and 8 seconds). Default:
+            GETs are.
+        :returns: text for ``text/plain``, bytes for ``application/octet-stream``, None for an empty answer, else the JSON value
+        :raises PipelineAPIError: when the service answers with an error
+        :raises PipelineConnectionError: when the service cannot be reached
+        :raises PipelineTimeoutError: when it does not answer in time
         """
         payload = Payload(method, json, content, headers)
 
@@ -259,20 +254,15 @@ class PipelineClient(_ClientBase):
     ) -> Iterator[httpx.Response]:
         """Make one call and read its answer as it comes. Leaving the context closes the answer and cancels the call.
 
-        Args:
-            method: HTTP method.
-            path: as for :meth:`request`.
-            params: as for :meth:`request`.
-            json: as for :meth:`request`.
-            read_timeout_s: seconds to wait for each part of the answer; None waits without limit.
-
-        Yields:
-            The response, its status already checked and its body not read.
-
-        Raises:
-            PipelineAPIError: when the service answers with an error.
-            PipelineConnectionError: when the service cannot be reached or the answer breaks off.
-            PipelineTimeoutError: when the next part does not come in time.
+        :param method: HTTP method
+        :param path: as for :meth:`request`
+        :param params: as for :meth:`request`
+        :param json: as for :meth:`request`
+        :param read_timeout_s: seconds to wait for each part of the answer; None waits without limit
+        :returns: the response, its status already checked and its body not read
+        :raises PipelineAPIError: when the service answers with an error
+        :raises PipelineConnectionError: when the service cannot be reached or the answer breaks off
+        :raises PipelineTimeoutError: when the next part does not come in time
         """
         payload = Payload(method, json, None, None)
         limit = httpx.Timeout(self.timeout_s, connect=CONNECT_TIMEOUT_S, read=read_timeout_s)
@@ -310,8 +300,7 @@ class PipelineClient(_ClientBase):
     def cluster_health(self) -> dict[str, Any]:
         """The health of the service's parts: ``all_healthy, api, compiler, runner``.
 
-        Returns:
-            The report, also when a part is unhealthy (which the service answers with 503).
+        :returns: the report, also when a part is unhealthy (which the service answers with 503)
         """
         try:
             answer: Any = self.request("GET", path_of("cluster_healthz"), idempotent=False)
@@ -378,15 +367,14 @@ class PipelineClient(_ClientBase):
 class AsyncPipelineClient(_ClientBase):
     """The asynchronous client, for Airflow triggers and other event loops. Bound to the loop it is first used in.
 
-    Args:
-        url: as for :class:`PipelineClient`, and so are all other arguments.
-        api_key: see there.
-        home: see there.
-        deployer: see there.
-        deployers: see there.
-        app: see there.
-        timeout_s: see there.
-        verify: see there.
+    :param url: as for :class:`PipelineClient`, and so are all other arguments
+    :param api_key: see there
+    :param home: see there
+    :param deployer: see there
+    :param deployers: see there
+    :param app: see there
+    :param timeout_s: see there
+    :param verify: see there
     """
 
     _http: httpx.AsyncClient | None = None
@@ -457,14 +445,9 @@ class AsyncPipelineClient(_ClientBase):
     async def pipeline(self, name: str) -> dict[str, Any]:
         """A pipeline's descriptor with its status fields.
 
-        Args:
-            name: name of the pipeline.
-
-        Returns:
-            The wire object of selector ``status``.
-
-        Raises:
-            PipelineAPIError: with code ``UnknownPipelineName`` when there is none.
+        :param name: name of the pipeline
+        :returns: the wire object of selector ``status``
+        :raises PipelineAPIError: with code ``UnknownPipelineName`` when there is none
         """
         descriptor: dict[str, Any] = await self.get(path_of("pipelines", name), params={"selector": "status"}, idempotent=False)
         return descriptor
@@ -477,10 +460,9 @@ class AsyncPipelineClient(_ClientBase):
     async def completion_status(self, name: str, token: str, *, checkpoint: bool = False) -> dict[str, Any]:
         """What became of a completion token: ``{"status": "complete" | "inprogress", "step": ..., "durable": ...}``.
 
-        Args:
-            name: the pipeline's name.
-            token: the token.
-            checkpoint: whether it is to be complete only when durable, with a checkpoint where that is needed.
+        :param name: the pipeline's name
+        :param token: the token
+        :param checkpoint: whether it is to be complete only when durable, with a checkpoint where that is needed
         """
         params = {"token": token, "checkpoint": True if checkpoint else None}
         answer: dict[str, Any] = await self.get(path_of("pipelines", name, "completion_status"), params=params, idempotent=False)

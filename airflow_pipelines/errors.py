@@ -13,11 +13,10 @@ class PipelinesError(Exception):
 class PipelineAPIError(PipelinesError):
     """The service answered with an error.
 
-    Attributes:
-        status_code: HTTP status.
-        error_code: the contract's code, such as ``UnknownPipelineName``; empty when the answer had none.
-        message: what the service said.
-        details: structured details, of a shape that depends on the code.
+    :param status_code: HTTP status
+    :param error_code: the contract's code, such as ``UnknownPipelineName``; empty when the answer had none
+    :param message: what the service said
+    :param details: structured details, of a shape that depends on the code
     """
 
     def __init__(self, status_code: int, error_code: str, message: str, details: Any = None) -> None:
@@ -46,9 +45,8 @@ class PipelineTimeoutError(PipelinesError, TimeoutError, RuntimeError):
 class PipelineFailedError(PipelinesError, RuntimeError):
     """The pipeline stopped, or never came up, while somebody waited for it.
 
-    Attributes:
-        deployment_error: the pipeline's deployment error (``message, error_code, details``), or None when it was stopped on
-            request.
+    :param deployment_error: the pipeline's deployment error (``message, error_code, details``), or None when it was stopped on
+        request
     """
 
     def __init__(self, message: str, deployment_error: Mapping[str, Any] | None = None) -> None:
@@ -62,8 +60,7 @@ class PipelineFailedError(PipelinesError, RuntimeError):
 class ProgramCompilationError(PipelinesError, RuntimeError):
     """The program does not compile. The text shows each message with the lines it is about.
 
-    Attributes:
-        program_error: the pipeline's ``program_error`` as the service keeps it.
+    :param program_error: the pipeline's ``program_error`` as the service keeps it
     """
 
     def __init__(self, message: str, program_error: Mapping[str, Any]) -> None:
@@ -77,12 +74,9 @@ class ProgramCompilationError(PipelinesError, RuntimeError):
 def refused_program(error: PipelineAPIError, name: str) -> PipelinesError:
     """The error of a program that was refused because it does not compile and the pipeline has one that does.
 
-    Args:
-        error: what the service answered.
-        name: the pipeline's name.
-
-    Returns:
-        A ProgramCompilationError with the compiler's messages; any other error as it is.
+    :param error: what the service answered
+    :param name: the pipeline's name
+    :returns: a ProgramCompilationError with the compiler's messages; any other error as it is
     """
     if error.error_code != "InvalidNewProgramSql":
         return error
@@ -96,11 +90,8 @@ def refused_program(error: PipelineAPIError, name: str) -> PipelinesError:
 def describe_program_error(program_error: Mapping[str, Any]) -> str:
     """A readable text of a pipeline's ``program_error``: every SQL message with its place and snippet, then other causes.
 
-    Args:
-        program_error: the wire object ``{sql_compilation, rust_compilation, system_error}``.
-
-    Returns:
-        One paragraph per message; empty when there is nothing to tell.
+    :param program_error: the wire object ``{sql_compilation, rust_compilation, system_error}``
+    :returns: one paragraph per message; empty when there is nothing to tell
     """
     parts: list[str] = []
     sql = program_error.get("sql_compilation") or {}

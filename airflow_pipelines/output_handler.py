@@ -35,11 +35,10 @@ _FLOATS = frozenset({"REAL", "DOUBLE", "FLOAT"})
 class OutputHandler:
     """Gathers the changes of one view of a running or paused pipeline, from its start on until the pipeline stops.
 
-    Args:
-        client: the client to follow with.
-        pipeline_name: the pipeline.
-        view_name: the view, or a materialized table. Unquoted names fold to lower case; ``'"Name"'`` is taken as it is.
-        on_chunk: called with each chunk and its sequence number instead of gathering; see :meth:`Pipeline.foreach_chunk`.
+    :param client: the client to follow with
+    :param pipeline_name: the pipeline
+    :param view_name: the view, or a materialized table. Unquoted names fold to lower case; ``'"Name"'`` is taken as it is.
+    :param on_chunk: called with each chunk and its sequence number instead of gathering; see :meth:`Pipeline.foreach_chunk`
     """
 
     def __init__(
@@ -67,10 +66,9 @@ class OutputHandler:
     def start(self) -> None:
         """Start to follow, and return once every change from now on will be seen.
 
-        Raises:
-            RuntimeError: when the handler was started before.
-            PipelineAPIError: when there is no such view, or the pipeline has no host.
-            PipelineTimeoutError: when the pipeline does not answer in time.
+        :raises RuntimeError: when the handler was started before
+        :raises PipelineAPIError: when there is no such view, or the pipeline has no host
+        :raises PipelineTimeoutError: when the pipeline does not answer in time
         """
         if self._thread is not None:
             raise RuntimeError(f"the handler of view {self.view_name!r} was started before")
@@ -87,15 +85,10 @@ class OutputHandler:
     def to_dict(self, clear_buffer: bool = True) -> list[dict[str, Any]]:
         """The changes gathered so far.
 
-        Args:
-            clear_buffer: whether to forget them afterwards.
-
-        Returns:
-            One dictionary per change: the view's columns and ``insert_delete``, which is 1 for an insert and -1 for a delete.
-
-        Raises:
-            PipelinesError: when nothing is left and the following has broken off or the pipeline has failed, so that more can never
-                come.
+        :param clear_buffer: whether to forget them afterwards
+        :returns: one dictionary per change: the view's columns and ``insert_delete``, which is 1 for an insert and -1 for a delete
+        :raises PipelinesError: when nothing is left and the following has broken off or the pipeline has failed, so that more can
+            never come
         """
         with self._lock:
             rows = list(self._rows)
@@ -108,14 +101,10 @@ class OutputHandler:
     def to_pandas(self, clear_buffer: bool = True) -> pandas.DataFrame:
         """The changes gathered so far, as a DataFrame.
 
-        Args:
-            clear_buffer: whether to forget them afterwards.
-
-        Returns:
-            The view's columns and ``insert_delete``. Integers with NULLs have pandas' nullable types; DECIMAL stays ``Decimal``.
-
-        Raises:
-            PipelinesError: as for :meth:`to_dict`.
+        :param clear_buffer: whether to forget them afterwards
+        :returns: the view's columns and ``insert_delete``. Integers with NULLs have pandas' nullable types; DECIMAL stays
+            ``Decimal``.
+        :raises PipelinesError: as for :meth:`to_dict`
         """
         return self._frame(self.to_dict(clear_buffer))
 
@@ -127,8 +116,7 @@ class OutputHandler:
     def stop(self, timeout_s: float | None = 10.0) -> None:
         """Stop to follow. What was gathered stays readable.
 
-        Args:
-            timeout_s: seconds to wait for the thread to end.
+        :param timeout_s: seconds to wait for the thread to end
         """
         with self._lock:
             self._stopping.set()
@@ -140,11 +128,8 @@ class OutputHandler:
     def join(self, timeout_s: float | None = None) -> bool:
         """Wait until the stream ends, as it does when the pipeline stops.
 
-        Args:
-            timeout_s: seconds to wait at most; None waits without limit.
-
-        Returns:
-            Whether it has ended.
+        :param timeout_s: seconds to wait at most; None waits without limit
+        :returns: whether it has ended
         """
         thread = self._thread
         if thread is None or thread is threading.current_thread():

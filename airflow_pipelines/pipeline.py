@@ -19,8 +19,7 @@ class Pipeline(PipelineQueries, PipelineCheckpoints, PipelineClock, PipelineUnav
     Get one with :meth:`get`, :meth:`all` or a :class:`~airflow_pipelines.pipeline_builder.PipelineBuilder`. The object holds no
     state that matters: every method asks the service, and any number of objects, processes and machines may use the same pipeline.
 
-    Args:
-        client: the client to reach the service with.
+    :param client: the client to reach the service with
     """
 
     def __init__(self, client: PipelineClient) -> None:
@@ -31,15 +30,10 @@ class Pipeline(PipelineQueries, PipelineCheckpoints, PipelineClock, PipelineUnav
     def get(name: str, client: PipelineClient) -> Pipeline:
         """A pipeline by its name.
 
-        Args:
-            name: the name.
-            client: the client to reach the service with.
-
-        Returns:
-            The pipeline.
-
-        Raises:
-            PipelineAPIError: with code ``UnknownPipelineName`` when there is none of that name.
+        :param name: the name
+        :param client: the client to reach the service with
+        :returns: the pipeline
+        :raises PipelineAPIError: with code ``UnknownPipelineName`` when there is none of that name
         """
         pipeline = Pipeline(client)
         pipeline._name = name
@@ -50,11 +44,8 @@ class Pipeline(PipelineQueries, PipelineCheckpoints, PipelineClock, PipelineUnav
     def all(client: PipelineClient) -> list[Pipeline]:
         """All pipelines of a service.
 
-        Args:
-            client: the client to reach the service with.
-
-        Returns:
-            The pipelines, as the service lists them.
+        :param client: the client to reach the service with
+        :returns: the pipelines, as the service lists them
         """
         return [Pipeline._of(descriptor, client) for descriptor in client.get("/v0/pipelines", params={"selector": "status"})]
 
@@ -68,22 +59,16 @@ class Pipeline(PipelineQueries, PipelineCheckpoints, PipelineClock, PipelineUnav
     def transaction_status(self) -> TransactionStatus:
         """Where the pipeline stands with transactions.
 
-        Returns:
-            The status.
-
-        Raises:
-            PipelineAPIError: when the pipeline has no host.
+        :returns: the status
+        :raises PipelineAPIError: when the pipeline has no host
         """
         return self._metrics().transaction_status or TransactionStatus.NoTransaction
 
     def transaction_id(self) -> int | None:
         """The current transaction.
 
-        Returns:
-            Its number; None when there is none.
-
-        Raises:
-            PipelineAPIError: when the pipeline has no host.
+        :returns: its number; None when there is none
+        :raises PipelineAPIError: when the pipeline has no host
         """
         return self._metrics().transaction_id or None
 

@@ -18,19 +18,18 @@ _POSSIBLE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 class PipelineBuilder:
     """What a pipeline is to be, and the two ways to make it so.
 
-    Args:
-        client: the client to reach the service with.
-        name: letters, digits, ``-`` and ``_``, at most 63, beginning and ending with a letter or digit.
-        sql: the program.
-        udf_rust: Rust code of user-defined functions; anything but an empty text is a program error, since programs run on Spark.
-        udf_toml: Rust dependencies; as ``udf_rust``.
-        description: at most 300 characters.
-        compilation_profile: kept for compatibility; programs run on Spark, whatever it says.
-        runtime_config: how the pipeline runs; default :meth:`RuntimeConfig.default`.
-        runtime_version: the version to compile with; default the service's.
-        tags: tags of the pipeline.
-        udf_python: a Python module with the functions that the program declares by ``CREATE FUNCTION`` without ``AS``. One whose
-            type hints are pandas Series works on many rows at once.
+    :param client: the client to reach the service with
+    :param name: letters, digits, ``-`` and ``_``, at most 63, beginning and ending with a letter or digit
+    :param sql: the program
+    :param udf_rust: Rust code of user-defined functions; anything but an empty text is a program error, since programs run on Spark
+    :param udf_toml: Rust dependencies; as ``udf_rust``
+    :param description: at most 300 characters
+    :param compilation_profile: kept for compatibility; programs run on Spark, whatever it says
+    :param runtime_config: how the pipeline runs; default :meth:`RuntimeConfig.default`
+    :param runtime_version: the version to compile with; default the service's
+    :param tags: tags of the pipeline
+    :param udf_python: a Python module with the functions that the program declares by ``CREATE FUNCTION`` without ``AS``. One whose
+        type hints are pandas Series works on many rows at once.
     """
 
     def __init__(
@@ -63,18 +62,13 @@ class PipelineBuilder:
     def create(self, wait: bool = True, timeout_s: float | None = None) -> Pipeline:
         """Create the pipeline.
 
-        Args:
-            wait: whether to wait until its program is compiled.
-            timeout_s: seconds to wait at most for that; None waits without limit.
-
-        Returns:
-            The pipeline, stopped.
-
-        Raises:
-            RuntimeError: when a pipeline of that name exists, or the program does not compile (``ProgramCompilationError``, with
-                the compiler's messages); in the second case the pipeline exists and can be modified.
-            PipelineAPIError: when the service refuses, such as for an invalid name.
-            PipelineTimeoutError: when compiling takes too long.
+        :param wait: whether to wait until its program is compiled
+        :param timeout_s: seconds to wait at most for that; None waits without limit
+        :returns: the pipeline, stopped
+        :raises RuntimeError: when a pipeline of that name exists, or the program does not compile (``ProgramCompilationError``,
+            with the compiler's messages); in the second case the pipeline exists and can be modified
+        :raises PipelineAPIError: when the service refuses, such as for an invalid name
+        :raises PipelineTimeoutError: when compiling takes too long
         """
         if self._existing() is not None:
             raise PipelineFailedError(
@@ -89,17 +83,12 @@ class PipelineBuilder:
         Nothing happens to the existing pipeline when the new one's configuration makes no sense, its program is empty, or does
         not compile while the existing one's does.
 
-        Args:
-            wait: whether to wait until its program is compiled.
-            timeout_s: seconds to wait at most for each part; None waits without limit.
-
-        Returns:
-            The pipeline, stopped and empty.
-
-        Raises:
-            RuntimeError: when the program does not compile (``ProgramCompilationError``, with the compiler's messages).
-            PipelineAPIError: when the service refuses, such as for an invalid name.
-            PipelineTimeoutError: when stopping, clearing or compiling takes too long.
+        :param wait: whether to wait until its program is compiled
+        :param timeout_s: seconds to wait at most for each part; None waits without limit
+        :returns: the pipeline, stopped and empty
+        :raises RuntimeError: when the program does not compile (``ProgramCompilationError``, with the compiler's messages)
+        :raises PipelineAPIError: when the service refuses, such as for an invalid name
+        :raises PipelineTimeoutError: when stopping, clearing or compiling takes too long
         """
         if not self._is_possible():
             # The service refuses it, with the contract's code and what a name may look like.

@@ -37,8 +37,7 @@ _SHUTDOWN_S = 5.0
 class LocalApp:
     """An ASGI app that runs on a background event loop of this process.
 
-    Args:
-        app: the app. Its lifespan is started with the loop and ended when the process exits.
+    :param app: the app. Its lifespan is started with the loop and ended when the process exits.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -267,8 +266,7 @@ def interrupt(response: httpx.Response) -> None:
 class LocalTransport(httpx.BaseTransport):
     """Synchronous httpx transport to a :class:`LocalApp`.
 
-    Args:
-        local_app: gives the app at each request, so that a forked child gets its own.
+    :param local_app: gives the app at each request, so that a forked child gets its own
     """
 
     def __init__(self, local_app: Callable[[], LocalApp]) -> None:
@@ -325,11 +323,8 @@ _APPS = _Apps()
 def local_app(key: Any, make: Callable[[], ASGIApp]) -> LocalApp:
     """The process's one running app for ``key``.
 
-    Args:
-        key: what tells apps apart, such as the home folder; hashable.
-        make: builds the app when this process has none for ``key`` yet.
-
-    Returns:
-        The app with its loop running.
+    :param key: what tells apps apart, such as the home folder; hashable
+    :param make: builds the app when this process has none for ``key`` yet
+    :returns: the app with its loop running
     """
     return _APPS.get(key, make)

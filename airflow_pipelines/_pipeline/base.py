@@ -40,20 +40,16 @@ class PipelineBase:
     def refresh(self, field_selector: PipelineFieldSelector) -> None:
         """Read the pipeline again.
 
-        Args:
-            field_selector: which fields to read; the others keep what was read before.
-
-        Raises:
-            PipelineAPIError: with code ``UnknownPipelineName`` when there is no such pipeline any more.
-            PipelineConnectionError: when the service cannot be reached.
+        :param field_selector: which fields to read; the others keep what was read before
+        :raises PipelineAPIError: with code ``UnknownPipelineName`` when there is no such pipeline any more
+        :raises PipelineConnectionError: when the service cannot be reached
         """
         self._read(field_selector)
 
     def status(self) -> PipelineStatus:
         """The current status of the pipeline.
 
-        Returns:
-            The status; ``NOT_FOUND`` when there is no such pipeline (any more).
+        :returns: the status; ``NOT_FOUND`` when there is no such pipeline (any more)
         """
         try:
             return status_of(self._read(PipelineFieldSelector.STATUS))
@@ -65,13 +61,10 @@ class PipelineBase:
     def wait_for_status(self, expected_status: PipelineStatus, timeout: float | None = None) -> None:
         """Wait until the pipeline has a status.
 
-        Args:
-            expected_status: the status to wait for.
-            timeout: seconds to wait at most; None waits without limit.
-
-        Raises:
-            TimeoutError: when the status is not reached in time; says which status was seen last.
-            PipelineFailedError: when the pipeline stops with an error, so that the status cannot come any more.
+        :param expected_status: the status to wait for
+        :param timeout: seconds to wait at most; None waits without limit
+        :raises TimeoutError: when the status is not reached in time; says which status was seen last
+        :raises PipelineFailedError: when the pipeline stops with an error, so that the status cannot come any more
         """
         what = f"pipeline {self.name!r} to become {expected_status}"
         self._wait_for_status({expected_status}, what=what, action="RUN", timeout_s=timeout)

@@ -18,17 +18,12 @@ class PipelineCheckpoints(PipelineBase):
     def checkpoint(self, wait: bool = False, timeout_s: float | None = None) -> int:
         """Ask for a checkpoint.
 
-        Args:
-            wait: whether to wait until it is complete.
-            timeout_s: seconds to wait at most; None waits without limit.
-
-        Returns:
-            The checkpoint's sequence number, for :meth:`checkpoint_status`; it counts within one incarnation.
-
-        Raises:
-            PipelineAPIError: when the pipeline cannot take checkpoints now.
-            PipelineFailedError: when the awaited checkpoint fails, or the pipeline stops.
-            PipelineTimeoutError: when it is not complete in time.
+        :param wait: whether to wait until it is complete
+        :param timeout_s: seconds to wait at most; None waits without limit
+        :returns: the checkpoint's sequence number, for :meth:`checkpoint_status`; it counts within one incarnation
+        :raises PipelineAPIError: when the pipeline cannot take checkpoints now
+        :raises PipelineFailedError: when the awaited checkpoint fails, or the pipeline stops
+        :raises PipelineTimeoutError: when it is not complete in time
         """
         seq = int(self.client.post(self._path("checkpoint"))["checkpoint_sequence_number"])
         if wait:
@@ -50,14 +45,9 @@ class PipelineCheckpoints(PipelineBase):
     def checkpoint_status(self, seq: int) -> CheckpointStatus:
         """How a checkpoint fares.
 
-        Args:
-            seq: the sequence number that :meth:`checkpoint` gave.
-
-        Returns:
-            ``Success``; ``Failure`` with its error; ``InProgress``; or ``Unknown`` when a newer one has completed since.
-
-        Raises:
-            PipelineAPIError: when the pipeline has no host.
+        :param seq: the sequence number that :meth:`checkpoint` gave
+        :returns: ``Success``; ``Failure`` with its error; ``InProgress``; or ``Unknown`` when a newer one has completed since
+        :raises PipelineAPIError: when the pipeline has no host
         """
         answer = self.client.get(self._path("checkpoint_status"))
         success, failure = answer.get("success"), answer.get("failure")
@@ -72,28 +62,20 @@ class PipelineCheckpoints(PipelineBase):
     def checkpoints(self) -> list[CheckpointMetadata]:
         """The checkpoints the pipeline keeps.
 
-        Returns:
-            Oldest first, as the service lists them.
-
-        Raises:
-            PipelineAPIError: when the pipeline has no host.
+        :returns: oldest first, as the service lists them
+        :raises PipelineAPIError: when the pipeline has no host
         """
         return [CheckpointMetadata.from_dict(entry) for entry in self.client.get(self._path("checkpoints"))]
 
     def sync_checkpoint(self, wait: bool = False, timeout_s: float | None = None) -> str:
         """Copy the newest checkpoint to the object store that the pipeline's storage configuration names.
 
-        Args:
-            wait: whether to wait until it is copied.
-            timeout_s: seconds to wait at most; None waits without limit.
-
-        Returns:
-            The checkpoint's UUID, for :meth:`sync_checkpoint_status`.
-
-        Raises:
-            PipelineAPIError: when there is no checkpoint yet, or no object store is configured.
-            RuntimeError: when the awaited sync fails, or the pipeline stops.
-            PipelineTimeoutError: when it is not complete in time.
+        :param wait: whether to wait until it is copied
+        :param timeout_s: seconds to wait at most; None waits without limit
+        :returns: the checkpoint's UUID, for :meth:`sync_checkpoint_status`
+        :raises PipelineAPIError: when there is no checkpoint yet, or no object store is configured
+        :raises RuntimeError: when the awaited sync fails, or the pipeline stops
+        :raises PipelineTimeoutError: when it is not complete in time
         """
         uuid = str(self.client.post(self._path("checkpoint", "sync"))["checkpoint_uuid"])
         if wait:
@@ -118,25 +100,17 @@ class PipelineCheckpoints(PipelineBase):
     def sync_checkpoint_status(self, uuid: str) -> CheckpointStatus:
         """How the sync of a checkpoint fares.
 
-        Args:
-            uuid: the checkpoint's UUID.
-
-        Returns:
-            ``Success``; ``Failure`` with its error (not raised); or ``Unknown`` while it is under way or not known.
-
-        Raises:
-            PipelineAPIError: when the pipeline has no host.
+        :param uuid: the checkpoint's UUID
+        :returns: ``Success``; ``Failure`` with its error (not raised); or ``Unknown`` while it is under way or not known
+        :raises PipelineAPIError: when the pipeline has no host
         """
         return _sync_outcome(self._sync_status(), uuid)
 
     def last_successful_checkpoint_sync(self) -> UUID | None:
         """The newest checkpoint that is in the object store.
 
-        Returns:
-            Its UUID; None when none was synced yet.
-
-        Raises:
-            PipelineAPIError: when the pipeline has no host.
+        :returns: its UUID; None when none was synced yet
+        :raises PipelineAPIError: when the pipeline has no host
         """
         return _newest_synced(self._sync_status())
 

@@ -13,15 +13,11 @@ class PipelineClock(PipelineBase):
     def advance_clock(self, delta_ms: int | None = None) -> dict[str, Any]:
         """Move a clock that stands still until it is told (``dev_tweaks={"now_http_driven": True}``).
 
-        Args:
-            delta_ms: milliseconds to move it by; None moves it by one tick (``clock_resolution_usecs``).
-
-        Returns:
-            The new time: ``now_ms``, milliseconds since the epoch, and ``now``, the same as text. All views follow it already.
-
-        Raises:
-            ValueError: when ``delta_ms`` is negative.
-            PipelineAPIError: when the clock goes by itself, or the pipeline is not running.
+        :param delta_ms: milliseconds to move it by; None moves it by one tick (``clock_resolution_usecs``)
+        :returns: the new time: ``now_ms``, milliseconds since the epoch, and ``now``, the same as text. All views follow it
+            already.
+        :raises ValueError: when ``delta_ms`` is negative
+        :raises PipelineAPIError: when the clock goes by itself, or the pipeline is not running
         """
         if delta_ms is not None and delta_ms < 0:
             raise ValueError(f"a clock cannot go back: delta_ms is {delta_ms}")

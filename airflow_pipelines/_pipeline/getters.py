@@ -67,8 +67,7 @@ class PipelineGetters(PipelineBase):
     def program_info(self) -> Mapping[str, Any]:
         """What compiling gave: the schema of tables and views, and the connectors.
 
-        Returns:
-            The wire object; empty while the program is not compiled.
+        :returns: the wire object; empty while the program is not compiled
         """
         info: Mapping[str, Any] = self._field("program_info") or {}
         return info
@@ -81,8 +80,7 @@ class PipelineGetters(PipelineBase):
     def program_status(self) -> ProgramStatus:
         """How far compiling got.
 
-        Returns:
-            The status; after a failure its ``get_error()`` gives the compiler's messages.
+        :returns: the status; after a failure its ``get_error()`` gives the compiler's messages
         """
         status = ProgramStatus.from_value(self._status_field("program_status"))
         return status._with_error(dict(self.program_error())) if status.is_error else status
@@ -141,9 +139,9 @@ class PipelineGetters(PipelineBase):
     def deployment_runtime_status_details(self) -> dict[str, Any] | None:
         """Details of the runtime status.
 
-        Returns:
-            In AWAITINGAPPROVAL the difference between the checkpoint's program and the current one: ``program_diff`` with lists of
-            added, modified and removed tables and views, and such lists of connectors. Otherwise what the service says, or None.
+        :returns: in AWAITINGAPPROVAL the difference between the checkpoint's program and the current one: ``program_diff`` with
+            lists of added, modified and removed tables and views, and such lists of connectors. Otherwise what the service says, or
+            None.
         """
         descriptor = self._read(PipelineFieldSelector.STATUS)
         details: dict[str, Any] | None = descriptor["deployment_runtime_status_details"]
@@ -155,8 +153,7 @@ class PipelineGetters(PipelineBase):
     def pending_change(self) -> PendingChange | None:
         """The change that waits for approval, with what names it in :meth:`approve`.
 
-        Returns:
-            The change; None when the pipeline awaits no approval.
+        :returns: the change; None when the pipeline awaits no approval
         """
         descriptor = self._read(PipelineFieldSelector.STATUS)
         details = descriptor["deployment_runtime_status_details"]
@@ -202,10 +199,9 @@ class PipelineGetters(PipelineBase):
     def errors(self) -> list[Mapping[str, Any]]:
         """Everything that is wrong with the pipeline at the moment.
 
-        Returns:
-            One mapping per error, whose only key says where it is from: ``sql_compilation``, ``rust_compilation``,
+        :returns: one mapping per error, whose only key says where it is from: ``sql_compilation``, ``rust_compilation``,
             ``system_error``, ``deployment_error``, or ``stop_error`` of a pipeline that could not take its last checkpoint and
-            stays up.
+            stays up
         """
         descriptor = self._read(PipelineFieldSelector.ALL)
         program_error = descriptor["program_error"] or {}

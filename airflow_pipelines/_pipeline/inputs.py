@@ -62,24 +62,19 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
     ) -> str:
         """Send rows to a table.
 
-        Args:
-            table_name: the table; unquoted names fold to lower case, ``'"Name"'`` is taken as it is.
-            data: one row or a list of rows, as mappings by column name. Decimals, dates, times, UUIDs and bytes are encoded as the
-                service reads them.
-            update_format: ``raw`` for rows to insert; ``insert_delete`` for ``{"insert": row}`` and ``{"delete": row}``.
-            force: whether to send even when the pipeline is paused; it processes these rows nevertheless.
-            wait: whether to wait until the rows are processed and delivered.
-            kwargs: ``json_flavor`` (how values are encoded, default ``default``), ``timeout_s`` (of the wait, in seconds) and
-                ``checkpoint`` (of the wait, see :meth:`wait_for_token`).
-
-        Returns:
-            The completion token of these rows, for :meth:`completion_token_status`.
-
-        Raises:
-            ValueError: when the update format is unknown, or a value has no JSON form (NaN, infinity).
-            RuntimeError: when the pipeline is paused and ``force`` is not set.
-            PipelineAPIError: when the pipeline is not up, the table unknown, or rows are malformed (code ``ParseErrors``; rows that
-                could be read are processed nevertheless).
+        :param table_name: the table; unquoted names fold to lower case, ``'"Name"'`` is taken as it is
+        :param data: one row or a list of rows, as mappings by column name. Decimals, dates, times, UUIDs and bytes are encoded as
+            the service reads them.
+        :param update_format: ``raw`` for rows to insert; ``insert_delete`` for ``{"insert": row}`` and ``{"delete": row}``
+        :param force: whether to send even when the pipeline is paused; it processes these rows nevertheless
+        :param wait: whether to wait until the rows are processed and delivered
+        :param kwargs: ``json_flavor`` (how values are encoded, default ``default``), ``timeout_s`` (of the wait, in seconds) and
+            ``checkpoint`` (of the wait, see :meth:`wait_for_token`)
+        :returns: the completion token of these rows, for :meth:`completion_token_status`
+        :raises ValueError: when the update format is unknown, or a value has no JSON form (NaN, infinity)
+        :raises RuntimeError: when the pipeline is paused and ``force`` is not set
+        :raises PipelineAPIError: when the pipeline is not up, the table unknown, or rows are malformed (code ``ParseErrors``; rows
+            that could be read are processed nevertheless)
         """
         if update_format not in UPDATE_FORMATS:
             raise ValueError(f"unknown update_format {update_format!r}; known: {', '.join(UPDATE_FORMATS)}")
@@ -92,16 +87,13 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
     def input_pandas(self, table_name: str, df: pandas.DataFrame, force: bool = False, *, checkpoint: bool = False) -> None:
         """Send the rows of a pandas DataFrame to a table, and wait until they are processed.
 
-        Args:
-            table_name: the table.
-            df: the rows; its columns are the table's.
-            force: whether to send even when the pipeline is paused; it processes these rows nevertheless.
-            checkpoint: see :meth:`wait_for_token`.
-
-        Raises:
-            ValueError: when the pipeline has no such table.
-            RuntimeError: when the pipeline is neither running nor paused, or is paused and ``force`` is not set.
-            PipelineAPIError: when rows are malformed.
+        :param table_name: the table
+        :param df: the rows; its columns are the table's
+        :param force: whether to send even when the pipeline is paused; it processes these rows nevertheless
+        :param checkpoint: see :meth:`wait_for_token`
+        :raises ValueError: when the pipeline has no such table
+        :raises RuntimeError: when the pipeline is neither running nor paused, or is paused and ``force`` is not set
+        :raises PipelineAPIError: when rows are malformed
         """
         wanted = table_name[1:-1].replace('""', '"') if table_name.startswith('"') else table_name.lower()
         tables = [table.name for table in self.tables()]
@@ -125,15 +117,10 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
     def generate_completion_token(self, table_name: str, connector_name: str) -> str:
         """A token that stands for everything an input connector has received so far.
 
-        Args:
-            table_name: the connector's table.
-            connector_name: the connector's name within the table.
-
-        Returns:
-            The token, for :meth:`completion_token_status` and :meth:`wait_for_token`.
-
-        Raises:
-            PipelineAPIError: when there is no such connector, or the pipeline has no host.
+        :param table_name: the connector's table
+        :param connector_name: the connector's name within the table
+        :returns: the token, for :meth:`completion_token_status` and :meth:`wait_for_token`
+        :raises PipelineAPIError: when there is no such connector, or the pipeline has no host
         """
         answer = self.client.get(self._path("tables", table_name, "connectors", connector_name, "completion_token"))
         return str(answer["token"])
@@ -141,14 +128,9 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
     def completion_token_status(self, token: str) -> CompletionTokenStatus:
         """Whether everything a token stands for is processed, and what follows from it delivered.
 
-        Args:
-            token: a completion token.
-
-        Returns:
-            ``COMPLETE`` or ``IN_PROGRESS``.
-
-        Raises:
-            PipelineAPIError: when the token is malformed, or is from before the pipeline's last restart.
+        :param token: a completion token
+        :returns: ``COMPLETE`` or ``IN_PROGRESS``
+        :raises PipelineAPIError: when the token is malformed, or is from before the pipeline's last restart
         """
         return self._token_status(token, idempotent=True)
 
@@ -158,16 +140,13 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
         With the fault tolerance ``exactly_once`` no kill can lose it then. With ``none`` and ``at_least_once`` pushed rows are lost
         if the pipeline is killed before its next checkpoint, unless ``checkpoint`` is set.
 
-        Args:
-            token: a completion token.
-            timeout_s: seconds to wait at most; None waits without limit.
-            checkpoint: whether to wait until no kill can lose it; takes a checkpoint where that is needed.
-
-        Raises:
-            PipelineAPIError: when the token is malformed, or is from before the pipeline's last restart; with the code
-                ``CheckpointFailed`` when the checkpoint could not be written.
-            PipelineFailedError: when the pipeline stops meanwhile; with its error.
-            PipelineTimeoutError: when time is up.
+        :param token: a completion token
+        :param timeout_s: seconds to wait at most; None waits without limit
+        :param checkpoint: whether to wait until no kill can lose it; takes a checkpoint where that is needed
+        :raises PipelineAPIError: when the token is malformed, or is from before the pipeline's last restart; with the code
+            ``CheckpointFailed`` when the checkpoint could not be written
+        :raises PipelineFailedError: when the pipeline stops meanwhile; with its error
+        :raises PipelineTimeoutError: when time is up
         """
         last = "nothing"
 
@@ -191,22 +170,16 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
     def stats(self) -> PipelineStatistics:
         """The pipeline's statistics.
 
-        Returns:
-            Its global metrics and those of its connectors.
-
-        Raises:
-            PipelineAPIError: when the pipeline has no host, or is not ready.
+        :returns: its global metrics and those of its connectors
+        :raises PipelineAPIError: when the pipeline has no host, or is not ready
         """
         return PipelineStatistics.from_dict(self.client.get(self._path("stats")))
 
     def steps(self) -> list[StepFigures]:
         """Figures of the most recent steps: how long each took, and what each view cost in it.
 
-        Returns:
-            Oldest first.
-
-        Raises:
-            PipelineAPIError: when the pipeline has no host, or is not ready.
+        :returns: oldest first
+        :raises PipelineAPIError: when the pipeline has no host, or is not ready
         """
         answer = self.client.get(self._path("steps"))
         entries = answer["steps"] if isinstance(answer, dict) else answer
@@ -215,15 +188,10 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
     def input_connector_stats(self, table_name: str, connector_name: str) -> InputEndpointStatus:
         """How an input connector fares, with its most recent errors.
 
-        Args:
-            table_name: the connector's table.
-            connector_name: the connector's name within the table.
-
-        Returns:
-            Its status.
-
-        Raises:
-            PipelineAPIError: when there is no such connector, or the pipeline has no host.
+        :param table_name: the connector's table
+        :param connector_name: the connector's name within the table
+        :returns: its status
+        :raises PipelineAPIError: when there is no such connector, or the pipeline has no host
         """
         return InputEndpointStatus.from_dict(
             self.client.get(self._path("tables", table_name, "connectors", connector_name, "stats"))
@@ -232,15 +200,10 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
     def output_connector_stats(self, view_name: str, connector_name: str) -> OutputEndpointStatus:
         """How an output connector fares, with its most recent errors.
 
-        Args:
-            view_name: the connector's view.
-            connector_name: the connector's name within the view.
-
-        Returns:
-            Its status.
-
-        Raises:
-            PipelineAPIError: when there is no such connector, or the pipeline has no host.
+        :param view_name: the connector's view
+        :param connector_name: the connector's name within the view
+        :returns: its status
+        :raises PipelineAPIError: when there is no such connector, or the pipeline has no host
         """
         return OutputEndpointStatus.from_dict(
             self.client.get(self._path("views", view_name, "connectors", connector_name, "stats"))
@@ -249,37 +212,28 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
     def pause_connector(self, table_name: str, connector_name: str) -> None:
         """Stop an input connector from reading. It stays so until :meth:`resume_connector`, over restarts too.
 
-        Args:
-            table_name: the connector's table.
-            connector_name: the connector's name within the table.
-
-        Raises:
-            PipelineAPIError: when there is no such connector, or the pipeline has no host.
+        :param table_name: the connector's table
+        :param connector_name: the connector's name within the table
+        :raises PipelineAPIError: when there is no such connector, or the pipeline has no host
         """
         self.client.post(self._path("tables", table_name, "connectors", connector_name, "pause"))
 
     def resume_connector(self, table_name: str, connector_name: str) -> None:
         """Let an input connector read again.
 
-        Args:
-            table_name: the connector's table.
-            connector_name: the connector's name within the table.
-
-        Raises:
-            PipelineAPIError: when there is no such connector, or the pipeline has no host.
+        :param table_name: the connector's table
+        :param connector_name: the connector's name within the table
+        :raises PipelineAPIError: when there is no such connector, or the pipeline has no host
         """
         self.client.post(self._path("tables", table_name, "connectors", connector_name, "start"))
 
     def is_complete(self) -> bool:
         """Whether every input has come to its end and everything received is processed and delivered.
 
-        Returns:
-            True when complete. Rows sent with :meth:`input_json` or INSERT count as received; they do not keep it incomplete for
-            ever.
-
-        Raises:
-            PipelineAPIError: when the pipeline has no host.
-            RuntimeError: when the service gives no such metric.
+        :returns: True when complete. Rows sent with :meth:`input_json` or INSERT count as received; they do not keep it incomplete
+            for ever.
+        :raises PipelineAPIError: when the pipeline has no host
+        :raises RuntimeError: when the service gives no such metric
         """
         return self._is_complete(self._metrics())
 
@@ -288,13 +242,10 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
 
         An input that follows its source never comes to an end; then this waits until time is up.
 
-        Args:
-            force_stop: whether to stop the pipeline by force afterwards, without a checkpoint.
-            timeout_s: seconds to wait at most; None waits without limit.
-
-        Raises:
-            RuntimeError: when the pipeline is paused or stopped, so that it processes nothing, or stops with an error meanwhile.
-            PipelineTimeoutError: when time is up.
+        :param force_stop: whether to stop the pipeline by force afterwards, without a checkpoint
+        :param timeout_s: seconds to wait at most; None waits without limit
+        :raises RuntimeError: when the pipeline is paused or stopped, so that it processes nothing, or stops with an error meanwhile
+        :raises PipelineTimeoutError: when time is up
         """
         last = "nothing"
 
@@ -318,14 +269,11 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
     def wait_for_idle(self, idle_interval_s: float = 5.0, timeout_s: float | None = None, poll_interval_s: float = 0.2) -> None:
         """Wait until the pipeline is idle: everything received is processed, and nothing new came for a while.
 
-        Args:
-            idle_interval_s: how long nothing must have changed, in seconds.
-            timeout_s: seconds to wait at most; None waits without limit.
-            poll_interval_s: pause between two looks, in seconds.
-
-        Raises:
-            ValueError: when the idle interval or the poll interval exceeds the timeout, or the poll interval the idle interval.
-            RuntimeError: when metrics are missing, the pipeline stops, or time is up (``PipelineTimeoutError``).
+        :param idle_interval_s: how long nothing must have changed, in seconds
+        :param timeout_s: seconds to wait at most; None waits without limit
+        :param poll_interval_s: pause between two looks, in seconds
+        :raises ValueError: when the idle interval or the poll interval exceeds the timeout, or the poll interval the idle interval
+        :raises RuntimeError: when metrics are missing, the pipeline stops, or time is up (``PipelineTimeoutError``)
         """
         if timeout_s is not None and idle_interval_s > timeout_s:
             raise ValueError(f"idle_interval_s ({idle_interval_s}) is larger than timeout_s ({timeout_s})")

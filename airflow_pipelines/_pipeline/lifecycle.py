@@ -43,20 +43,17 @@ class PipelineLifecycle(PipelineBase):
     ) -> None:
         """Start the pipeline. It resumes from its newest checkpoint, if it has one.
 
-        Args:
-            bootstrap_policy: what to do when the program differs from the checkpoint's; default: await approval.
-            wait: whether to wait until the pipeline runs, or awaits approval.
-            timeout_s: seconds to wait at most.
-            dismiss_error: whether to dismiss an earlier deployment error; otherwise such an error makes the call fail.
-            silent_bootstrap: whether to send nothing to outputs while bootstrapping.
-            concurrent_bootstrap: whether unchanged views go on while new ones are bootstrapped.
-            from_checkpoint: an older checkpoint to go back to. All that came after it is lost; its files are set aside in the
-                pipeline's storage.
-
-        Raises:
-            RuntimeError: when the pipeline is not stopped, or does not come up; then with the deployment error's message.
-            PipelineAPIError: when the service refuses, for example because the program does not compile.
-            PipelineTimeoutError: when the pipeline does not come up in time.
+        :param bootstrap_policy: what to do when the program differs from the checkpoint's; default: await approval
+        :param wait: whether to wait until the pipeline runs, or awaits approval
+        :param timeout_s: seconds to wait at most
+        :param dismiss_error: whether to dismiss an earlier deployment error; otherwise such an error makes the call fail
+        :param silent_bootstrap: whether to send nothing to outputs while bootstrapping
+        :param concurrent_bootstrap: whether unchanged views go on while new ones are bootstrapped
+        :param from_checkpoint: an older checkpoint to go back to. All that came after it is lost; its files are set aside in the
+            pipeline's storage.
+        :raises RuntimeError: when the pipeline is not stopped, or does not come up; then with the deployment error's message
+        :raises PipelineAPIError: when the service refuses, for example because the program does not compile
+        :raises PipelineTimeoutError: when the pipeline does not come up in time
         """
         options = {
             "silent_bootstrap": silent_bootstrap,
@@ -78,19 +75,16 @@ class PipelineLifecycle(PipelineBase):
     ) -> None:
         """Start the pipeline paused, so that listeners can be attached before :meth:`resume` lets input in.
 
-        Args:
-            bootstrap_policy: as for :meth:`start`, and so are all other arguments.
-            wait: whether to wait until the pipeline is paused, or awaits approval.
-            timeout_s: seconds to wait at most.
-            dismiss_error: see :meth:`start`.
-            silent_bootstrap: see :meth:`start`.
-            concurrent_bootstrap: see :meth:`start`.
-            from_checkpoint: see :meth:`start`.
-
-        Raises:
-            RuntimeError: as for :meth:`start`.
-            PipelineAPIError: as for :meth:`start`.
-            PipelineTimeoutError: as for :meth:`start`.
+        :param bootstrap_policy: as for :meth:`start`, and so are all other arguments
+        :param wait: whether to wait until the pipeline is paused, or awaits approval
+        :param timeout_s: seconds to wait at most
+        :param dismiss_error: see :meth:`start`
+        :param silent_bootstrap: see :meth:`start`
+        :param concurrent_bootstrap: see :meth:`start`
+        :param from_checkpoint: see :meth:`start`
+        :raises RuntimeError: as for :meth:`start`
+        :raises PipelineAPIError: as for :meth:`start`
+        :raises PipelineTimeoutError: as for :meth:`start`
         """
         options = {
             "silent_bootstrap": silent_bootstrap,
@@ -102,14 +96,11 @@ class PipelineLifecycle(PipelineBase):
     def pause(self, wait: bool = True, timeout_s: float | None = None) -> None:
         """Stop taking input. A paused pipeline stays paused.
 
-        Args:
-            wait: whether to wait until the pipeline is paused.
-            timeout_s: seconds to wait at most.
-
-        Raises:
-            PipelineAPIError: when the pipeline has no host.
-            PipelineFailedError: when it stops with an error meanwhile.
-            PipelineTimeoutError: when it does not pause in time.
+        :param wait: whether to wait until the pipeline is paused
+        :param timeout_s: seconds to wait at most
+        :raises PipelineAPIError: when the pipeline has no host
+        :raises PipelineFailedError: when it stops with an error meanwhile
+        :raises PipelineTimeoutError: when it does not pause in time
         """
         self.client.post(self._path("pause"))
         if wait:
@@ -119,14 +110,11 @@ class PipelineLifecycle(PipelineBase):
     def resume(self, wait: bool = True, timeout_s: float | None = None) -> None:
         """Take input again. A running pipeline keeps running.
 
-        Args:
-            wait: whether to wait until the pipeline runs.
-            timeout_s: seconds to wait at most.
-
-        Raises:
-            PipelineAPIError: when the pipeline has no host.
-            PipelineFailedError: when it stops with an error meanwhile.
-            PipelineTimeoutError: when it does not run in time.
+        :param wait: whether to wait until the pipeline runs
+        :param timeout_s: seconds to wait at most
+        :raises PipelineAPIError: when the pipeline has no host
+        :raises PipelineFailedError: when it stops with an error meanwhile
+        :raises PipelineTimeoutError: when it does not run in time
         """
         self.client.post(self._path("resume"))
         if wait:
@@ -136,15 +124,12 @@ class PipelineLifecycle(PipelineBase):
     def stop(self, force: bool, wait: bool = True, timeout_s: float | None = None) -> None:
         """Stop the pipeline, whatever it does.
 
-        Args:
-            force: True stops it at once; False takes a checkpoint first.
-            wait: whether to wait until it is stopped, and to end its listeners.
-            timeout_s: seconds to wait at most.
-
-        Raises:
-            PipelineFailedError: when it was to take a checkpoint and could not, for example because the disk is full. It stays up
-                then, with all its rows; one that can take none at all, because it has no storage, is stopped nevertheless.
-            PipelineTimeoutError: when it does not stop in time.
+        :param force: True stops it at once; False takes a checkpoint first
+        :param wait: whether to wait until it is stopped, and to end its listeners
+        :param timeout_s: seconds to wait at most
+        :raises PipelineFailedError: when it was to take a checkpoint and could not, for example because the disk is full. It stays
+            up then, with all its rows; one that can take none at all, because it has no storage, is stopped nevertheless.
+        :raises PipelineTimeoutError: when it does not stop in time
         """
         earlier = None if force else self._read(PipelineFieldSelector.STATUS)["deployment_error"]
         self.client.post(self._path("stop"), params={"force": force}, idempotent=True)
@@ -178,15 +163,12 @@ class PipelineLifecycle(PipelineBase):
     ) -> None:
         """Stop the pipeline by force, without a checkpoint, and start it again.
 
-        Args:
-            bootstrap_policy: as for :meth:`start`.
-            timeout_s: seconds to wait at most for each of the two.
-            dismiss_error: as for :meth:`start`.
-
-        Raises:
-            RuntimeError: as for :meth:`start`.
-            PipelineAPIError: as for :meth:`start`.
-            PipelineTimeoutError: when it does not stop or start in time.
+        :param bootstrap_policy: as for :meth:`start`
+        :param timeout_s: seconds to wait at most for each of the two
+        :param dismiss_error: as for :meth:`start`
+        :raises RuntimeError: as for :meth:`start`
+        :raises PipelineAPIError: as for :meth:`start`
+        :raises PipelineTimeoutError: when it does not stop or start in time
         """
         self.stop(force=True, timeout_s=timeout_s)
         self.start(bootstrap_policy=bootstrap_policy, timeout_s=timeout_s, dismiss_error=dismiss_error)
@@ -202,15 +184,12 @@ class PipelineLifecycle(PipelineBase):
 
         The call returns when the pipeline has left that state; use :meth:`wait_for_status` to wait until it runs.
 
-        Args:
-            silent_bootstrap: replaces what the start said; see :meth:`start`.
-            concurrent_bootstrap: replaces what the start said; see :meth:`start`.
-            expected_programs: the ``programs`` of the :meth:`pending_change` that is approved; not given, whatever waits is.
-
-        Raises:
-            ValueError: when ``expected_programs`` is empty or None.
-            PipelineAPIError: when the pipeline has no host; with code ``UnexpectedProgram`` when it has other programs than the
-                expected ones, in which case nothing is approved.
+        :param silent_bootstrap: replaces what the start said; see :meth:`start`
+        :param concurrent_bootstrap: replaces what the start said; see :meth:`start`
+        :param expected_programs: the ``programs`` of the :meth:`pending_change` that is approved; not given, whatever waits is
+        :raises ValueError: when ``expected_programs`` is empty or None
+        :raises PipelineAPIError: when the pipeline has no host; with code ``UnexpectedProgram`` when it has other programs than the
+            expected ones, in which case nothing is approved
         """
         flags = {"silent_bootstrap": silent_bootstrap, "concurrent_bootstrap": concurrent_bootstrap}
         self.client.post(self._path("approve"), params=flags, json=approval_body(expected_programs))
@@ -218,22 +197,18 @@ class PipelineLifecycle(PipelineBase):
     def dismiss_error(self) -> None:
         """Forget the deployment error of a stopped pipeline.
 
-        Raises:
-            PipelineAPIError: when the pipeline has an error and is not stopped.
+        :raises PipelineAPIError: when the pipeline has an error and is not stopped
         """
         self.client.post(self._path("dismiss_error"), idempotent=True)
 
     def clear_storage(self, wait: bool = True, timeout_s: float | None = None, poll_interval_s: float = 0.25) -> None:
         """Delete everything the pipeline has stored: tables, views, checkpoints, positions. This cannot be undone.
 
-        Args:
-            wait: whether to wait until all is deleted.
-            timeout_s: seconds to wait at most.
-            poll_interval_s: longest pause between two looks, in seconds.
-
-        Raises:
-            PipelineAPIError: when the pipeline is not stopped.
-            PipelineTimeoutError: when storage is not cleared in time.
+        :param wait: whether to wait until all is deleted
+        :param timeout_s: seconds to wait at most
+        :param poll_interval_s: longest pause between two looks, in seconds
+        :raises PipelineAPIError: when the pipeline is not stopped
+        :raises PipelineTimeoutError: when storage is not cleared in time
         """
         self.client.post(self._path("clear"), idempotent=True)
         if not wait:
@@ -251,11 +226,8 @@ class PipelineLifecycle(PipelineBase):
     def delete(self, clear_storage: bool = False) -> None:
         """Delete the pipeline. It must be stopped.
 
-        Args:
-            clear_storage: whether to clear its storage first; a pipeline that still holds storage cannot be deleted.
-
-        Raises:
-            PipelineAPIError: when the pipeline is not stopped or holds storage.
+        :param clear_storage: whether to clear its storage first; a pipeline that still holds storage cannot be deleted
+        :raises PipelineAPIError: when the pipeline is not stopped or holds storage
         """
         if clear_storage:
             self.clear_storage()
@@ -279,23 +251,19 @@ class PipelineLifecycle(PipelineBase):
 
         A new program is compiled before it takes the place of one that compiles.
 
-        Args:
-            sql: the new program.
-            udf_rust: Rust code; anything but an empty text is a program error.
-            udf_toml: Rust dependencies; anything but an empty text is a program error.
-            program_config: new compiler configuration.
-            runtime_config: new runtime configuration, whole.
-            description: new description; may be changed in any state.
-            tags: new tags; may be changed in any state.
-            udf_python: the new Python module of the program's functions.
-            allow_compile_errors: whether a program that does not compile may take the place of one that does; such a change returns
-                at once.
-
-        Raises:
-            ProgramCompilationError: when the new program does not compile and the old one does; nothing is changed then.
-            PipelineAPIError: when the new program is empty (``EmptyProgram``), when the pipeline is not stopped
-                (``UpdateRestrictedToStopped``), or a field cannot change while storage is in use
-                (``EditRestrictedToClearedStorage``).
+        :param sql: the new program
+        :param udf_rust: Rust code; anything but an empty text is a program error
+        :param udf_toml: Rust dependencies; anything but an empty text is a program error
+        :param program_config: new compiler configuration
+        :param runtime_config: new runtime configuration, whole
+        :param description: new description; may be changed in any state
+        :param tags: new tags; may be changed in any state
+        :param udf_python: the new Python module of the program's functions
+        :param allow_compile_errors: whether a program that does not compile may take the place of one that does; such a change
+            returns at once
+        :raises ProgramCompilationError: when the new program does not compile and the old one does; nothing is changed then
+        :raises PipelineAPIError: when the new program is empty (``EmptyProgram``), when the pipeline is not stopped
+            (``UpdateRestrictedToStopped``), or a field cannot change while storage is in use (``EditRestrictedToClearedStorage``)
         """
         if isinstance(runtime_config, RuntimeConfig):
             runtime_config = runtime_config.to_dict()
@@ -319,11 +287,8 @@ class PipelineLifecycle(PipelineBase):
     def set_runtime_config(self, runtime_config: RuntimeConfig) -> None:
         """Change how the pipeline runs. It must be stopped, and for some values its storage cleared.
 
-        Args:
-            runtime_config: the new configuration; best one read by :meth:`runtime_config` and changed.
-
-        Raises:
-            PipelineAPIError: as for :meth:`modify`.
+        :param runtime_config: the new configuration; best one read by :meth:`runtime_config` and changed
+        :raises PipelineAPIError: as for :meth:`modify`
         """
         self.modify(runtime_config=runtime_config)
 

@@ -28,15 +28,10 @@ class PipelineQueries(PipelineInputs):
     def query(self, query: str) -> Generator[Mapping[str, Any], None, None]:
         """Run a query and yield its rows. Lazy: nothing is asked before the first row is taken.
 
-        Args:
-            query: a SELECT.
-
-        Returns:
-            A generator of rows as dictionaries; numbers with a fraction are ``Decimal``, so that nothing is rounded.
-
-        Raises:
-            PipelineAPIError: when the pipeline is neither running nor paused, the query is invalid, or reads what is not
-                materialized; also when it fails after some rows.
+        :param query: a SELECT
+        :returns: a generator of rows as dictionaries; numbers with a fraction are ``Decimal``, so that nothing is rounded
+        :raises PipelineAPIError: when the pipeline is neither running nor paused, the query is invalid, or reads what is not
+            materialized; also when it fails after some rows
         """
         names: list[str] | None = None
         with self._answer(query, "json") as response:
@@ -54,14 +49,9 @@ class PipelineQueries(PipelineInputs):
     def query_tabular(self, query: str) -> Generator[str, None, None]:
         """Run a query and yield its result as a text table. Lazy, as :meth:`query`.
 
-        Args:
-            query: a SELECT.
-
-        Returns:
-            A generator of parts of the text; joined by nothing they are the table.
-
-        Raises:
-            PipelineAPIError: as for :meth:`query`.
+        :param query: a SELECT
+        :returns: a generator of parts of the text; joined by nothing they are the table
+        :raises PipelineAPIError: as for :meth:`query`
         """
         with self._answer(query, "text") as response:
             yield from response.iter_text()
@@ -69,13 +59,10 @@ class PipelineQueries(PipelineInputs):
     def query_parquet(self, query: str, path: str) -> None:
         """Run a query and save its result as a Parquet file, whole or not at all.
 
-        Args:
-            query: a SELECT.
-            path: the file; ``.parquet`` is appended when its name does not end so. A file of that name is replaced.
-
-        Raises:
-            PipelineAPIError: as for :meth:`query`.
-            OSError: when the file cannot be written.
+        :param query: a SELECT
+        :param path: the file; ``.parquet`` is appended when its name does not end so. A file of that name is replaced.
+        :raises PipelineAPIError: as for :meth:`query`
+        :raises OSError: when the file cannot be written
         """
         target = Path(path if path.endswith(".parquet") else f"{path}.parquet")
         aside = target.with_name(f".{target.name}.part")
@@ -93,14 +80,9 @@ class PipelineQueries(PipelineInputs):
     def query_hash(self, query: str) -> str:
         """Run a query and give a hash of its result, to see whether it changed without reading it.
 
-        Args:
-            query: a SELECT with a deterministic result.
-
-        Returns:
-            Upper-case hexadecimal SHA-256 over the columns and rows, whatever the order of the rows.
-
-        Raises:
-            PipelineAPIError: as for :meth:`query`.
+        :param query: a SELECT with a deterministic result
+        :returns: upper-case hexadecimal SHA-256 over the columns and rows, whatever the order of the rows
+        :raises PipelineAPIError: as for :meth:`query`
         """
         method, options = self._request(query, "hash")
         return str(self.client.request(method, self._path("query"), idempotent=True, **options)).strip()
@@ -109,15 +91,12 @@ class PipelineQueries(PipelineInputs):
         """Run an INSERT, DELETE or SELECT to its end and drop its result. Blocks while the pipeline is paused and rows are to
         change.
 
-        Args:
-            query: the SQL text, of any length.
-            wait: whether to wait until what was inserted or deleted is processed by all views.
-            timeout_s: seconds to wait at most for that; None waits without limit.
-
-        Raises:
-            PipelineAPIError: when the pipeline has no host, or the text is invalid.
-            PipelineFailedError: when the pipeline stops with an error meanwhile, such as one of the rows causes.
-            PipelineTimeoutError: when time is up.
+        :param query: the SQL text, of any length
+        :param wait: whether to wait until what was inserted or deleted is processed by all views
+        :param timeout_s: seconds to wait at most for that; None waits without limit
+        :raises PipelineAPIError: when the pipeline has no host, or the text is invalid
+        :raises PipelineFailedError: when the pipeline stops with an error meanwhile, such as one of the rows causes
+        :raises PipelineTimeoutError: when time is up
         """
         for _ in self.query_tabular(query):
             pass
@@ -127,14 +106,9 @@ class PipelineQueries(PipelineInputs):
     def listen(self, view_name: str) -> OutputHandler:
         """Follow the changes of a view from now on. To see all of them, listen before a paused pipeline is resumed.
 
-        Args:
-            view_name: the view, or a materialized table.
-
-        Returns:
-            A started handler that gathers the changes; it ends when the pipeline stops.
-
-        Raises:
-            PipelineAPIError: when there is no such view, or the pipeline has no host.
+        :param view_name: the view, or a materialized table
+        :returns: a started handler that gathers the changes; it ends when the pipeline stops
+        :raises PipelineAPIError: when there is no such view, or the pipeline has no host
         """
         handler = OutputHandler(self.client, self.name, view_name)
         handler.start()
@@ -144,13 +118,10 @@ class PipelineQueries(PipelineInputs):
     def foreach_chunk(self, view_name: str, callback: Callable[[pandas.DataFrame, int], None]) -> None:
         """Call a function with each chunk of changes of a view, in a thread of its own.
 
-        Args:
-            view_name: the view, or a materialized table.
-            callback: takes the chunk (the view's columns and ``insert_delete``, +1 or -1) and its sequence number, which grows.
-                A slow callback slows the pipeline down. An error it raises ends the following, and is logged.
-
-        Raises:
-            PipelineAPIError: when there is no such view, or the pipeline has no host.
+        :param view_name: the view, or a materialized table
+        :param callback: takes the chunk (the view's columns and ``insert_delete``, +1 or -1) and its sequence number, which grows.
+            A slow callback slows the pipeline down. An error it raises ends the following, and is logged.
+        :raises PipelineAPIError: when there is no such view, or the pipeline has no host
         """
         handler = OutputHandler(self.client, self.name, view_name, on_chunk=callback)
         handler.start()
@@ -159,11 +130,8 @@ class PipelineQueries(PipelineInputs):
     def logs(self) -> Generator[str, None, None]:
         """The pipeline's log, from its beginning and on as it grows. Close the generator to stop following.
 
-        Returns:
-            A generator of lines; it ends when the pipeline is deleted.
-
-        Raises:
-            PipelineAPIError: when there is no such pipeline.
+        :returns: a generator of lines; it ends when the pipeline is deleted
+        :raises PipelineAPIError: when there is no such pipeline
         """
         with self.client.stream("GET", self._path("logs")) as response:
             for line in lines_of(response):
@@ -172,14 +140,9 @@ class PipelineQueries(PipelineInputs):
     def events(self, *, selector: str = "status") -> list[dict[str, Any]]:
         """What happened to the pipeline's statuses: one event for each change.
 
-        Args:
-            selector: ``status`` for the statuses only, ``all`` for details too.
-
-        Returns:
-            The events, newest first.
-
-        Raises:
-            PipelineAPIError: when there is no such pipeline.
+        :param selector: ``status`` for the statuses only, ``all`` for details too
+        :returns: the events, newest first
+        :raises PipelineAPIError: when there is no such pipeline
         """
         events: list[dict[str, Any]] = self.client.get(self._path("events"), params={"selector": selector})
         return events
@@ -187,15 +150,10 @@ class PipelineQueries(PipelineInputs):
     def event(self, event_id: str, *, selector: str = "status") -> dict[str, Any]:
         """One event.
 
-        Args:
-            event_id: its UUID, or ``latest``.
-            selector: as for :meth:`events`.
-
-        Returns:
-            The event.
-
-        Raises:
-            PipelineAPIError: when there is no such event.
+        :param event_id: its UUID, or ``latest``
+        :param selector: as for :meth:`events`
+        :returns: the event
+        :raises PipelineAPIError: when there is no such event
         """
         event: dict[str, Any] = self.client.get(self._path("events", event_id), params={"selector": selector})
         return event

@@ -30,20 +30,15 @@ def wait_until(
 ) -> T:
     """Call ``check`` again and again until it gives something.
 
-    Args:
-        check: gives the awaited value, or None while there is none yet. Errors that may pass (a busy or restarting service) are
-            put up with for a minute; any other error ends the wait.
-        what: what is awaited, for the timeout's message: "waiting for <what>".
-        seen: describes the last state seen, for the timeout's message.
-        timeout_s: seconds to wait at most; None waits without limit.
-        poll_s: longest pause between two checks, in seconds.
-
-    Returns:
-        What ``check`` gave.
-
-    Raises:
-        ValueError: when the timeout is negative.
-        PipelineTimeoutError: when time is up.
+    :param check: gives the awaited value, or None while there is none yet. Errors that may pass (a busy or restarting service) are
+        put up with for a minute; any other error ends the wait.
+    :param what: what is awaited, for the timeout's message: "waiting for <what>"
+    :param seen: describes the last state seen, for the timeout's message
+    :param timeout_s: seconds to wait at most; None waits without limit
+    :param poll_s: longest pause between two checks, in seconds
+    :returns: what ``check`` gave
+    :raises ValueError: when the timeout is negative
+    :raises PipelineTimeoutError: when time is up
     """
     if timeout_s is not None and timeout_s < 0:
         raise ValueError(f"timeout_s is {timeout_s}: it must not be negative")

@@ -12,13 +12,12 @@ from uuid import UUID
 class SQLRelation:
     """A table or view of a compiled program.
 
-    Attributes:
-        name: canonical name: folded to lower case, or verbatim when it was quoted.
-        fields: the columns in order, each a mapping with ``name``, ``case_sensitive`` and ``columntype``.
-        case_sensitive: whether the name was quoted.
-        materialized: whether its contents can be queried.
-        primary_key: names of the key's columns; None without a key.
-        properties: what its WITH clause said, by name.
+    :ivar name: canonical name: folded to lower case, or verbatim when it was quoted
+    :ivar fields: the columns in order, each a mapping with ``name``, ``case_sensitive`` and ``columntype``
+    :ivar case_sensitive: whether the name was quoted
+    :ivar materialized: whether its contents can be queried
+    :ivar primary_key: names of the key's columns; None without a key
+    :ivar properties: what its WITH clause said, by name
     """
 
     name: str
@@ -53,11 +52,10 @@ class SQLView(SQLRelation):
 class PendingChange:
     """What a pipeline in AWAITINGAPPROVAL waits with.
 
-    Attributes:
-        diff: the difference between the saved program and the new one, as the service sends it.
-        programs: hash and version of both programs (``saved`` and ``new``); give it to ``Pipeline.approve`` to approve exactly
-            this change. Empty when the service is of a release that does not tell.
-        views_evaluated_anew: views that have not changed, but are evaluated anew because of how they were saved; with the reason.
+    :ivar diff: the difference between the saved program and the new one, as the service sends it
+    :ivar programs: hash and version of both programs (``saved`` and ``new``); give it to ``Pipeline.approve`` to approve exactly
+        this change. Empty when the service is of a release that does not tell.
+    :ivar views_evaluated_anew: views that have not changed, but are evaluated anew because of how they were saved; with the reason
     """
 
     diff: dict[str, Any]
@@ -78,13 +76,12 @@ class PendingChange:
 class CheckpointMetadata:
     """A checkpoint.
 
-    Attributes:
-        uuid: its identity; newer checkpoints have greater ones.
-        identifier: its label, if any.
-        fingerprint: hash of the program it was made by.
-        size: bytes of its files.
-        steps: steps processed before it.
-        processed_records: input records processed before it.
+    :ivar uuid: its identity; newer checkpoints have greater ones
+    :ivar identifier: its label, if any
+    :ivar fingerprint: hash of the program it was made by
+    :ivar size: bytes of its files
+    :ivar steps: steps processed before it
+    :ivar processed_records: input records processed before it
     """
 
     uuid: UUID

@@ -14,14 +14,9 @@ class _WireEnum(Enum):
     def from_str(cls, value: str) -> Self:
         """The member whose name or wire form is ``value``, whatever its case.
 
-        Args:
-            value: a member's name (``RUNNING``) or its wire form (``Running``).
-
-        Returns:
-            The member.
-
-        Raises:
-            ValueError: when no member is called so; the message lists the known ones.
+        :param value: a member's name (``RUNNING``) or its wire form (``Running``)
+        :returns: the member
+        :raises ValueError: when no member is called so; the message lists the known ones
         """
         folded = value.lower()
         for member in cls:
@@ -258,14 +253,9 @@ class ProgramStatus(_OutcomeEnum):
     def from_value(cls, value: str | Mapping[str, Any]) -> ProgramStatus:
         """The member for a wire value.
 
-        Args:
-            value: a status name, or an object with the status as its only key and the error as its value.
-
-        Returns:
-            The member, with ``error`` set when ``value`` brought one.
-
-        Raises:
-            ValueError: when the status is unknown.
+        :param value: a status name, or an object with the status as its only key and the error as its value
+        :returns: the member, with ``error`` set when ``value`` brought one
+        :raises ValueError: when the status is unknown
         """
         if isinstance(value, Mapping):
             if len(value) != 1:

@@ -20,11 +20,8 @@ from airflow_pipelines.contract.enums import PipelineStatus, TransactionStatus
 def parse_time(value: str) -> datetime:
     """An RFC 3339 time as an aware datetime.
 
-    Args:
-        value: the time, such as ``2026-05-08T12:00:00.000001Z``.
-
-    Returns:
-        The time with its zone; UTC when it names none.
+    :param value: the time, such as ``2026-05-08T12:00:00.000001Z``
+    :returns: the time with its zone; UTC when it names none
     """
     time = datetime.fromisoformat(value)
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
@@ -47,11 +44,8 @@ class _WireStats:
     def from_dict(cls, d: Mapping[str, Any]) -> Self:
         """Read the wire form.
 
-        Args:
-            d: the mapping of the service's answer.
-
-        Returns:
-            The statistics; what is missing or null stays None.
+        :param d: the mapping of the service's answer
+        :returns: the statistics; what is missing or null stays None
         """
         result = cls()
         for entry in fields(cls):
