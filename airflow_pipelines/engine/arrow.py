@@ -1,10 +1,10 @@
-"""Small Z-set arithmetic in the driver, on pyarrow Tables."""
+"""Z-set arithmetic in the driver on Arrow tables: rows with weights are merged, compared and cast."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,13 +15,18 @@ from airflow_pipelines.engine.values.intervals import numbered
 from airflow_pipelines.sql.plan.ir.merge import merging
 
 WEIGHT = "__weight"
-"""The column that says how often a row is added (positive) or taken away (negative): a bigint, the last one of every batch."""
+"""The column with a row's weight: how often the row is added (positive) or removed (negative). A bigint, last in every batch."""
+
+
+ArrowColumn: TypeAlias = pa.Array | pa.ChunkedArray
+RowKey: TypeAlias = tuple[Any, ...]
+"""A row's values in a form that can be a key of a dictionary."""
 
 
 def relaxed(schema: StructType) -> StructType:
     """The schema with NULL allowed everywhere but in the keys of maps.
 
-    Nullability is Spark's guess and changes between queries; and Arrow refuses a NULL struct some field of which may not be NULL.
+    Spark infers nullability, and infers it differently for each query. Arrow refuses a NULL struct that has a field without NULL.
     """
     fields = [StructField(field.name, _relaxed(field.dataType), nullable=True) for field in schema.fields]
     return StructType(fields)
@@ -40,12 +45,12 @@ def _relaxed(kind: DataType) -> DataType:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The pyarrow schema in which batches of a Spark schema hold their rows."""
-    return arrow_schema_of(numbered(relaxed(schema)))
+    """The Arrow schema of batches that have a Spark schema."""
+    return arrow_schema_of(cast(StructType, numbered(relaxed(schema))))
 
 
-def shaped(table: Any, schema: Any) -> Any:
-    """The table's columns that ``schema`` names, in its types."""
+def shaped(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns that ``schema`` names, cast to its types."""
     columns = []
     for column in schema:
         found = table[column.name]
@@ -56,21 +61,21 @@ def shaped(table: Any, schema: Any) -> Any:
     return pa.table(columns, schema=schema)
 
 
-def _has_variant(kind: Any) -> bool:
+def _has_variant(kind: pa.DataType) -> bool:
     if is_variant(kind):
         return True
     return pa.types.is_nested(kind) and any(_has_variant(kind.field(at).type) for at in range(kind.num_fields))
 
 
-def is_variant(kind: Any) -> bool:
-    """Whether an Arrow type is the one in which Spark carries a VARIANT."""
+def is_variant(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is the one in which Spark represents a VARIANT."""
     if not pa.types.is_struct(kind) or kind.get_field_index("metadata") < 0:
         return False
     return bool((kind.field("metadata").metadata or {}).get(b"variant") == b"true")
 
 
-def _shaped(array: Any, kind: Any) -> Any:
-    """An array with every VARIANT in Spark's form: its parts are not nullable, so that a NULL has empty ones."""
+def _shaped(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """An array cast to a type, with every VARIANT in Spark's form: its parts are not nullable, so those of a NULL are empty."""
     if not _has_variant(kind):
         return array if array.type == kind else array.cast(kind)
     if is_variant(kind):
@@ -88,16 +93,19 @@ def _shaped(array: Any, kind: Any) -> Any:
     return pa.ListArray.from_arrays(array.offsets, _shaped(array.values, kind.value_type), type=kind, mask=array.is_null())
 
 
-def can_group(schema: Any) -> bool:
-    """Whether pyarrow can group by all columns of a schema (nested ones it cannot)."""
+def can_group(schema: pa.Schema) -> bool:
+    """Whether pyarrow can group by all columns of a schema; it cannot group by nested ones."""
     return not any(pa.types.is_nested(column.type) or pa.types.is_null(column.type) for column in schema)
 
 
-def consolidate_groupable(table: Any, sums: Sequence[str] = (WEIGHT,)) -> Any:
-    """Add up the ``sums`` columns of equal rows and drop rows all sums of which are 0.
+def consolidate_groupable(table: pa.Table, sums: Sequence[str] = (WEIGHT,)) -> pa.Table:
+    """Merge rows that are equal outside of ``sums``, and drop rows whose sums are all 0.
 
-    A row of weight 0 with another sum stays: it changes an accumulator of a row that is in another batch. The columns outside
-    ``sums`` must pass :func:`can_group`. Floating-point numbers are equal only bit by bit here.
+    A row of weight 0 that has another sum stays: it changes an accumulator of a row in another batch. Floating-point numbers are
+    compared bit by bit.
+
+    :param table: its columns outside of ``sums`` must pass :func:`can_group`
+    :param sums: the columns that are added up, or merged in the way that their names say
     """
     keys = [name for name in table.column_names if name not in sums]
     functions = {name: merging(name).lower() for name in sums}
@@ -109,13 +117,13 @@ def consolidate_groupable(table: Any, sums: Sequence[str] = (WEIGHT,)) -> Any:
     return result.filter(functools.reduce(pc.or_, changes))
 
 
-def consolidate(table: Any) -> Any:
-    """The table with the weights of equal rows added up and no row of weight 0; any types will do."""
+def consolidate(table: pa.Table) -> pa.Table:
+    """Add up the weights of equal rows, and drop rows of weight 0. The columns may have any type."""
     names = [name for name in table.column_names if name != WEIGHT]
     if can_group(table.select(names).schema):
         return consolidate_groupable(table)
-    weights: dict[Any, int] = {}
-    first: dict[Any, int] = {}
+    weights: dict[RowKey, int] = {}
+    first: dict[RowKey, int] = {}
     for at, (key, weight) in enumerate(zip(row_keys(table.select(names)), table[WEIGHT].to_pylist(), strict=True)):
         weights[key] = weights.get(key, 0) + weight
         first.setdefault(key, at)
@@ -124,8 +132,8 @@ def consolidate(table: Any) -> Any:
     return rows.set_column(rows.num_columns - 1, WEIGHT, pa.array([weights[key] for key in kept], pa.int64()))
 
 
-def row_keys(rows: Any) -> list[Any]:
-    """Every row as a hashable value; rows in canonical form have equal ones when no function can tell them apart."""
+def row_keys(rows: pa.Table) -> list[RowKey]:
+    """A key for each row. Rows in canonical form have equal keys when no function of SQL can tell them apart."""
     if not rows.num_columns:
         return [()] * rows.num_rows
     columns = [[_frozen(value) for value in rows[name].to_pylist()] for name in rows.column_names]
@@ -135,7 +143,7 @@ def row_keys(rows: Any) -> list[Any]:
 def _frozen(value: Any) -> Any:
     match value:
         case float():
-            # Not even to itself is NaN equal.
+            # NaN is not equal to itself.
             return ("NaN", float) if value != value else value
         case dict():
             return tuple(map(_frozen, value.values()))

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
@@ -30,22 +31,25 @@ def weighted(schema: StructType) -> StructType:
 class Batch:
     """Rows with weights, never changed after creation.
 
-    ``schema``: Spark's schema, weight included. ``rows``: number of stored rows (not the sum of weights). ``table``: the rows as a
-    pyarrow Table, or None when they are only in files. ``files``: names in ``store``; empty while the rows are only in memory.
-    ``insert_only``: every weight is 1. ``number`` tells batches apart within the process.
+    :param schema: Spark's schema, weight included
+    :param rows: the number of stored rows, which is not the sum of their weights
+    :param table: the rows; None when they are only in files
+    :param files: names in ``store``; none while the rows are only in memory
+    :param insert_only: whether every weight is 1
+    :param number: tells batches apart within the process
     """
 
     schema: StructType
     rows: int
-    table: Any = None
+    table: pa.Table | None = None
     files: tuple[str, ...] = ()
     store: BatchStore | None = None
     insert_only: bool = False
     number: int = field(default_factory=lambda: next(_numbers))
 
     @classmethod
-    def in_memory(cls, schema: StructType, table: Any) -> Batch:
-        """A batch of a pyarrow Table, cast to ``schema``'s Arrow types (columns are taken by name)."""
+    def in_memory(cls, schema: StructType, table: pa.Table) -> Batch:
+        """A batch of the rows of a table, whose columns are found by name and cast to ``schema``'s Arrow types."""
         table = shaped(table, arrow_schema(schema))
         return cls(schema, table.num_rows, table, insert_only=_all_one(table))
 
@@ -63,7 +67,12 @@ class Batch:
 
     def is_small(self, limits: Limits) -> bool:
         """Whether the batch may be held in, and planned from, the driver's memory."""
-        return self.rows <= limits.small_rows and (self.table is None or self.table.nbytes <= limits.small_bytes)
+        return self.rows <= limits.small_rows and self.memory_bytes <= limits.small_bytes
+
+    @property
+    def memory_bytes(self) -> int:
+        """The size of the rows in the driver's memory; 0 when they are only in files."""
+        return 0 if self.table is None else int(self.table.nbytes)
 
     def flush(self, store: BatchStore) -> Batch:
         """The same batch with its rows in files of ``store``; the rows in memory are kept as well."""
@@ -74,8 +83,8 @@ class Batch:
             store.hold(flushed)
         return flushed
 
-    def to_arrow(self) -> Any:
-        """The rows as a pyarrow Table, weight included. Reads the files of a batch that is not in memory."""
+    def to_arrow(self) -> pa.Table:
+        """The rows, weight included. Reads the files of a batch that is not in memory."""
         if self.table is not None:
             return self.table
         arrow = arrow_schema(self.schema)
@@ -119,5 +128,5 @@ class Batch:
         return batch
 
 
-def _all_one(table: Any) -> bool:
+def _all_one(table: pa.Table) -> bool:
     return table.num_rows == 0 or bool(pc.all(pc.equal(table[WEIGHT], 1)).as_py())

@@ -1,4 +1,4 @@
-"""Batches as tables that SQL text can name, and the running of such text."""
+"""Names batches as views in SQL text, and runs queries over them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _NUMBERS = re.compile(rf"\b{re.escape(_PREFIX)}(\d+)\b")
 
 
 class BatchViews:
-    """Names for batches in SQL, and ways to run queries that have such names.
+    """Names batches in SQL, and runs queries that use these names.
 
-    Making a DataFrame and a view costs 10-25 ms: it is done when a query needs it, and a batch keeps its view for as long as
-    something refers to the batch. Views are global temporary ones, which all sessions see.
+    Making a DataFrame and a view takes 10-25 ms. So a view is made when a query first needs it, and stays for as long as something
+    refers to its batch. Views are global temporary views, which all sessions see.
     """
 
     def __init__(self, sessions: SparkSessions, limits: Limits = DEFAULT_LIMITS) -> None:
-        """Name batches for ``sessions``."""
+        """:param sessions: the sessions in which the queries run."""
         self.sessions = sessions
         self._limits = limits
         self._prepared = PreparedQueries(sessions.small, limits)
@@ -50,7 +50,7 @@ class BatchViews:
         self._lock = threading.Lock()
 
     def table(self, batch: Batch) -> str:
-        """The name under which queries that go through :meth:`query` or :meth:`result` read ``batch``."""
+        """The name of a batch in queries for :meth:`query`, :meth:`known` and :meth:`result`."""
         with self._lock:
             users = self._users.setdefault(batch.number, weakref.WeakSet())
             if batch not in users:
@@ -59,11 +59,11 @@ class BatchViews:
         return f"{_PREFIX}{batch.number}"
 
     def query(self, session: SparkSession, text: str) -> DataFrame:
-        """A query over batches by their names."""
+        """The DataFrame of a query over named batches."""
         return session.sql(self.known(text))
 
     def known(self, text: str) -> str:
-        """The query itself, after all sessions know the batches that it names."""
+        """The same query, after making the views of the batches that it names."""
         for number in dict.fromkeys(map(int, _NUMBERS.findall(text))):
             with self._lock:
                 if number in self._views:
@@ -76,7 +76,7 @@ class BatchViews:
         return text
 
     def result(self, text: str) -> Result:
-        """The result of a query that reads only batches in memory: one job of one task."""
+        """The result of a query over batches in memory: one job of one task."""
         parts = _NUMBERS.split(text)
         with self._lock:
             batches = [self._batch(int(number)) for number in parts[1::2]]
@@ -90,25 +90,28 @@ class BatchViews:
         return planned_anew()
 
     def _batch(self, number: int) -> Batch:
-        """A batch that has been named; one with its rows in memory if there is one."""
+        """The batch of a name; of several with the same rows, one that has them in memory."""
         users = list(self._users.get(number, ()))
         if not users:
             raise LookupError(f"batch {number} is gone, but a query names it")
         return next((batch for batch in users if batch.table is not None), users[0])
 
     def _reopen(self, number: int) -> None:
-        """Open the files of a batch that has a view, where each opening is to be verified."""
+        """Verify the files of a batch that has a view, where each query is to verify what it reads."""
         for batch in list(self._users.get(number, ()))[:1]:
             if batch.table is None and batch.store is not None and batch.store.verification is Verification.ALWAYS:
                 batch.store.verify(batch.files)
 
     def sweep(self, keep: int = 0) -> None:
-        """Drop the views of batches that nothing refers to any more; up to ``keep`` of them may wait for a better moment."""
+        """Drop the views of batches that nothing refers to any more.
+
+        :param keep: nothing is dropped while there are no more of them than this
+        """
         if len(self._dead) <= keep:
             return
         while self._dead:
             number = self._dead.popleft()
-            # Dropped under the lock, so that nobody is given the name meanwhile.
+            # Under the lock, so that no other thread gets the name meanwhile.
             with self._lock:
                 if self._users.get(number):
                     continue
@@ -118,7 +121,7 @@ class BatchViews:
                     self.sessions.small.catalog.dropGlobalTempView(f"{_VIEW}{number}")
 
     def close(self) -> None:
-        """Drop all views and forget all plans."""
+        """Drop all views and forget all planned queries."""
         with self._lock:
             views, self._views = self._views, set()
             self._bundles.clear()
@@ -127,7 +130,11 @@ class BatchViews:
         self._prepared.close()
 
     def rows(self, batches: tuple[Batch, ...], single_partition: bool = False) -> str | None:
-        """A table expression for the rows of several batches with their weights, or None when there are no batches."""
+        """A table expression for the rows of several batches, with their weights.
+
+        :param single_partition: whether the rows are to be in one partition
+        :returns: None when there are no batches
+        """
         if single_partition and len(batches) > 1 and all(batch.table is not None for batch in batches):
             batches = self._bundled(batches)
         if len(batches) < 2:
@@ -136,7 +143,7 @@ class BatchViews:
         return f"(SELECT {hint}* FROM ({' UNION ALL '.join(f'SELECT * FROM {self.table(batch)}' for batch in batches)}))"
 
     def _bundled(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
-        """Batches in memory with the newest ones as one: the same text then serves however many there are."""
+        """The batches with the newest ones joined to one, so that a prepared query serves however many small batches there are."""
         newest, rows = len(batches), 0
         while newest and rows + batches[newest - 1].rows <= self._limits.bundled_rows:
             newest -= 1
@@ -156,7 +163,7 @@ class BatchViews:
         return (*batches[:newest], bundle)
 
     def contents(self, trace: Trace, single_partition: bool = False) -> str:
-        """A query for the contents of a relation's trace as a plain multiset, without weights."""
+        """A query for the contents of a relation: each row as often as its weight says, without the weight."""
         names = [quote(name) for name in trace.keys]
         columns = ", ".join(names)
         rows = self.rows(trace.batches, single_partition)
@@ -172,9 +179,10 @@ def empty_sql(schema: StructType) -> str:
 
 
 def expanded_sql(trace: Trace, rows: str, *, insert_only: bool) -> str:
-    """A query for plain rows, each as often as its weight says.
+    """A query that repeats each row as often as its weight says, and leaves the weight out.
 
-    :param rows: table expression of the columns of ``trace``, whose own batches do not matter here
+    :param trace: says which columns there are; its batches do not matter
+    :param rows: a table expression of these columns
     :param insert_only: whether every weight is 1
     """
     columns = ", ".join(quote(name) for name in trace.keys) or "1 AS `__one`"
@@ -185,10 +193,12 @@ def expanded_sql(trace: Trace, rows: str, *, insert_only: bool) -> str:
 
 
 def consolidated_sql(trace: Trace, rows: str, keep: str | None = None) -> str:
-    """A query that adds up equal rows of a trace; ``rows`` is a table expression of its columns.
+    """A query that merges rows which are equal but for their weights and other sums.
 
-    ``keep``: the condition on the weight of the rows that stay; by default those stay that have a sum other than 0, because a batch
-    may change an accumulator of a row without changing its weight.
+    :param trace: says which columns there are, and which of them are sums; its batches do not matter
+    :param rows: a table expression of these columns
+    :param keep: the condition on the weight of the rows that stay. By default rows stay that have any sum other than 0, because a
+        batch may change an accumulator of a row without changing its weight
     """
     keys, groups = [], []
     for field in trace.schema.fields:
@@ -208,9 +218,9 @@ def consolidated_sql(trace: Trace, rows: str, keep: str | None = None) -> str:
 
 
 def _grouping_key(name: str, kind: str) -> str:
-    """An expression by which Spark groups a column of canonical values."""
+    """The expression by which Spark groups a column of canonical values."""
     if "variant" in kind:
-        # It cannot be grouped by, but its bytes can.
+        # Spark cannot group by a VARIANT, but by its bytes.
         return f"{VALUE_BYTES}({name})"
-    # Grouped by itself, Spark 4.2 makes a zero of each NULL that a MAP of numbers holds.
+    # Where Spark 4.2 groups by a MAP of numbers itself, it turns each NULL in it into a zero.
     return sortable(name, kind) if "map<" in kind else name

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+
+import pyarrow as pa
 
 OP = "__op"
 """Name of the column that says what each row of a change does (an :class:`Op` as int8)."""
@@ -22,11 +23,14 @@ class Op(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableChanges:
-    """Changes of one table in arrival order: a pyarrow Table with the table's columns (Arrow types of its schema) plus ``__op``.
+    """Changes of one table in arrival order.
 
     With a primary key an INSERT is an upsert, a DELETE needs the key columns only and an UPDATE sets the columns in ``__given``.
     Without one, rows form a multiset and UPDATE is not allowed.
+
+    :param table: the table's name
+    :param rows: the table's columns, in the Arrow types of its schema, and :data:`OP`; perhaps :data:`GIVEN`
     """
 
     table: str
-    rows: Any
+    rows: pa.Table

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from airflow_pipelines.engine.arrow import can_group, consolidate, consolidate_groupable
+from airflow_pipelines.engine.arrow import arrow_schema, can_group, consolidate, consolidate_groupable
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
@@ -28,7 +28,7 @@ def without_cancelled(delta: Batch, context: Context) -> Batch:
 
 def compacted(trace: Trace, context: Context) -> Batch:
     """All rows of a trace added up in one batch."""
-    keys = [column for column in Batch.empty(trace.schema).table.schema if column.name not in trace.sums]
+    keys = [column for column in arrow_schema(trace.schema) if column.name not in trace.sums]
     if trace.in_memory and trace.rows <= context.limits.small_input and can_group(keys):
         table = pa.concat_tables([batch.table for batch in trace.batches])
         return context.spill_if_large(Batch.in_memory(trace.schema, consolidate_groupable(table, trace.sums)))

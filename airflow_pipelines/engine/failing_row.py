@@ -47,7 +47,7 @@ def find_culprit(names: frozenset[str], context: Context, failed: StepError, aga
             continue
         rows = _rows(versions)
 
-        def with_rows(part: Any, name: str = name) -> StepError | None:
+        def with_rows(part: pa.Table, name: str = name) -> StepError | None:
             return again(_with_delta(context, name, part))
 
         if _is_alike(with_rows(rows.slice(0, 0)), failed):
@@ -67,7 +67,7 @@ def named(expression: str | None, node: Node) -> str | None:
     return _COLUMN.sub(lambda found: texts.get(found[1], found[1]), expression).replace("`", "")
 
 
-def _halved(rows: Any, failed: StepError, with_rows: Callable[[Any], StepError | None], until: float) -> Any | None:
+def _halved(rows: pa.Table, failed: StepError, with_rows: Callable[[pa.Table], StepError | None], until: float) -> pa.Table | None:
     same = False
     while rows.num_rows > 1:
         if time.monotonic() > until:
@@ -82,7 +82,9 @@ def _halved(rows: Any, failed: StepError, with_rows: Callable[[Any], StepError |
     return rows
 
 
-def _failing(failed: StepError, with_rows: Callable[[Any], StepError | None], parts: tuple[Any, ...]) -> tuple[Any, bool] | None:
+def _failing(
+    failed: StepError, with_rows: Callable[[pa.Table], StepError | None], parts: tuple[pa.Table, ...]
+) -> tuple[pa.Table, bool] | None:
     """The part that fails in the same way, and whether it says the same; where several rows fail, any of them may be told first."""
     alike = None
     for part in parts:
@@ -102,11 +104,11 @@ def _is_same(error: StepError | None, failed: StepError) -> bool:
     return error is not None and (error.condition, error.message) == (failed.condition, failed.message)
 
 
-def _rows(versions: RelationVersions) -> Any:
+def _rows(versions: RelationVersions) -> pa.Table:
     return pa.concat_tables([batch.to_arrow() for batch in versions.delta])
 
 
-def _with_delta(context: Context, name: str, rows: Any) -> Context:
+def _with_delta(context: Context, name: str, rows: pa.Table) -> Context:
     versions = context.relations[name]
     batch = context.spill_if_large(Batch.in_memory(versions.before.schema, rows))
     delta = (batch,) if batch.rows else ()

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.engine.arrow import can_group, consolidate, row_keys
+from airflow_pipelines.engine.arrow import ArrowColumn, RowKey, can_group, consolidate, row_keys
 from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.engine.schema import RelationSchema
@@ -21,8 +22,8 @@ from airflow_pipelines.program.relations import Table
 SAMPLE = 10
 """So many of the rejected rows of one kind are kept to show."""
 
-Lookup = Callable[[Any, Sequence[str]], Any]
-"""Given a pyarrow Table of rows and column names, gives the table's contents (with weights, consolidated) that match them there."""
+Lookup = Callable[[pa.Table, Sequence[str]], pa.Table]
+"""Given rows and column names, gives the table's contents (with weights, consolidated) that match them there."""
 
 _AT = "__at"
 _ROW = "__row"
@@ -65,13 +66,13 @@ class Normaliser:
     rejected: list[Rejected] = field(default_factory=list)
     waterlines: Mapping[str, str] = field(default_factory=dict)
     """By column, as text; rows below one are too late."""
-    late: list[Any] = field(default_factory=list)
-    """The rows that were too late, as pyarrow Tables of the table's columns."""
-    _starts: Any = None
-    """The number of each change's first row, as a numpy array."""
+    late: list[pa.Table] = field(default_factory=list)
+    """The rows that were too late, with the table's columns."""
+    _starts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The number of each change's first row."""
 
-    def delta(self, changes: Sequence[TableChanges]) -> Any:
-        """The delta as a pyarrow Table with weights; ``changes`` are in arrival order.
+    def delta(self, changes: Sequence[TableChanges]) -> pa.Table:
+        """The delta, with weights; ``changes`` are in arrival order.
 
         Raises ValueError when a table without primary key gets an UPDATE.
         """
@@ -91,7 +92,7 @@ class Normaliser:
     def _names(self) -> list[str]:
         return list(self.schema.column_names)
 
-    def _uniform(self, rows: Any) -> Any:
+    def _uniform(self, rows: pa.Table) -> pa.Table:
         """The rows with the table's columns in order and types; columns that are not there are NULL."""
         arrow = self.schema.arrow
         columns = []
@@ -101,19 +102,19 @@ class Normaliser:
         given = rows[GIVEN] if GIVEN in rows.column_names else pa.nulls(rows.num_rows, pa.list_(pa.string()))
         return pa.table([*columns, rows[OP].cast(pa.int8()), given.cast(pa.list_(pa.string()))], names=[*arrow.names, OP, GIVEN])
 
-    def _numbered(self, changes: Sequence[Any]) -> Any:
+    def _numbered(self, changes: Sequence[pa.Table]) -> pa.Table:
         sizes = np.array([0, *(change.num_rows for change in changes)])
         self._starts = sizes.cumsum()[:-1]
         rows = pa.concat_tables(changes)
         return rows.append_column(_ROW, pa.array(np.arange(rows.num_rows)))
 
-    def _cleaned(self, rows: Any) -> Any:
+    def _cleaned(self, rows: pa.Table) -> pa.Table:
         """The rows with their values in canonical form, which is how everything behind this sees them."""
         for at, column in enumerate(self.schema.arrow):
             rows = rows.set_column(at, column.name, in_canonical_form(rows[column.name]))
         return rows
 
-    def _missing(self, rows: Any) -> Any:
+    def _missing(self, rows: pa.Table) -> ArrowColumn:
         """Which rows lack a value that they must have: keys always, other NOT NULL columns when the row sets them."""
         keys = set(self.table.primary_key or ())
         bad = pa.array([False] * rows.num_rows) if rows.num_rows == 0 else pc.is_null(rows[OP])
@@ -132,7 +133,7 @@ class Normaliser:
                 bad = pc.or_(bad, pc.and_(pc.and_(absent, updates), sets))
         return bad
 
-    def _reject(self, rows: Any, bad: Any, reason: str) -> Any:
+    def _reject(self, rows: pa.Table, bad: ArrowColumn, reason: str) -> pa.Table:
         if rows.num_rows == 0 or not pc.any(bad).as_py():
             return rows
         out = rows.filter(bad)
@@ -148,20 +149,20 @@ class Normaliser:
         self.rejected.append(Rejected(self.table.name, reason, out.num_rows, sample, tuple(parts)))
         return rows.filter(pc.invert(bad))
 
-    def _on_time(self, rows: Any) -> Any:
+    def _on_time(self, rows: pa.Table) -> pa.Table:
         """The rows that are not too late. A DELETE by key need not have the other columns: what it deletes decides, later."""
         late = late_rows(rows, self.waterlines)
         if self.table.primary_key is not None:
             late = pc.and_(late, pc.not_equal(rows[OP], int(Op.DELETE)))
         return self._without_late(rows, late)
 
-    def _without_late(self, rows: Any, late: Any) -> Any:
+    def _without_late(self, rows: pa.Table, late: ArrowColumn) -> pa.Table:
         if not pc.any(late).as_py():
             return rows
         self.late.append(rows.filter(late).select(self._names))
         return rows.filter(pc.invert(late))
 
-    def _without_late_keys(self, rows: Any, keys: list[str], versions: Any) -> Any:
+    def _without_late_keys(self, rows: pa.Table, keys: list[str], versions: pa.Table) -> pa.Table:
         """The rows whose key has no late version among ``versions``: one makes all that is done to the key late."""
         gone = late_rows(versions, self.waterlines)
         if not pc.any(gone).as_py():
@@ -170,7 +171,7 @@ class Normaliser:
         late = pa.array([key in late_keys for key in row_keys(rows.select(keys))], pa.bool_())
         return self._without_late(rows, late)
 
-    def _keyed(self, rows: Any, keys: list[str]) -> Any:
+    def _keyed(self, rows: pa.Table, keys: list[str]) -> pa.Table:
         """The last operation per key wins; UPDATEs are folded into the row they find."""
         if rows.num_rows == 0:
             return self._weighted(rows, 1)
@@ -198,18 +199,18 @@ class Normaliser:
         return consolidate(pa.concat_tables([gone.cast(self._arrow), self._weighted(new, 1)]))
 
     @property
-    def _arrow(self) -> Any:
+    def _arrow(self) -> pa.Schema:
         columns = [column.with_nullable(True) for column in self.schema.arrow]
         return pa.schema([*columns, pa.field(WEIGHT, pa.int64())])
 
-    def _weighted(self, rows: Any, weight: int) -> Any:
+    def _weighted(self, rows: pa.Table, weight: int) -> pa.Table:
         weights = pa.array([weight], pa.int64()).take(pa.array([0] * rows.num_rows, pa.int32()))
         columns = [rows[name] for name in self._names]
         return pa.table([*columns, weights], schema=self._arrow)
 
-    def _folded(self, rows: Any, keys: list[str], old: Any) -> tuple[Any, Any]:
+    def _folded(self, rows: pa.Table, keys: list[str], old: pa.Table) -> tuple[pa.Table, pa.Array]:
         """The touched rows as they are after all operations, one by one; and which operations are updates that found no row."""
-        current: dict[Any, dict[str, Any] | None] = {}
+        current: dict[RowKey, dict[str, Any] | None] = {}
         for row in old.select(self._names).to_pylist():
             current[tuple(row[key] for key in keys)] = row
         missed = []
@@ -227,14 +228,14 @@ class Normaliser:
         schema = pa.schema([column.with_nullable(True) for column in self.schema.arrow])
         return pa.Table.from_pylist(after, schema=schema), pa.array(missed, pa.bool_())
 
-    def _multiset(self, rows: Any) -> Any:
+    def _multiset(self, rows: pa.Table) -> pa.Table:
         """Insertions add a copy, deletions take one away; a deletion that finds no copy is rejected."""
         deletes = pc.equal(rows[OP], int(Op.DELETE))
         if rows.num_rows == 0 or not pc.any(deletes).as_py():
             return self._weighted(rows, 1)
         plain = rows.select(self._names)
         stored = self.lookup(_distinct(plain.filter(deletes)), self._names).select([*self._names, WEIGHT])
-        there: dict[Any, int] = {}
+        there: dict[RowKey, int] = {}
         weights = stored[WEIGHT].to_pylist()
         for key, weight in zip(row_keys(stored.select(self._names)), weights, strict=True):
             there[key] = there.get(key, 0) + weight
@@ -254,16 +255,16 @@ class Normaliser:
         return consolidate(signed)
 
 
-def _last_per_key(rows: Any, keys: list[str]) -> Any:
+def _last_per_key(rows: pa.Table, keys: list[str]) -> pa.Table:
     numbered = rows.select(keys).append_column(_AT, pa.array(range(rows.num_rows), pa.int64()))
     last = numbered.group_by(keys, use_threads=False).aggregate([(_AT, "max")])
     return rows.take(last[f"{_AT}_max"])
 
 
-def _distinct(rows: Any) -> Any:
+def _distinct(rows: pa.Table) -> pa.Table:
     if can_group(rows.schema):
         return rows.group_by(rows.column_names, use_threads=False).aggregate([])
-    seen: dict[Any, int] = {}
+    seen: dict[RowKey, int] = {}
     for at, key in enumerate(row_keys(rows)):
         seen.setdefault(key, at)
     return rows.take(pa.array(list(seen.values()), pa.int64()))

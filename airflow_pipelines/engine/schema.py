@@ -1,4 +1,4 @@
-"""A relation's schema in the two forms the engine works with: Arrow in the driver, Spark in plans."""
+"""A relation's schema in the two forms that the engine uses: Arrow in the driver, Spark in plans."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_pipelines.program.column_types import SPARK_NAMES, UNSIGNED_MAXIMA,
 from airflow_pipelines.program.relations import Column
 
 TYPE_HINT = "airflow_pipelines.type"
-"""Key of a Spark field's metadata that keeps what Spark's own type cannot say, e.g. that a STRING holds UUIDs."""
+"""Key of a Spark field's metadata that keeps what Spark's type cannot express, such as that a STRING holds UUIDs."""
 
 _HINT = re.compile(r"^(?P<name>[A-Z]+)(\((?P<size>\d+)\))?$")
 _ARROW: dict[str, pa.DataType] = {
@@ -32,12 +32,12 @@ _ARROW: dict[str, pa.DataType] = {
     "BINARY": pa.binary(),
     "VARBINARY": pa.binary(),
     "DATE": pa.date32(),
-    # Spark hands out nanoseconds but reads only microseconds from Parquet, so microseconds is what batches hold.
+    # Spark gives nanoseconds but reads only microseconds from Parquet, so batches hold microseconds.
     "TIME": pa.time64("us"),
     "TIMESTAMP": pa.timestamp("us"),
     "TIMESTAMP_TZ": pa.timestamp("us", tz="UTC"),
-    # The form in which Spark itself hands a VARIANT to Arrow and recognises one that comes back. (PySpark 4.2 fails to hand out a
-    # NULL of this type: it asks Arrow to cast to fields that are not nullable.)
+    # The form in which Spark gives a VARIANT to Arrow and recognises one that it reads. (PySpark 4.2 fails to give a NULL of this
+    # type: it asks Arrow to cast to fields that are not nullable.)
     "VARIANT": pa.struct([pa.field("value", pa.binary()), pa.field("metadata", pa.binary(), metadata={"variant": "true"})]),
     "NULL": pa.null(),
     "UTINYINT": pa.int16(),
@@ -50,8 +50,8 @@ _ARROW: dict[str, pa.DataType] = {
 def arrow_type(kind: ColumnType) -> pa.DataType:
     """The Arrow type in which the engine holds values of ``kind``.
 
-    Any part of a value may be NULL in it, since Arrow refuses a NULL struct some field of which may not be NULL. Who takes values
-    in from outside asks :func:`~airflow_pipelines.engine.values.required.missing_part`.
+    Any part of a value may be NULL in it, because Arrow refuses a NULL struct that has a field without NULL. Parts that must not be
+    NULL are checked where values come in, by :func:`~airflow_pipelines.engine.values.required.missing_part`.
 
     :raises ValueError: for interval types, which relations that the engine stores cannot have
     """
@@ -74,7 +74,7 @@ def arrow_type(kind: ColumnType) -> pa.DataType:
 
 @dataclass(frozen=True)
 class RelationSchema:
-    """The name and columns of a relation, with its Arrow and Spark schemas made once on demand."""
+    """The name and columns of a relation. Its Arrow and Spark schemas are made when they are first asked for."""
 
     name: str
     columns: tuple[Column, ...]
@@ -88,7 +88,7 @@ class RelationSchema:
 
     @cached_property
     def arrow(self) -> pa.Schema:
-        """The pyarrow schema in which the engine holds the relation's rows."""
+        """The Arrow schema in which the engine holds the relation's rows."""
         return pa.schema([pa.field(c.name, arrow_type(c.type), nullable=c.type.nullable) for c in self.columns])
 
     @cached_property
@@ -104,13 +104,13 @@ class RelationSchema:
 
     @cached_property
     def hinted_spark_json(self) -> dict[str, Any]:
-        """Like :attr:`spark_json`, with a hint (:data:`TYPE_HINT`) on each column whose type Spark cannot say in full."""
+        """Like :attr:`spark_json`, with a hint (:data:`TYPE_HINT`) on each column whose type Spark cannot express in full."""
         fields = [{**field, "metadata": _hint(c.type)} for field, c in zip(self.spark_json["fields"], self.columns, strict=True)]
         return {"type": "struct", "fields": fields}
 
     @cached_property
     def ddl(self) -> str:
-        """The columns as a Spark DDL string, e.g. ``a BIGINT NOT NULL, b STRING`` with every name in back quotes."""
+        """The columns as Spark DDL, such as ``a BIGINT NOT NULL, b STRING``, with every name in back quotes."""
         return ", ".join(
             f"`{c.name.replace('`', '``')}` {c.type.spark_ddl()}{'' if c.type.nullable else ' NOT NULL'}" for c in self.columns
         )
@@ -133,9 +133,9 @@ def _hint(kind: ColumnType) -> dict[str, Any]:
 
 
 def column_from_spark(field: StructField) -> Column:
-    """The column that a field of an analyzed query's Spark schema stands for.
+    """The column for a field of an analyzed query's Spark schema.
 
-    A hint in the field's metadata (:data:`TYPE_HINT`) gives back what Spark's type dropped, such as UUID or CHAR(3).
+    A hint in the field's metadata (:data:`TYPE_HINT`) restores what Spark's type dropped, such as UUID or CHAR(3).
 
     :raises ValueError: when the field's type has no counterpart
     """
@@ -150,7 +150,7 @@ def column_from_spark_json(field: Mapping[str, Any]) -> Column:
     name = field["name"]
     kind = from_spark_json(field["type"], field["nullable"])
     hint = _HINT.match(field.get("metadata", {}).get(TYPE_HINT, ""))
-    # A hint travels with a column through a query; where an expression changed the type it says nothing any more.
+    # A hint follows a column through a query. Where an expression has changed the type, the hint no longer holds.
     if hint and SPARK_NAMES.get(hint["name"]) == kind.spark_ddl():
         kind = ColumnType(hint["name"], kind.nullable, precision=int(hint["size"]) if hint["size"] else None)
     return Column(name, kind, case_sensitive=name != name.lower())

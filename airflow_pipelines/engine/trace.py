@@ -79,7 +79,7 @@ class Trace:
             merged_files = (*rest, consolidate(replace(self, batches=few)))
         if len(memory) > 1:
             part = replace(self, batches=memory)
-            small = part.rows <= limits.small_rows and sum(batch.table.nbytes for batch in memory) <= limits.small_bytes
+            small = part.rows <= limits.small_rows and sum(batch.memory_bytes for batch in memory) <= limits.small_bytes
             if part.insert_only and small and self.sums == (WEIGHT,):
                 memory = (Batch.in_memory(self.schema, pa.concat_tables([batch.table for batch in memory])),)
             else:

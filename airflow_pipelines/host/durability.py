@@ -268,7 +268,7 @@ class Durability:
         Journal.discard(self.folder)
 
 
-def _to_stream(table: Any) -> bytes:
+def _to_stream(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

@@ -18,6 +18,7 @@ import pyarrow.json as pajson
 
 from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.connectors.formats.values import INTEGER_RANGES, REAL_OVERFLOW
+from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA, ColumnType
 from airflow_pipelines.program.relations import Column
@@ -57,7 +58,7 @@ class JsonColumns:
         self._inserts = inserts
         self._array = array
 
-    def read(self, data: bytes) -> list[Any] | None:
+    def read(self, data: bytes) -> list[ArrowColumn] | None:
         """One array per column, or None when ``data`` must be read row by row."""
         if not self._usable or len(data) < SMALL_BYTES or not data.strip() or not _is_utf8(data):
             return None
@@ -104,7 +105,7 @@ class CsvColumns:
         field = rb"(?:%b(?:[^%b]++|%b%b)*+%b|[^%b%b\r\n]*+)" % (q, q, q, q, q, q, mark)
         self._well_quoted = re.compile(rb"(?:%b(?:%b%b)*+\r?\n)*+(?:%b(?:%b%b)*+)?" % (field, mark, field, field, mark, field))
 
-    def read(self, data: bytes, width: int, order: list[int]) -> list[Any] | None:
+    def read(self, data: bytes, width: int, order: list[int]) -> list[ArrowColumn] | None:
         """One array per column, or None when ``data`` must be read row by row.
 
         :param width: how many fields each record has
@@ -175,21 +176,23 @@ def _json_type(kind: ColumnType) -> pa.DataType:
     return pa.string()
 
 
-def _with_nulls(kind: ColumnType, texts: Any) -> Any:
+def _with_nulls(kind: ColumnType, texts: ArrowColumn) -> ArrowColumn:
     if kind.name in {"VARCHAR", "CHAR"}:
         return texts
     texts = pc.utf8_trim(texts, " \t")
     return pc.if_else(pc.is_in(texts, value_set=pa.array(["", "NULL", "null"])), pa.scalar(None, pa.string()), texts)
 
 
-def _column(column: Column, values: Any, wanted: pa.DataType, convert: Callable[[ColumnType, Any, pa.DataType], Any]) -> Any:
+def _column(
+    column: Column, values: ArrowColumn, wanted: pa.DataType, convert: Callable[[ColumnType, ArrowColumn, pa.DataType], ArrowColumn]
+) -> ArrowColumn:
     # A member that is missing looks like a null one here, but gets the DEFAULT or is an error.
     if values.null_count and (column.default is not None or not column.type.nullable):
         raise _NotPlain
     return convert(column.type, values, wanted)
 
 
-def _from_json(kind: ColumnType, values: Any, wanted: pa.DataType) -> Any:
+def _from_json(kind: ColumnType, values: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
     if kind.name in _TEXTUAL:
         return _from_text(kind, values, wanted)
     if kind.name in {"REAL", "DOUBLE"}:
@@ -204,7 +207,7 @@ def _from_json(kind: ColumnType, values: Any, wanted: pa.DataType) -> Any:
     return values.cast(wanted)
 
 
-def _from_text(kind: ColumnType, texts: Any, wanted: pa.DataType) -> Any:
+def _from_text(kind: ColumnType, texts: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
     name = kind.name
     if name in {"VARCHAR", "CHAR"}:
         return _checked_strings(kind, texts)
@@ -239,36 +242,36 @@ def _from_text(kind: ColumnType, texts: Any, wanted: pa.DataType) -> Any:
     return moments.cast(wanted) if wanted.tz is None else pc.assume_timezone(moments, wanted.tz)
 
 
-def _require(holds: Any) -> None:
+def _require(holds: ArrowColumn) -> None:
     if not pc.all(holds, min_count=0).as_py():
         raise _NotPlain
 
 
-def _match(texts: Any, pattern: str) -> None:
+def _match(texts: ArrowColumn, pattern: str) -> None:
     # RE2's $ is the end of the text and nothing else, so a final newline is no match.
     _require(pc.match_substring_regex(texts, pattern))
 
 
-def _not_before_year_one(texts: Any) -> Any:
+def _not_before_year_one(texts: ArrowColumn) -> ArrowColumn:
     """Python, which the other way uses, has no year 0."""
     _require(pc.invert(pc.starts_with(texts, "0000")))
     return texts
 
 
-def _checked_integers(kind: ColumnType, values: Any, wanted: pa.DataType) -> Any:
+def _checked_integers(kind: ColumnType, values: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
     if kind.name in UNSIGNED_MAXIMA:
         least, most = INTEGER_RANGES[kind.name]
         _require(pc.and_(pc.greater_equal(values, least), pc.less_equal(values, most)))
     return values.cast(wanted)
 
 
-def _checked_floats(kind: ColumnType, values: Any, wanted: pa.DataType) -> Any:
+def _checked_floats(kind: ColumnType, values: ArrowColumn, wanted: pa.DataType) -> ArrowColumn:
     overflow = REAL_OVERFLOW if kind.name == "REAL" else math.inf
     _require(pc.less(pc.abs(values), overflow))
     return values.cast(wanted, safe=False)
 
 
-def _checked_strings(kind: ColumnType, texts: Any) -> Any:
+def _checked_strings(kind: ColumnType, texts: ArrowColumn) -> ArrowColumn:
     if kind.precision is not None:
         _require(pc.less_equal(pc.utf8_length(texts), kind.precision))
         if kind.name == "CHAR":

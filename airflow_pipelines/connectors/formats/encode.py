@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,14 +45,14 @@ def encode_csv(table: pa.Table, delimiter: str = ",", quote: str = '"') -> Itera
             yield delimiter.join(row) + "\n"
 
 
-def json_texts(array: Any) -> list[str]:
+def json_texts(array: pa.Array) -> list[str]:
     """The JSON text of each value of an Arrow array, which may be in chunks."""
     if isinstance(array, pa.ChunkedArray):
         return [text for chunk in array.chunks for text in json_texts(chunk)]
     return ["null" if text is None else text for text in _texts(array)]
 
 
-def csv_fields(array: Any, delimiter: str, quote: str) -> list[str]:
+def csv_fields(array: pa.Array, delimiter: str, quote: str) -> list[str]:
     """Each value of an Arrow array as a CSV field: strings as they are, NULL as nothing, nested values as JSON."""
     special = (delimiter, quote, "\n", "\r")
     if pat.is_dictionary(array.type):
@@ -76,7 +75,7 @@ def csv_fields(array: Any, delimiter: str, quote: str) -> list[str]:
     return fields
 
 
-def _texts(array: Any) -> list[str | None]:
+def _texts(array: pa.Array) -> list[str | None]:
     kind = array.type
     if pat.is_dictionary(kind):
         return _texts(array.dictionary_decode())
@@ -94,17 +93,17 @@ def _texts(array: Any) -> list[str | None]:
     return [None if value is None else jsontext.dumps(str(value)) for value in array.to_pylist()]
 
 
-def _numbers(array: Any) -> list[str | None]:
+def _numbers(array: pa.Array) -> list[str | None]:
     texts: list[str | None] = array.cast(pa.string()).to_pylist()
     return texts
 
 
-def _decimals(array: Any) -> list[str | None]:
+def _decimals(array: pa.Array) -> list[str | None]:
     # Arrow turns to exponents for small numbers, so the digits are written by Python.
     return [None if value is None else format(value, "f") for value in array.to_pylist()]
 
 
-def _floats(array: Any) -> list[str | None]:
+def _floats(array: pa.Array) -> list[str | None]:
     if pat.is_float64(array.type):
         return [None if value is None or not math.isfinite(value) else repr(value) for value in array.to_pylist()]
     # The shortest digits of a REAL are fewer than those of the same number as a DOUBLE.
@@ -113,15 +112,15 @@ def _floats(array: Any) -> list[str | None]:
     return [text if ok else None for text, ok in zip(texts, finite, strict=True)]
 
 
-def _strings(array: Any) -> list[str | None]:
+def _strings(array: pa.Array) -> list[str | None]:
     return [None if value is None else jsontext.dumps(value) for value in array.to_pylist()]
 
 
-def _dates(array: Any) -> list[str | None]:
+def _dates(array: pa.Array) -> list[str | None]:
     return _quoted(array.cast(pa.string()))
 
 
-def _timestamps(array: Any) -> list[str | None]:
+def _timestamps(array: pa.Array) -> list[str | None]:
     zoned = array.type.tz is not None
     if array.type.unit == "ns":
         # Nobody reads nanoseconds back: the engine keeps microseconds.
@@ -131,33 +130,33 @@ def _timestamps(array: Any) -> list[str | None]:
     return _quoted(pc.binary_join_element_wise(texts, "+00:00", "") if zoned else texts)
 
 
-def _times(array: Any) -> list[str | None]:
+def _times(array: pa.Array) -> list[str | None]:
     texts = pc.cast(array, pa.string())
     return _quoted(pc.replace_substring_regex(texts, r"\.0+$", ""))
 
 
-def _durations(array: Any) -> list[str | None]:
+def _durations(array: pa.Array) -> list[str | None]:
     lengths = array.cast(pa.duration("us")).cast(pa.int64()).to_pylist()
     return [None if length is None else f'"{microseconds_text(length)}"' for length in lengths]
 
 
-def _binaries(array: Any) -> list[str | None]:
+def _binaries(array: pa.Array) -> list[str | None]:
     return [None if value is None else "[" + ",".join(map(str, value)) + "]" for value in array.to_pylist()]
 
 
-def _nulls(array: Any) -> list[str | None]:
+def _nulls(array: pa.Array) -> list[str | None]:
     return [None] * len(array)
 
 
-def _booleans(array: Any) -> list[str | None]:
+def _booleans(array: pa.Array) -> list[str | None]:
     return [None if value is None else ("true" if value else "false") for value in array.to_pylist()]
 
 
-def _quoted(texts: Any) -> list[str | None]:
+def _quoted(texts: pa.Array) -> list[str | None]:
     return [None if text is None else f'"{text}"' for text in texts.to_pylist()]
 
 
-_SCALARS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], list[str | None]]], ...] = (
+_SCALARS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], list[str | None]]], ...] = (
     (pat.is_integer, _numbers),
     (lambda kind: pat.is_string(kind) or pat.is_large_string(kind), _strings),
     (pat.is_decimal, _decimals),
@@ -172,7 +171,7 @@ _SCALARS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], list[str | 
 )
 
 
-def _struct_texts(array: Any) -> list[str | None]:
+def _struct_texts(array: pa.Array) -> list[str | None]:
     names = [jsontext.dumps(field.name) for field in array.type]
     # ``flatten`` takes a slice's offset and the parent's nulls into account; ``field`` does not.
     members = [json_texts(member) for member in array.flatten()]
@@ -184,13 +183,13 @@ def _struct_texts(array: Any) -> list[str | None]:
     ]
 
 
-def _list_texts(array: Any) -> list[str | None]:
+def _list_texts(array: pa.Array) -> list[str | None]:
     elements = iter(json_texts(array.flatten()))
     lengths = pc.list_value_length(array).to_pylist()
     return [None if n is None else "[" + ",".join(next(elements) for _ in range(n)) + "]" for n in lengths]
 
 
-def _map_texts(array: Any) -> list[str | None]:
+def _map_texts(array: pa.Array) -> list[str | None]:
     texts: list[str | None] = []
     for number in range(len(array)):
         entries = array.slice(number, 1)

@@ -75,7 +75,7 @@ class ParquetParser:
             )
         return buffer.finish(size, index + table.num_rows)
 
-    def _cast(self, columns: list[Any], rows: int) -> list[Any] | None:
+    def _cast(self, columns: list[pa.ChunkedArray], rows: int) -> list[pa.ChunkedArray] | None:
         """The columns in the table's types, or None when a value has to be looked at by itself."""
         arrays = []
         for column, values, field in zip(self._reader.columns, columns, self._schema.arrow, strict=True):
@@ -99,7 +99,7 @@ class ParquetParser:
             arrays.append(array)
         return arrays
 
-    def _by_row(self, columns: list[Any], index: int, buffer: RowBuffer) -> None:
+    def _by_row(self, columns: list[pa.ChunkedArray], index: int, buffer: RowBuffer) -> None:
         # Row by row the values pass through their JSON form, so that both ways check the same things.
         names = [column.name for column, values in zip(self._reader.columns, columns, strict=True) if values is not None]
         texts = [_chunked_texts(values) for values in columns if values is not None]
@@ -112,7 +112,7 @@ class ParquetParser:
                 buffer.reject(index + number, f"row {index + number}: {problem}")
 
 
-def _chunked_texts(values: Any) -> list[str]:
+def _chunked_texts(values: pa.ChunkedArray) -> list[str]:
     texts = json_texts(values)
     if pat.is_floating(values.type):
         missing = pc.and_(values.is_valid(), pc.invert(pc.is_finite(values))).to_pylist()
@@ -121,7 +121,7 @@ def _chunked_texts(values: Any) -> list[str]:
     return texts
 
 
-def _widened(values: Any, wanted: pa.DataType) -> Any:
+def _widened(values: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     """``values`` in the wanted type when that loses nothing but a timestamp's digits after the microsecond, else None."""
     if pat.is_dictionary(values.type):
         values = pc.cast(values, values.type.value_type)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.engine.schema import RelationSchema
 
@@ -81,7 +82,7 @@ class RowBuffer:
         self._given.append(given)
         self._records += 1
 
-    def add_inserts(self, columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> None:
+    def add_inserts(self, columns: Sequence[ArrowColumn], rows: int) -> None:
         """Add rows that are already Arrow arrays of the schema's types, one per column."""
         if rows == 0:
             return

@@ -1,4 +1,4 @@
-"""A program's Python functions: checked when it is compiled, registered in the sessions that run its queries."""
+"""A program's Python functions: checked when the program is compiled, and registered in the sessions that run its queries."""
 
 from __future__ import annotations
 
@@ -29,7 +29,13 @@ IMPORT_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A function of a module: its name there, how many arguments it takes by position, and whether it takes whole Series."""
+    """A function of a module.
+
+    :param name: its name in the module
+    :param fewest: the least number of positional arguments
+    :param most: the greatest number of them; None for any number
+    :param vectorised: whether it takes pandas Series
+    """
 
     name: str
     fewest: int
@@ -38,7 +44,7 @@ class _Found:
 
 
 class ModuleRefused(Exception):
-    """A program's Python module cannot be imported. ``message`` says why, and where in the module."""
+    """A program's Python module cannot be imported; ``message`` says why and where in the module."""
 
     def __init__(self, message: ProgramMessage) -> None:
         super().__init__(message.message)
@@ -46,7 +52,7 @@ class ModuleRefused(Exception):
 
 
 def import_module(module: str) -> None:
-    """Import a program's Python module before it is compiled, so that no other program waits while it is imported.
+    """Import a program's Python module before the program is compiled, so that no other compilation waits for the import.
 
     :param module: the module's text
     :raises ProgramErrors: when it cannot be imported
@@ -59,7 +65,7 @@ def import_module(module: str) -> None:
 
 
 def check_functions(source: Source, functions: Sequence[FunctionDefinition], module: str) -> list[ProgramMessage]:
-    """What is wrong with a program's Python module, or with declarations that it does not fit.
+    """The errors of a program's Python module, and of declarations that do not match it.
 
     :param source: the program's text
     :param functions: the program's functions without a body
@@ -82,7 +88,11 @@ def check_functions(source: Source, functions: Sequence[FunctionDefinition], mod
 
 
 def register_functions(session: SparkSession, functions: Iterable[FunctionDefinition]) -> None:
-    """Let queries of ``session`` call Python functions, by their names in Spark. The functions were checked before."""
+    """Let queries of a session call Python functions by their names in Spark.
+
+    :param session: the session
+    :param functions: functions for which :func:`check_functions` found no error
+    """
     for function in functions:
         found = _match(function, _functions(function.module))
         if found is None:
@@ -120,7 +130,7 @@ def _problem(function: FunctionDefinition, found: Mapping[str, _Found]) -> str |
 
 
 def _match(function: FunctionDefinition, found: Mapping[str, _Found]) -> _Found | None:
-    """The Python function for a declaration: names in SQL have no case, and the spelling in lower case goes first."""
+    """The Python function for a declaration. SQL's names have no case; a function whose name is in lower case is preferred."""
     if function.name in found:
         return found[function.name]
     return next((candidate for name, candidate in sorted(found.items()) if name.lower() == function.name), None)
@@ -128,7 +138,10 @@ def _match(function: FunctionDefinition, found: Mapping[str, _Found]) -> _Found 
 
 @lru_cache(maxsize=64)
 def _functions(module: str) -> Mapping[str, _Found]:
-    """The functions of a module, which is imported in a process of its own. Raises ModuleRefused."""
+    """The functions of a module, which is imported in its own process.
+
+    :raises ModuleRefused: when it cannot be imported
+    """
     try:
         ast.parse(module)
     except (SyntaxError, ValueError) as error:
@@ -164,7 +177,7 @@ def _functions(module: str) -> Mapping[str, _Found]:
 
 
 def _module_message(module: str, error_type: str, message: str, line: int | None, column: int | None) -> ProgramMessage:
-    """A message about the module, whose places are not those of the program: they are in its text."""
+    """A message about the module. Its text names the place, because places of messages are in the program."""
     if line is None:
         return ProgramMessage(None, error_type, f"udf_python: {message}")
     source = Source(module)

@@ -1,7 +1,7 @@
-"""Run as a script of its own: imports a program's Python module and says which functions it has, as JSON.
+"""A script: imports a program's Python module and lists its functions as JSON.
 
-The module is user code: to import it in the host would let it stop or change the host. The text comes on standard input, and the
-last line of standard output is the answer. This file imports nothing of the project, so that starting it is fast.
+The module is user code, which could stop or change the host if the host imported it. The text comes on standard input; the last
+line of standard output is the answer. This file imports nothing of the package, so that it starts fast.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ NAME = "udf_python"
 
 
 def probe(text: str) -> dict[str, Any]:
-    """What a module has: ``functions`` by name, or ``error`` with the line when it cannot be imported."""
+    """The ``functions`` of a module by name, or an ``error`` with its line when the module cannot be imported."""
     namespace: dict[str, Any] = {"__name__": NAME, "__file__": NAME}
     try:
         exec(compile(text, NAME, "exec"), namespace)  # noqa: S102 - to run the user's functions is what this is for
     except BaseException as error:  # noqa: BLE001 - it is reported, whatever it is
-        # SystemExit included: whatever leaves the module keeps it from being imported.
+        # SystemExit as well: whatever is raised, the module is not imported.
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == NAME]
         line = error.lineno if isinstance(error, SyntaxError) and error.filename == NAME else lines[-1] if lines else None
         column = error.offset if isinstance(error, SyntaxError) and error.filename == NAME else None
@@ -32,7 +32,7 @@ def probe(text: str) -> dict[str, Any]:
 
 
 def describe(function: Any) -> dict[str, Any] | None:
-    """How many arguments by position a function takes (``most`` is None for any number) and whether it works on whole Series."""
+    """The number of positional arguments of a function (``most`` is None for any number), and whether it takes pandas Series."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

@@ -1,6 +1,6 @@
-"""What Spark's Python workers run: a program's Python functions, with their arguments and results checked.
+"""Runs a program's Python functions in Spark's Python workers, and checks their results.
 
-The workers of a cluster need not have this project installed, so this module travels to them by value and imports nothing of it.
+The workers of a cluster need not have this package, so this module is sent to them as code and imports nothing of the package.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 FAILURE = "python function failed: "
-"""What the text of every error begins with; the rest is JSON: function, error, arguments."""
+"""The beginning of every error's text. The rest is JSON with the function, the error and the arguments."""
 _LONGEST = 200
 _INTEGERS = {"byte": 2**7, "short": 2**15, "integer": 2**31, "long": 2**63}
 
@@ -22,7 +22,7 @@ _INTEGERS = {"byte": 2**7, "short": 2**15, "integer": 2**31, "long": 2**63}
 def scalar(module: str, text: str, name: str, returns: Any) -> Callable[..., Any]:
     """A function of single values.
 
-    :param module: a name for the module, another one for each text
+    :param module: a name for the module, which differs for each text
     :param text: the module's text
     :param name: the function's name in the module
     :param returns: the type of the result, in Spark's schema JSON
@@ -38,7 +38,7 @@ def scalar(module: str, text: str, name: str, returns: Any) -> Callable[..., Any
 
 
 def vectorised(module: str, text: str, name: str) -> Callable[..., Any]:
-    """A function of pandas Series that gives one of the same length."""
+    """A function of pandas Series that gives a Series of the same length."""
 
     def call(*columns: Any) -> Any:
         import pandas
@@ -58,7 +58,7 @@ def vectorised(module: str, text: str, name: str) -> Callable[..., Any]:
 
 
 def loaded(module: str, text: str) -> Mapping[str, Any]:
-    """The names of the program's module, which each worker imports once."""
+    """The global names of the program's module, which each worker imports once."""
     known = sys.modules.get(module)
     if known is None:
         known = types.ModuleType(module)
@@ -68,7 +68,7 @@ def loaded(module: str, text: str) -> Mapping[str, Any]:
 
 
 def failure(name: str, error: BaseException, values: Any) -> str:
-    """What went wrong, as one line."""
+    """The error of a function, as JSON on one line."""
     place = error.__traceback__
     line = None
     while place is not None:
@@ -80,7 +80,7 @@ def failure(name: str, error: BaseException, values: Any) -> str:
 
 
 def converted(value: Any, kind: Any) -> Any:
-    """A result as a value of its type. Spark itself would make a NULL of one that has another type, without a word.
+    """Check a result and convert it to its type. Spark itself would silently turn a value of another type into NULL.
 
     :raises TypeError, ValueError: when the value is of no such type
     """

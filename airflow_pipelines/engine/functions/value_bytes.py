@@ -1,7 +1,7 @@
-"""VALUE_BYTES: a function of SQL for what Spark cannot group by, VARIANTs and all that holds them.
+"""VALUE_BYTES: a SQL function for values that Spark cannot group by, which are VARIANTs and types that contain them.
 
-The JSON text of a VARIANT does not say all of it: a date has the text of a string. Its bytes do, and of values in canonical form
-equal bytes are equal values.
+The JSON text of a VARIANT does not identify it: a date has the same text as a string. Its bytes do: values in canonical form are
+equal if and only if their bytes are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark.sql.types import BinaryType
 from airflow_pipelines.engine.spark.python_udfs import register_arrow, send_by_value
 
 VALUE_BYTES = "__value_bytes"
-"""The function's name in SQL: any value to BINARY, NULL to NULL."""
+"""The function's name in SQL. It gives BINARY for any value, and NULL for NULL."""
 _PARTS = {("value", pa.binary()), ("metadata", pa.binary())}
 """The fields of a VARIANT."""
 
@@ -29,9 +29,9 @@ def register_value_bytes(session: SparkSession) -> None:
 def _value_bytes(values: pa.Array) -> pa.Array:
     if pa.types.is_struct(values.type) and {(one.name, one.type) for one in values.type} == _PARTS:
         parts = [pc.struct_field(values, [name]) for name in ("metadata", "value")]
-        # No dictionary of keys is the beginning of another one: each says how long it is.
+        # The dictionary of keys begins with its length, so that no two values have the same bytes one after the other.
         return pc.if_else(values.is_valid(), pc.binary_join_element_wise(*parts, b""), pa.scalar(None, pa.binary()))
-    # Nested values are rare; the text of a Python literal tells all types apart that can stand in one column.
+    # Nested values are rare. Within one column the text of a Python literal identifies the value.
     return pa.array([None if value is None else repr(value).encode() for value in values.to_pylist()], pa.binary())
 
 

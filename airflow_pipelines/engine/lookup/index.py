@@ -1,12 +1,12 @@
-"""Point lookups in batches: sorted hashes of key columns, and columns that can be read at any place.
+"""Hash indexes for point lookups in batches.
 
-A scan reads all of a large relation to find a few rows of it. Here a batch file has, once somebody looks something up in it, two
-kinds of companions in a cache folder: for a set of key columns the sorted hashes of all rows with the rows' places, and single
-columns as uncompressed Arrow files. Both are memory-mapped, so that they take the operating system's page cache and no memory of
-the process, and both can be made again from the batch file at any time. Hashes are verified against the values.
+A scan reads all of a large relation to find a few of its rows. So the first lookup in a batch file makes two kinds of index files
+in a cache folder: for a set of key columns the sorted hashes of all rows with the rows' places, and single columns as uncompressed
+Arrow files. Both are memory-mapped: they use the operating system's page cache and not the process's memory. Both can be made again
+from the batch file at any time. Rows that are found by hash are compared by value.
 
-A companion's name ends with the checksum of its content. One that does not agree with its name when it is first opened is made
-again: a wrong hash would hide rows.
+The name of an index file ends with the checksum of its content. A file that does not match its name when it is first opened is made
+again, because a wrong hash would hide rows.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -32,15 +33,19 @@ from airflow_pipelines.engine.storage.errors import storage_access
 
 log = logging.getLogger(__name__)
 
+Hashes: TypeAlias = npt.NDArray[np.uint64]
+Places: TypeAlias = npt.NDArray[np.uint64] | npt.NDArray[np.int64]
+_SortedHashes: TypeAlias = tuple[Hashes, Places]
+"""The hashes of all rows in order, and for each the place of its row."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _NULL = np.uint64(0x5851F42D4C957F2D)
 _CHUNK = 1 << 20
 _TEXT_ROWS = 250_000
-"""Texts are hashed in pieces of this many rows, which bounds the memory that it takes."""
+"""Texts are hashed in pieces of this many rows, to bound the memory."""
 
 
-def can_look_up(kind: Any) -> bool:
-    """Whether rows can be found by a column of this Arrow type."""
+def can_look_up(kind: pa.DataType) -> bool:
+    """Whether rows can be looked up by a column of this Arrow type."""
     return bool(
         pa.types.is_integer(kind)
         or pa.types.is_boolean(kind)
@@ -61,7 +66,7 @@ _indexes: weakref.WeakKeyDictionary[BatchStore, FileIndex] = weakref.WeakKeyDict
 
 
 def file_index(store: BatchStore) -> FileIndex:
-    """The one index of a store in this process."""
+    """The index of a store, of which a process has one."""
     found = _indexes.get(store)
     if found is None:
         found = _indexes.setdefault(store, FileIndex(store))
@@ -69,34 +74,34 @@ def file_index(store: BatchStore) -> FileIndex:
 
 
 class FileIndex:
-    """Finds rows in the batch files of one store. May be used by several threads."""
+    """Looks rows up in the batch files of one store. Several threads may use it."""
 
     def __init__(self, store: BatchStore) -> None:
-        """Keep the companions of the store's files beside them."""
+        """:param store: its folder gets a folder with the index files."""
         self._files = store.folder
-        # Not the store itself: the index is found by it for as long as somebody else has it.
+        # A weak reference: the index lives as long as the store, by which it is found.
         self._store = weakref.ref(store)
         self._verifies = store.verification is not Verification.NEVER
         self._folder = store.folder / ".lookup"
-        self._columns: dict[tuple[str, str], Any] = {}
-        self._hashes: dict[tuple[str, tuple[str, ...]], tuple[Any, Any]] = {}
+        self._columns: dict[tuple[str, str], pa.ChunkedArray] = {}
+        self._hashes: dict[tuple[str, tuple[str, ...]], _SortedHashes] = {}
         self._lock = threading.Lock()
-        self._companions: dict[str, Path] | None = None
+        self._index_files: dict[str, Path] | None = None
 
-    def find(self, file: str, wanted: Any, columns: Sequence[str], most: int) -> Any | None:
-        """The rows of a file that agree with a row of ``wanted`` in all its columns (NULL agrees with NULL, NaN with NaN).
+    def find(self, file: str, wanted: pa.Table, columns: Sequence[str], most: int) -> pa.Table | None:
+        """The rows of a file that are equal to a row of ``wanted`` in all its columns (NULL equals NULL, NaN equals NaN).
 
         :param file: the batch file's name
-        :param wanted: pyarrow Table of distinct rows
+        :param wanted: distinct rows
         :param columns: the columns of the result
         :param most: give up when there are more rows than this
-        :returns: a pyarrow Table, or None when there are too many rows
+        :returns: None when there are too many rows
         """
         hashes, places = self._sorted_hashes(file, tuple(wanted.column_names))
         return _found(hashes, places, lambda name: self._column(file, name), wanted, columns, most)
 
     def forget(self) -> None:
-        """Remove the companions of files that are no more. What a companion was mapped for can still be read by whoever has it."""
+        """Remove the index files of batch files that no longer exist. Columns that are mapped can still be read."""
         files = {path.name for path in self._files.iterdir()}
         with self._lock:
             self._columns = {key: value for key, value in self._columns.items() if key[0] in files}
@@ -105,7 +110,7 @@ class FileIndex:
             if f"{path.name.partition('.')[0]}.parquet" not in files:
                 path.unlink(missing_ok=True)
 
-    def _sorted_hashes(self, file: str, names: tuple[str, ...]) -> tuple[Any, Any]:
+    def _sorted_hashes(self, file: str, names: tuple[str, ...]) -> _SortedHashes:
         with self._lock:
             known = self._hashes.get((file, names))
         if known is None:
@@ -116,13 +121,13 @@ class FileIndex:
                 with aside.open("wb") as target:
                     np.save(target, np.stack([hashes[order], order.astype(np.uint64)]))
 
-            both = np.load(self._companion(_stem(file, "hash", *names), make), mmap_mode="r")
+            both = np.load(self._index_file(_stem(file, "hash", *names), make), mmap_mode="r")
             known = (both[0], both[1])
             with self._lock:
                 self._hashes[file, names] = known
         return known
 
-    def _column(self, file: str, name: str) -> Any:
+    def _column(self, file: str, name: str) -> pa.ChunkedArray:
         with self._lock:
             known = self._columns.get((file, name))
         if known is None:
@@ -132,8 +137,8 @@ class FileIndex:
                 with pa.ipc.new_file(str(aside), table.schema) as writer:
                     writer.write_table(table.combine_chunks())
 
-            # Not closed: the column reads from the map for as long as it is there.
-            path = self._companion(_stem(file, "column", name), make)
+            # Not closed: the column reads from the map as long as it lives.
+            path = self._index_file(_stem(file, "column", name), make)
             known = pa.ipc.open_file(pa.memory_map(str(path))).read_all().column(0)
             with self._lock:
                 self._columns[file, name] = known
@@ -145,8 +150,8 @@ class FileIndex:
             raise LookupError(f"the store of {self._files / file} is no longer in use")
         return store.open(file)
 
-    def _companion(self, stem: str, make: Callable[[Path], None]) -> Path:
-        """The companion of that name, made where there is none or where it is not what was written."""
+    def _index_file(self, stem: str, make: Callable[[Path], None]) -> Path:
+        """The index file of a name without its checksum. It is made when there is none, and again when its content has changed."""
         found = self._known().get(stem)
         if found is not None and found.exists():
             if not self._verifies or found.name == f"{stem}.{_checksum(found)}":
@@ -160,22 +165,22 @@ class FileIndex:
             path = self._folder / f"{stem}.{_checksum(aside)}"
             aside.replace(path)
         with self._lock:
-            if self._companions is not None:
-                self._companions[stem] = path
+            if self._index_files is not None:
+                self._index_files[stem] = path
         return path
 
     def _known(self) -> dict[str, Path]:
-        """The companions that are there, by their names without the checksum; those of an earlier release have none and go."""
+        """The index files by their names without the checksum. Those of an earlier release have no checksum and are removed."""
         with self._lock:
-            if self._companions is None:
-                self._companions = {}
+            if self._index_files is None:
+                self._index_files = {}
                 for path in self._folder.iterdir() if self._folder.exists() else ():
                     stem, _, checksum = path.name.rpartition(".")
                     if "." in stem:
-                        self._companions[stem] = path
+                        self._index_files[stem] = path
                     elif checksum:
                         path.unlink(missing_ok=True)
-            return self._companions
+            return self._index_files
 
 
 def _stem(file: str, *what: str) -> str:
@@ -184,7 +189,7 @@ def _stem(file: str, *what: str) -> str:
 
 
 def _checksum(path: Path) -> str:
-    """A quick one: a companion is a cache, and what it is made from has a name that is a real hash."""
+    """A quick checksum: the file is a cache, and the batch file that it is made from is verified by a strong hash."""
     value = 0
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
@@ -193,16 +198,19 @@ def _checksum(path: Path) -> str:
 
 
 class MemoryIndex:
-    """Finds rows in batches that are in memory; remembers the hashes of those that it was asked about lately."""
+    """Looks rows up in batches in memory, and caches the hashes of the last ones."""
 
     def __init__(self, size: int = 256) -> None:
-        """Remember so many sets of hashes."""
+        """:param size: so many sets of hashes are cached."""
         self._size = size
-        self._hashes: OrderedDict[tuple[int, tuple[str, ...]], tuple[Any, Any]] = OrderedDict()
+        self._hashes: OrderedDict[tuple[int, tuple[str, ...]], _SortedHashes] = OrderedDict()
         self._lock = threading.Lock()
 
-    def find(self, number: int, table: Any, wanted: Any, columns: Sequence[str], most: int) -> Any | None:
-        """The same as :meth:`FileIndex.find` in a pyarrow Table, which ``number`` stands for."""
+    def find(self, number: int, table: pa.Table, wanted: pa.Table, columns: Sequence[str], most: int) -> pa.Table | None:
+        """The same as :meth:`FileIndex.find`, for a batch in memory.
+
+        :param number: tells batches apart, and stands for the hashes of ``table``
+        """
         key = (number, tuple(wanted.column_names))
         with self._lock:
             known = self._hashes.get(key)
@@ -218,10 +226,12 @@ class MemoryIndex:
 
 
 memory_index = MemoryIndex()
-"""The one for all batches of this process."""
+"""The index for all batches of the process."""
 
 
-def _found(hashes: Any, places: Any, column: Callable[[str], Any], wanted: Any, columns: Sequence[str], most: int) -> Any | None:
+def _found(
+    hashes: Hashes, places: Places, column: Callable[[str], pa.ChunkedArray], wanted: pa.Table, columns: Sequence[str], most: int
+) -> pa.Table | None:
     looked_for = hash_rows(wanted)
     first = np.searchsorted(hashes, looked_for, side="left")
     counts = np.searchsorted(hashes, looked_for, side="right") - first
@@ -239,24 +249,25 @@ def _found(hashes: Any, places: Any, column: Callable[[str], Any], wanted: Any, 
     return pa.table([column(name).take(rows) for name in columns], names=list(columns))
 
 
-def _equal(one: Any, other: Any) -> Any:
-    """Where two columns agree, NULL with NULL and NaN with NaN."""
+def _equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Where two columns are equal; NULL equals NULL and NaN equals NaN."""
     same = pc.fill_null(pc.equal(one, other), False)
     both = pc.and_(pc.is_null(one), pc.is_null(other))
     if pa.types.is_floating(one.type):
         both = pc.or_(both, pc.fill_null(pc.and_(pc.is_nan(one), pc.is_nan(other)), False))
-    return pc.or_(same, both).to_numpy(zero_copy_only=False).astype(bool)
+    found: npt.NDArray[np.bool_] = pc.or_(same, both).to_numpy(zero_copy_only=False).astype(bool)
+    return found
 
 
-def hash_rows(table: Any) -> Any:
-    """A 64-bit hash of each row of a pyarrow Table; rows that SQL groups together have the same."""
+def hash_rows(table: pa.Table) -> Hashes:
+    """A 64-bit hash of each row. Rows that SQL puts into one group have the same hash."""
     total = np.zeros(table.num_rows, dtype=np.uint64)
     for column in table.columns:
         total = _mixed(total ^ _hash_column(column.combine_chunks()))
     return total
 
 
-def _mixed(values: Any) -> Any:
+def _mixed(values: Hashes) -> Hashes:
     """The finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014)."""
     with np.errstate(over="ignore"):
         values = values + _GOLDEN
@@ -265,7 +276,7 @@ def _mixed(values: Any) -> Any:
         return values ^ (values >> np.uint64(31))
 
 
-def _hash_column(column: Any) -> Any:
+def _hash_column(column: pa.Array | pa.ChunkedArray) -> Hashes:
     if isinstance(column, pa.ChunkedArray):
         parts = [_hash_column(chunk) for chunk in column.chunks]
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
@@ -282,10 +293,10 @@ def _hash_column(column: Any) -> Any:
     return hashes
 
 
-def _bits(column: Any) -> Any:
-    """The values of a column of fixed width as 64-bit patterns; the same one for all that count as equal."""
+def _bits(column: pa.Array) -> Hashes:
+    """The values of a column of fixed width as 64-bit patterns. Equal values have the same pattern."""
     if pa.types.is_floating(column.type):
-        # Adding zero makes a zero of the negative one.
+        # Adding zero turns a negative zero into a positive one.
         values = pc.fill_null(column.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False) + 0.0
         return np.where(np.isnan(values), np.nan, values).view(np.uint64)
     if pa.types.is_boolean(column.type):
@@ -294,17 +305,18 @@ def _bits(column: Any) -> Any:
         column = column.cast(pa.int32())
     elif not pa.types.is_integer(column.type):
         column = column.cast(pa.int64())
-    return pc.fill_null(column, 0).to_numpy(zero_copy_only=False).astype(np.int64).view(np.uint64)
+    numbers: npt.NDArray[np.int64] = pc.fill_null(column, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers.view(np.uint64)
 
 
-def _hash_texts(column: Any) -> Any:
+def _hash_texts(column: pa.Array) -> Hashes:
     column = column.cast(pa.large_binary())
     parts = [_hash_bytes(column.slice(at, _TEXT_ROWS)) for at in range(0, len(column), _TEXT_ROWS)]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
 
 
-def _hash_bytes(column: Any) -> Any:
-    """Each text's bytes, mixed with their place in it, summed."""
+def _hash_bytes(column: pa.Array) -> Hashes:
+    """The hash of each text: the sum of its bytes, each mixed with its place."""
     offsets = np.frombuffer(column.buffers()[1], dtype=np.int64)[column.offset : column.offset + len(column) + 1]
     lengths = np.diff(offsets)
     data = column.buffers()[2]

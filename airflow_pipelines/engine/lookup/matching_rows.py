@@ -1,14 +1,13 @@
-"""Finding the stored rows of a trace that match given values."""
+"""Finds the rows of a trace that are equal to given rows in some columns: by an index, in memory, or with Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.engine.arrow import can_group, consolidate_groupable
+from airflow_pipelines.engine.arrow import arrow_schema, can_group, consolidate_groupable
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.lookup.index import can_look_up
@@ -21,13 +20,13 @@ from airflow_pipelines.program.names import quote
 _WANTED = "__wanted"
 
 
-def matching_rows(trace: Trace, wanted: Any, names: Sequence[str], context: Context) -> Any:
-    """The consolidated rows of ``trace`` that agree with a row of ``wanted`` in the columns ``names`` (NULL agrees with NULL).
+def matching_rows(trace: Trace, wanted: pa.Table, names: Sequence[str], context: Context) -> pa.Table:
+    """The consolidated rows of a trace that are equal to a row of ``wanted`` in the columns ``names`` (NULL equals NULL).
 
-    :param wanted: pyarrow Table that has the columns ``names``; its rows are distinct
-    :returns: a pyarrow Table of the trace's columns with weights, none of them 0
+    :param wanted: distinct rows that have the columns ``names``
+    :returns: the trace's columns with weights, none of which is 0
     """
-    arrow = Batch.empty(trace.schema).table.schema
+    arrow = arrow_schema(trace.schema)
     if not trace.batches or wanted.num_rows == 0:
         return arrow.empty_table()
     columns = pa.schema([arrow.field(name) for name in trace.keys])
@@ -37,7 +36,7 @@ def matching_rows(trace: Trace, wanted: Any, names: Sequence[str], context: Cont
     return found if found is not None else _by_spark(trace, wanted, names, context)
 
 
-def _by_index(trace: Trace, wanted: Any, names: list[str], context: Context) -> Any | None:
+def _by_index(trace: Trace, wanted: pa.Table, names: list[str], context: Context) -> pa.Table | None:
     indexed = [name for name in names if can_look_up(wanted[name].type)][: context.limits.indexed]
     if not indexed:
         return None
@@ -48,11 +47,11 @@ def _by_index(trace: Trace, wanted: Any, names: list[str], context: Context) -> 
     return consolidate_groupable(found, trace.sums) if indexed == names else _in_memory(found, wanted, names)
 
 
-def _in_memory(stored: Any, wanted: Any, names: list[str]) -> Any:
+def _in_memory(stored: pa.Table, wanted: pa.Table, names: list[str]) -> pa.Table:
     if len(names) == 1 and wanted[names[0]].null_count == 0:
         found = stored.filter(pc.is_in(stored[names[0]], value_set=wanted[names[0]].combine_chunks()))
         return consolidate_groupable(found)
-    # Grouping, unlike pyarrow's joins, takes NULL for equal to NULL.
+    # Unlike pyarrow's joins, grouping treats NULL as equal to NULL.
     both = pa.concat_tables(
         [
             _with(stored.select(names), range(stored.num_rows)),
@@ -65,11 +64,11 @@ def _in_memory(stored: Any, wanted: Any, names: list[str]) -> Any:
     return consolidate_groupable(stored.take(positions.filter(pc.greater_equal(positions, 0))))
 
 
-def _with(rows: Any, values: Sequence[int]) -> Any:
+def _with(rows: pa.Table, values: Sequence[int]) -> pa.Table:
     return rows.append_column(_WANTED, pa.array(values, pa.int64()))
 
 
-def _by_spark(trace: Trace, wanted: Any, names: Sequence[str], context: Context) -> Any:
+def _by_spark(trace: Trace, wanted: pa.Table, names: Sequence[str], context: Context) -> pa.Table:
     small = trace.in_memory and trace.rows + wanted.num_rows <= context.limits.small_input
     fields = [field for field in trace.schema.fields if field.name in names] + [trace.schema.fields[-1]]
     keys = wanted.select([field.name for field in fields if field.name != WEIGHT])
@@ -82,7 +81,7 @@ def _by_spark(trace: Trace, wanted: Any, names: Sequence[str], context: Context)
         both = (
             f"SELECT *, 0 AS {_WANTED} FROM {stored} UNION ALL SELECT {given}, {zeros}, 1 FROM {context.batch_views.table(batch)}"
         )
-        # What cannot be compared can be grouped; the names are whole rows then, since no key has such a type.
+        # Values that Spark cannot compare can be grouped. No key has such a type, so ``names`` are all columns here.
         query = consolidated_sql(trace, f"({both})", f"<> 0 AND MAX({_WANTED}) = 1")
         return context.run(query, trace.schema, Mode.SMALL if small else Mode.LARGE, may_grow=True).to_arrow()
     match = " AND ".join(f"s.{quote(name)} <=> t.{quote(name)}" for name in names)
@@ -94,5 +93,5 @@ def _by_spark(trace: Trace, wanted: Any, names: Sequence[str], context: Context)
 
 
 def _is_incomparable(kind: str) -> bool:
-    """Whether Spark has no ``<=>`` for a type, or for a part of it."""
+    """Whether Spark has no null-safe equality for a type or a part of it."""
     return "map<" in kind or "variant" in kind

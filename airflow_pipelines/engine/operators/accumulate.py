@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -205,7 +204,7 @@ def _over_version(value: str) -> str:
     return re.sub(r"\b__a\d+(max|min)?\b", lambda found: f"__v.{found[0]}", value)
 
 
-def _split(stage: Stage, node: Aggregate, wide: Any, state_schema: StructType) -> Outcome:
+def _split(stage: Stage, node: Aggregate, wide: pa.Table, state_schema: StructType) -> Outcome:
     new = wide.filter(pc.equal(wide[_SIGN], 1))
     nothing = [pc.equal(new[name], pa.scalar(0, new[name].type)) for name, _ in _sums(node) if merging(name) == "SUM"]
     silent = nothing[0]

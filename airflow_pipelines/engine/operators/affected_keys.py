@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
@@ -129,7 +129,7 @@ def _fetching(stage: Stage, node: AffectedKeys, context: Context) -> Outcome | N
 
 
 def _fetched(
-    node: AffectedKeys, sources: Sequence[KeyedSource], large: Sequence[KeyedSource], keys: Any, touched: str, context: Context
+    node: AffectedKeys, sources: Sequence[KeyedSource], large: Sequence[KeyedSource], keys: pa.Table, touched: str, context: Context
 ) -> dict[str, _Fetched] | None:
     """What sources had before for the touched keys, by alias, where that is better fetched than read whole; None for too much."""
     fetched = {}
@@ -192,7 +192,7 @@ class _Fetched:
     batch: Batch
 
 
-def _looked_up(node: AffectedKeys, source: KeyedSource, keys: Any, context: Context) -> _Fetched | None:
+def _looked_up(node: AffectedKeys, source: KeyedSource, keys: pa.Table, context: Context) -> _Fetched | None:
     """The rows that a source had before for the touched keys, perhaps with others; None when they have to be scanned for."""
     values = [keys[f"{_KEY}{at}"] for at in range(len(source.keys))]
     wanted = wanted_of(source.lookup, node.key_types, values, context.relations)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql.functions import count, lit
@@ -170,11 +170,11 @@ class Context:
         changed = sum(batch.rows for name in names for batch in self.relations[name].delta)
         return changed > self.limits.most * sum(self.relations[name].before.rows for name in names)
 
-    def collect(self, query: str, mode: Mode) -> Any:
-        """The result of a query that gives little, as a pyarrow Table: one job."""
+    def collect(self, query: str, mode: Mode) -> pa.Table:
+        """The result of a query that gives little: one job."""
         return self._result(query, mode).rows
 
-    def collect_bounded(self, query: str, mode: Mode) -> Any | None:
+    def collect_bounded(self, query: str, mode: Mode) -> pa.Table | None:
         """The result of a query that may give many more rows than it reads; None when they are more than the limit."""
         table = self.collect(f"SELECT * FROM ({query}) LIMIT {self.limits.fan_out + 1}", mode)
         return table if table.num_rows <= self.limits.fan_out else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import consolidated_sql, expanded_sql
@@ -137,7 +136,7 @@ def _output(stage: Stage, batch: Batch, context: Context) -> Outcome:
     names = [name for name, _ in stage.columns]
     schema = weighted(stage_schema(stage))
     if batch.table is not None:
-        table: Any = batch.table.select([f"__o{at}" for at in range(len(names))] + [WEIGHT]).rename_columns([*names, WEIGHT])
+        table = batch.table.select([f"__o{at}" for at in range(len(names))] + [WEIGHT]).rename_columns([*names, WEIGHT])
         return Outcome(Batch.in_memory(schema, table))
     columns = ", ".join(f"__o{at} AS {quote(name)}" for at, name in enumerate(names))
     return context.emit(

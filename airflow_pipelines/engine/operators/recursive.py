@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -262,10 +261,10 @@ class _Fixpoint:
     def _names(self) -> list[str]:
         return [field.name for field in self.schema.fields[:-1]]
 
-    def _plain(self, table: Any) -> Any:
+    def _plain(self, table: pa.Table) -> pa.Table:
         return table.select(self._names)
 
-    def _batch(self, rows: Any, weight: int) -> Batch:
+    def _batch(self, rows: pa.Table, weight: int) -> Batch:
         return Batch.in_memory(self.schema, rows.append_column(WEIGHT, pa.array([weight] * rows.num_rows, pa.int64())))
 
 
@@ -329,11 +328,11 @@ def _total(schema: StructType, context: Context, plus: list[Batch], minus: tuple
     return context.run(consolidated_sql(Trace(schema), f"({' UNION ALL '.join(parts)})"), schema, Mode.LARGE)
 
 
-def _negated(table: Any) -> Any:
+def _negated(table: pa.Table) -> pa.Table:
     return table.set_column(table.num_columns - 1, WEIGHT, pc.negate(table[WEIGHT]))
 
 
-def _without(rows: Any, others: Any) -> Any:
+def _without(rows: pa.Table, others: pa.Table) -> pa.Table:
     """The rows that are not among ``others``; both have distinct rows."""
     if not others.num_rows or not rows.num_rows:
         return rows
@@ -347,5 +346,5 @@ def _without(rows: Any, others: Any) -> Any:
     return rows.filter(pa.array([key not in known for key in row_keys(rows)], pa.bool_()))
 
 
-def _numbered(rows: Any, start: int) -> Any:
+def _numbered(rows: pa.Table, start: int) -> pa.Table:
     return rows.append_column(_AT, pa.array(range(start, start + rows.num_rows), pa.int64()))

@@ -1,4 +1,4 @@
-"""From Spark's exceptions to a short cause."""
+"""Turns Spark's exceptions into short messages and the errors of steps."""
 
 from __future__ import annotations
 
@@ -24,51 +24,51 @@ from airflow_pipelines.engine.storage.errors import StorageError, storage_error
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\] ([^\n]*)")
 _END = re.compile(r"\s*SQLSTATE: |;? line \d+ pos \d+|\n\s*['+:]|\n\n== SQL|\n== SQL|\n\s*JVM stacktrace")
 _HELP = re.compile(r"\s*Please, refer to '[^']*' for a fix\.|\s*If necessary,? set \"spark\.[^\"]*\" to \"[^\"]*\"[^.]*\.")
-"""Advice that nobody can follow here: the settings of the application are not the user's."""
+"""Advice that users cannot follow: the settings of the application are not theirs."""
 _LEVELS = re.compile(r", try increasing it like '[^']*'")
-"""Spark's advice about endless recursion is a clause that bounds one query; the limit of all is a setting."""
+"""Spark advises a clause that bounds the recursion of one query; here a setting bounds all."""
 _SEARCH_PATH = re.compile(r"Cannot resolve routine (`[^ ]*`) on search path .*", re.DOTALL)
 _PYTHON = re.compile(re.escape(FAILURE) + r"(\{.*\})")
 _REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
-"""Java tells these in the system's words."""
+"""Java reports these with the operating system's text."""
 _LONGEST = 1000
-"""Longer texts of Java's are cut."""
+"""Longer texts of Java are cut."""
 _FRAGMENT = re.compile(r"^== SQL.*?==\n(.*?)\n\s*\^", re.DOTALL | re.MULTILINE)
 
 
 def spark_cause(error: Exception) -> str:
-    """What Spark says, in one sentence: without its condition, its stack, its plan and advice about its own settings."""
+    """Spark's message in one sentence: without the condition, stack, plan, and advice about Spark's settings."""
     text = str(error)
     if isinstance(error, Py4JJavaError):
-        # PySpark has no class for it, so that its text is the stack.
-        text = _named(error) or failure_text(error)
+        # PySpark has no class for it, so its text is the whole stack.
+        text = _message_with_condition(error) or failure_text(error)
     return _sentence(re.sub(r"^\s*\[[A-Z0-9_.]+\]\s*", "", text.strip())) or type(error).__name__
 
 
 def spark_complaint(error: Exception) -> str:
-    """:func:`spark_cause`, with the piece of SQL that it is about when Spark tells."""
+    """:func:`spark_cause`, with the piece of SQL that it is about where Spark says so."""
     cause, fragment = spark_cause(error), failing_fragment(error)
     return f"{cause} in {fragment}" if fragment else cause
 
 
 def refused_write(folder: Path, error: BaseException) -> StorageError | None:
-    """What the file system said when Spark wrote into a storage; None when the error is another one.
+    """The file system's refusal when Spark wrote into a storage; None when the error is another one.
 
     :param folder: the storage's folder
     :param error: what Spark raised
     :returns: the error of the storage
     """
     causes = java_causes(error)
-    told = causes[-1].message if causes else ""
-    refused = next((number for number in _REFUSALS if os.strerror(number) in told), None)
+    message = causes[-1].message if causes else ""
+    refused = next((number for number in _REFUSALS if os.strerror(number) in message), None)
     return None if refused is None else storage_error(folder, OSError(refused, os.strerror(refused)))
 
 
 def is_of_query(error: Exception) -> bool:
-    """Whether an error comes from what a query says or was cancelled, so that to run the query in another way would not help.
+    """Whether the query itself causes an error, or a cancellation does, so that planning it in another way would not help.
 
-    What Spark's expressions and a program's Python functions raise has a condition; what breaks inside of Spark has none, or an
-    internal one.
+    Errors of expressions have an error condition and errors of Python functions a mark of their own. What breaks inside of Spark
+    has no condition, or an internal one.
     """
     text = str(error)
     if _PYTHON.search(text) is not None or "cancel" in text.lower():
@@ -79,25 +79,25 @@ def is_of_query(error: Exception) -> bool:
 
 
 def step_error(view: str, error: Exception) -> StepError:
-    """What went wrong while ``view`` was evaluated, in Spark's words but without its stack."""
+    """The error of a step for what Spark raised while it evaluated a view: Spark's message without its stack."""
     text = str(error)
     failed = _PYTHON.search(text)
     if failed is not None:
         return StepError(view, "PYTHON_FUNCTION_FAILED", _python_failure(json.loads(failed[1])), None)
-    found = _CONDITION.search(_named(error) or "" if isinstance(error, Py4JJavaError) else text)
+    found = _CONDITION.search(_message_with_condition(error) or "" if isinstance(error, Py4JJavaError) else text)
     if found is None:
-        return _unnamed(view, error)
+        return _without_condition(view, error)
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     if condition is None or condition not in text:
         condition = found[1]
-    beneath = _beneath(error, found[2])
-    message = _sentence(found[2]) + (f"; caused by {beneath}" if beneath is not None else "")
-    trace = full_trace(error) if beneath is not None else None
+    cause = _innermost_cause(error, found[2])
+    message = _sentence(found[2]) + (f"; caused by {cause}" if cause is not None else "")
+    trace = full_trace(error) if cause is not None else None
     return StepError(view, condition, message, failing_fragment(error), trace=trace)
 
 
-def _unnamed(view: str, error: Exception) -> StepError:
-    """What Spark has no condition for: Java's innermost cause, or Python's error."""
+def _without_condition(view: str, error: Exception) -> StepError:
+    """The error of a step for an exception without a condition: Java's innermost cause, or Python's error."""
     innermost = next(reversed(java_causes(error)), None)
     name = innermost.name if innermost is not None else type(error).__name__
     message = innermost.message if innermost is not None else next(iter(str(error).strip().splitlines()), "")
@@ -105,32 +105,32 @@ def _unnamed(view: str, error: Exception) -> StepError:
 
 
 def failure_text(error: BaseException) -> str:
-    """What an error that no step explains says, in one line: the innermost cause when it comes from Java."""
+    """The message of an error outside of a step in one line: the innermost cause when it comes from Java."""
     causes = java_causes(error)
     if causes:
         return _shortened(str(causes[-1]))
     return f"{type(error).__name__}: {without_secrets(str(error))}"
 
 
-def _named(error: Exception) -> str | None:
-    """What the innermost cause says that Spark has a condition for."""
+def _message_with_condition(error: Exception) -> str | None:
+    """The message of the innermost cause that has an error condition."""
     return next((cause.message for cause in reversed(java_causes(error)) if cause.condition is not None), None)
 
 
-def _beneath(error: Exception, told: str) -> str | None:
-    """The innermost cause of an error with a condition of Spark's, unless the message has it already."""
+def _innermost_cause(error: Exception, message: str) -> str | None:
+    """The innermost cause of an error that has a condition, unless the message includes it already."""
     causes = java_causes(error)
     places = [at for at, cause in enumerate(causes) if cause.condition is not None]
     innermost = causes[-1] if places and places[-1] < len(causes) - 1 else None
-    if innermost is None or (innermost.message and innermost.message in " ".join(told.split())):
+    if innermost is None or (innermost.message and innermost.message in " ".join(message.split())):
         return None
     return _shortened(str(innermost))
 
 
 def full_trace(error: BaseException) -> str:
-    """All stacks of an error for a log, Java's among them, without secrets."""
+    """All stacks of an error for a log, with Java's and without secrets."""
     text = "".join(traceback.format_exception(error)).rstrip()
-    # Of these PySpark tells only the message.
+    # The text of these has no stack.
     stack = java_stack(error) if isinstance(error, CapturedException) else None
     return without_secrets(text) + (f"\n\nJava:\n{stack}" if stack else "")
 
@@ -140,14 +140,14 @@ def _shortened(text: str) -> str:
 
 
 def _python_failure(failed: Mapping[str, Any]) -> str:
-    """What the worker says of a Python function: which one, with what it was called, and what it raised."""
+    """The message for a Python function that raised: its name, its arguments, and the error."""
     call = f"{failed['function']}({', '.join(failed['arguments'])})"
     place = f" (udf_python, line {failed['line']})" if failed["line"] else ""
     return f"The Python function {call} raised {failed['type']}: {failed['message']}{place}"
 
 
 def failing_fragment(error: Exception) -> str | None:
-    """The piece of SQL that failed, when Spark tells."""
+    """The piece of SQL that failed, where Spark says so."""
     if isinstance(error, PySparkException):
         for context in error.getQueryContext() or []:
             fragment = str(context.fragment()) if context.contextType().name == "SQL" else ""

@@ -1,4 +1,4 @@
-"""What Java says went wrong: the chain of causes in the text of a stack, and which of them is worth telling."""
+"""Reads Java's stacks: the chain of causes, and which of them say what went wrong."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _CLASS = r"(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*"
 _ENTRY = re.compile(rf"^(?:: |Caused by: )?(?P<name>{_CLASS})(?:: (?P<message>.*))?$")
 _TASK = re.compile(rf"Lost task [^(\n]*(?:\([^()]*\)\s*)+: (?:(?P<name>{_CLASS})(?:: )?)?(?P<message>[^\n]*)")
 _FRAME = re.compile(r"^\s+(?:at (?P<place>[^\n(]+\([^)\n]*\))|\.\.\. \d+ |Suppressed: )")
-_HANDED_ON = frozenset({"ExecutionException", "InvocationTargetException", "UndeclaredThrowableException"})
-"""What only says that something else went wrong."""
+_WRAPPERS = frozenset({"ExecutionException", "InvocationTargetException", "UndeclaredThrowableException"})
+"""Exceptions that only wrap another one."""
 _CONDITION = re.compile(r"^\s*\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s*")
 _USER = re.compile(r"(?<=://)[^/\s@]+@")
 _SETTING = re.compile(r"(?i)([\w.-]*(?:password|passwd|secret|token|credential|access[._-]?key)[\w.-]*[\"']?\s*[=:]\s*)\S+")
@@ -26,14 +26,18 @@ _SETTING = re.compile(r"(?i)([\w.-]*(?:password|passwd|secret|token|credential|a
 
 @dataclass(frozen=True, slots=True)
 class JavaCause:
-    """One exception of a chain. ``name``: its class without the package. ``message``: what it says, on one line."""
+    """One exception of a chain of causes.
+
+    :param name: its class without the package
+    :param message: its message on one line
+    """
 
     name: str
     message: str
 
     @property
     def condition(self) -> str | None:
-        """Spark's error condition, when it is an error that Spark has a name for."""
+        """Spark's error condition, if it has one."""
         found = _CONDITION.match(self.message)
         return found[1] if found is not None else None
 
@@ -42,14 +46,14 @@ class JavaCause:
 
 
 def java_stack(error: BaseException) -> str | None:
-    """The stack of the Java exception behind an error, with all of its causes and without secrets; None when there is none."""
+    """The stack of the Java exception behind an error, with all its causes and without secrets; None when there is none."""
     if isinstance(error, Py4JJavaError):
         try:
             text = str(error)
         except Py4JError:
-            # The text is asked of the JVM, which may have died of what went wrong.
+            # The JVM gives the text, and it may have died of the error.
             text = str(error.errmsg)
-        # The first line says which object was called.
+        # The first line names the object that was called.
         return without_secrets(text.split("\n", 1)[-1].removeprefix(": "))
     if isinstance(error, CapturedException):
         return without_secrets(str(error._stackTrace))
@@ -60,20 +64,20 @@ def java_causes(error: BaseException) -> tuple[JavaCause, ...]:
     """The exceptions behind an error, the innermost last; empty when it does not come from Java."""
     stack = java_stack(error)
     found = list(dict.fromkeys(_chain(stack))) if stack is not None else []
-    telling = [cause for cause in found if cause.name not in _HANDED_ON and not _is_aborted(cause)]
-    return tuple(telling or found)
+    causes = [cause for cause in found if cause.name not in _WRAPPERS and not _is_aborted(cause)]
+    return tuple(causes or found)
 
 
 def without_secrets(text: str) -> str:
-    """A text of Java's without what it may hold of passwords, tokens and keys: in addresses, and in settings that it quotes."""
+    """A text of Java without the passwords, tokens and keys that it may quote in addresses and settings."""
     return _SETTING.sub(r"\1***", _USER.sub("***@", text))
 
 
 def _chain(stack: str) -> Iterator[JavaCause]:
-    """The exceptions of a stack, the outermost first; one that has no message says where it was raised."""
+    """The exceptions of a stack, the outermost first. One without a message gets the place where it was raised."""
     name, lines, place = "", [""], ""
 
-    def told() -> Iterator[JavaCause]:
+    def ended() -> Iterator[JavaCause]:
         if not name:
             return
         text = "\n".join(lines)
@@ -81,7 +85,7 @@ def _chain(stack: str) -> Iterator[JavaCause]:
         message = " ".join(text.split())
         yield JavaCause(name.rsplit(".", 1)[-1], message or (f"at {place}" if place else ""))
         if task is not None and (task["name"] or task["message"]):
-            # The driver knows of a task on another machine only this text.
+            # This text is all that the driver knows of a task on another machine.
             inner = (task["name"] or name).rsplit(".", 1)[-1]
             yield JavaCause(inner, " ".join(task["message"].split()))
 
@@ -90,14 +94,14 @@ def _chain(stack: str) -> Iterator[JavaCause]:
         entry = _ENTRY.match(line) if line.startswith("Caused by: ") or not name else None
         frame = _FRAME.match(line)
         if entry is not None:
-            yield from told()
+            yield from ended()
             name, lines, place, reading = entry["name"], [entry["message"] or ""], "", True
         elif frame is not None:
             place = place or frame["place"] or ""
             reading = False
         elif reading and name:
             lines.append(line)
-    yield from told()
+    yield from ended()
 
 
 def _is_aborted(cause: JavaCause) -> bool:

@@ -1,6 +1,6 @@
-"""Queries over batches in memory that are parsed, analysed and planned once and then run over other batches.
+"""Prepared queries: queries over batches in memory that are planned once and then run over other batches.
 
-A step asks the same questions as the step before, over other rows; to plan them takes several times as long as to run them.
+Each step runs the same queries as the step before, over other rows. Planning them takes several times as long as running them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ log = logging.getLogger(__name__)
 
 
 class PreparedQueries:
-    """The planned queries of one session. What cannot be prepared, or not be run so, is planned for each run."""
+    """The prepared queries of one session. A query that cannot be prepared, or fails when it is run so, is planned for each run."""
 
     def __init__(self, session: SparkSession, limits: Limits = DEFAULT_LIMITS) -> None:
-        """No query yet. The first time for a session, this tries whether its plans can be run again."""
+        """Start without queries. The first time for a session, this tests whether its plans can be run again."""
         self._limits = limits
-        self._maker = LeafFactory(session) if limits.prepared_queries and can_rerun(session) else None
+        self._leaves = LeafFactory(session) if limits.prepared_queries and can_rerun(session) else None
         # None: a query that is planned for each run.
         self._known: OrderedDict[_Key, PlannedQuery | None] = OrderedDict()
         self._lock = threading.Lock()
@@ -38,12 +38,12 @@ class PreparedQueries:
     def result(self, parts: Sequence[str], batches: Sequence[Batch], planned_anew: Callable[[], Result]) -> Result:
         """The result of a query.
 
-        :param parts: the query's text without the names of the batches
-        :param batches: what stands between each two parts: batches in memory, each perhaps several times
-        :param planned_anew: gives the result in the ordinary way
+        :param parts: the query's text, split at the names of the batches
+        :param batches: the batches in memory that are named between each two parts; one may be named several times
+        :param planned_anew: gives the result without a prepared query
         """
         distinct = list({batch.number: batch for batch in batches}.values())
-        if self._maker is None or sum(batch.table.nbytes for batch in distinct) > self._limits.leaf_bytes:
+        if self._leaves is None or sum(batch.memory_bytes for batch in distinct) > self._limits.leaf_bytes:
             return planned_anew()
         places = {batch.number: place for place, batch in enumerate(distinct)}
         order = tuple(places[batch.number] for batch in batches)
@@ -56,10 +56,10 @@ class PreparedQueries:
         if known and query is None:
             return planned_anew()
         try:
-            return self._result(query or self._planned(key, self._maker, distinct), key, self._maker, distinct)
+            return self._result(query or self._planned(key, self._leaves, distinct), key, self._leaves, distinct)
         except _NotPreparedError as failure:
             cause = failure
-        # An error that the query raises in the ordinary way as well is its own, and says nothing about its plan.
+        # If this raises as well, the error is the query's own and says nothing about its plan.
         result = planned_anew()
         self._give_up(key, cause)
         return result
@@ -69,8 +69,8 @@ class PreparedQueries:
         with self._lock:
             self._known.clear()
 
-    def _result(self, query: PlannedQuery, key: _Key, maker: LeafFactory, batches: Sequence[Batch]) -> Result:
-        """The result of a planned query, planned again with more room while the batches have become too large for its leaves."""
+    def _result(self, query: PlannedQuery, key: _Key, leaves: LeafFactory, batches: Sequence[Batch]) -> Result:
+        """The result of a planned query. It is planned again with larger leaves when the batches do not fit into the old ones."""
         while True:
             try:
                 found = query.result(batches)
@@ -80,12 +80,12 @@ class PreparedQueries:
                 raise _NotPreparedError("run") from error
             if found is not None:
                 return found
-            query = self._planned(key, maker, batches)
+            query = self._planned(key, leaves, batches)
 
-    def _planned(self, key: _Key, maker: LeafFactory, batches: Sequence[Batch]) -> PlannedQuery:
+    def _planned(self, key: _Key, leaves: LeafFactory, batches: Sequence[Batch]) -> PlannedQuery:
         parts, order, _ = key
         try:
-            query = plan_query(maker, parts, order, batches)
+            query = plan_query(leaves, parts, order, batches)
         except Exception as error:
             raise _NotPreparedError("planned") from error
         self._remember(key, query)
@@ -107,20 +107,20 @@ class PreparedQueries:
         with self._lock:
             self._known[key] = query
             self._known.move_to_end(key)
-            held = sum(known.bytes for known in self._known.values() if known is not None)
-            while len(self._known) > self._limits.prepared_queries or (held > self._limits.prepared_bytes and len(self._known) > 1):
+            size = sum(known.bytes for known in self._known.values() if known is not None)
+            while len(self._known) > self._limits.prepared_queries or (size > self._limits.prepared_bytes and len(self._known) > 1):
                 _, forgotten = self._known.popitem(last=False)
-                held -= 0 if forgotten is None else forgotten.bytes
+                size -= 0 if forgotten is None else forgotten.bytes
 
 
 _Key = tuple[tuple[str, ...], tuple[int, ...], tuple[Any, ...]]
-"""A query's parts, which batch stands between each two, and what the batches look like."""
+"""A query's parts, which batch is named between each two, and the columns of the batches."""
 
 
 class _NotPreparedError(Exception):
-    """A query could not be had as a prepared one, for a reason that may have nothing to do with the query."""
+    """A query could not be planned or run as a prepared one, for a reason that may have nothing to do with the query."""
 
 
 def _signature(batch: Batch) -> tuple[Any, ...]:
-    """What a batch's rows look like to Spark."""
+    """The columns of a batch as Spark sees them."""
     return tuple((column.name, column.dataType) for column in batch.schema.fields)

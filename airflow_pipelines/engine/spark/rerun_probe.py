@@ -1,4 +1,4 @@
-"""Whether this Spark's inner parts behave as prepared queries need them to: tried once per session, over rows made up for it."""
+"""Tests whether Spark's inner parts work as prepared queries need them: once per session, over made-up rows."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ log = logging.getLogger(__name__)
 _Rows = Sequence[tuple[int, int]]
 _SCHEMA = StructType([StructField("k", LongType()), StructField("v", LongType())])
 _CONTENTS: Sequence[_Rows] = (((1, 2), (2, 1), (3, 1)), (), ((2, 2),))
-"""What the leaves hold in one run after the other; they are made without rows."""
+"""The rows of the leaves in one run after the other. The plan is made while they have none."""
 _JOIN = ("SELECT l.v, COUNT(r.k) AS n FROM ", " l FULL JOIN ", " r ON l.k = r.v GROUP BY l.v")
-"""A leaf that is read twice, and a join above which Spark exchanges rows."""
+"""Reads a leaf twice, and has a join above which Spark exchanges rows."""
 _SUBQUERY = ("SELECT k, (SELECT MAX(v) FROM ", ") AS most FROM ", "")
-"""A plan that keeps what it found, so that it is planned for each run."""
+"""Has a plan that keeps its result, so that it must be planned for each run."""
 
 _found: weakref.WeakKeyDictionary[SparkSession, bool] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 def can_rerun(session: SparkSession) -> bool:
-    """Whether queries of a session that were planned once see the rows of each run."""
+    """Whether the prepared queries of a session read the current rows in each run."""
     with _lock:
         found = _found.get(session)
         if found is None:
@@ -53,8 +53,8 @@ def _tried(session: SparkSession) -> bool:
 
 
 def _sees_each_run(session: SparkSession) -> bool:
-    maker = LeafFactory(session)
-    join, subquery = (plan_query(maker, parts, (0, 0), [_batch(())]) for parts in (_JOIN, _SUBQUERY))
+    factory = LeafFactory(session)
+    join, subquery = (plan_query(factory, parts, (0, 0), [_batch(())]) for parts in (_JOIN, _SUBQUERY))
     return (
         join.again is not None
         and subquery.again is None

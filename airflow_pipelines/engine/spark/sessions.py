@@ -1,4 +1,4 @@
-"""The Spark sessions of the engine: siblings over one SparkContext, tuned for the three sizes of an operator's work."""
+"""The engine's Spark sessions: three over one SparkContext, each tuned for operators of one size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_pipelines.engine.functions.value_bytes import register_value_bytes
 from airflow_pipelines.engine.spark.function_registry import remove_other_functions
 
 RECURSION_LEVELS = "spark.sql.cteRecursionLevelLimit"
-"""The setting that says after how many rounds a recursion without an end is given up; -1 for never."""
+"""The setting for the number of rounds after which a recursion fails; -1 for none."""
 
 SESSION_CONF: Mapping[str, str] = {
     "spark.sql.ansi.enabled": "true",
@@ -29,19 +29,19 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.sql.runSQLOnFiles": "false",
     # Spark's default, INT96, is read back as nanoseconds, which do not reach all the years that a timestamp may have.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # Spark's own limits, 100 levels and a million rows, are less than some hierarchies have; they are there to end endless ones.
+    # These limits end endless recursions. Spark's own, 100 levels and a million rows, are less than some hierarchies have.
     RECURSION_LEVELS: "1000",
     "spark.sql.cteRecursionRowLimit": "100000000",
-    # Otherwise a VARIANT may be written to Parquet in typed pieces, which only Spark itself puts together again.
+    # Otherwise Spark may write a VARIANT to Parquet in typed pieces, which only Spark can read.
     "spark.sql.variant.writeShredding.enabled": "false",
-    # Spark's parser remembers every form of statement that it has seen, and a host reads new ones for months. At this many percent
-    # of the driver's memory it forgets them.
+    # Spark's parser caches every form of statement that it has seen, and a host parses new ones for months. The cache is emptied
+    # when it has this many percent of the driver's memory.
     "spark.sql.parser.manageParserCaches": "true",
     "spark.sql.parser.parserDfaCacheFlushRatio": "5",
     # Spark 4.2 still hides the TIME type behind this switch.
     "spark.sql.timeType.enabled": "true",
 }
-"""What every session of ours sets, so that a query means the same whoever runs it."""
+"""The settings of every session, so that a query means the same in all of them."""
 
 APPLICATION_CONF: Mapping[str, str] = {
     **SESSION_CONF,
@@ -50,17 +50,17 @@ APPLICATION_CONF: Mapping[str, str] = {
     "spark.log.level": "ERROR",
     # The steps of several pipelines side by side, and before ad-hoc queries.
     "spark.scheduler.mode": "FAIR",
-    # A task that runs out of memory fails; by default it would take its JVM along, which in local mode runs all pipelines.
+    # A task that runs out of memory fails alone. By default it ends its JVM, which in local mode runs all pipelines.
     "spark.executor.killOnFatalError.depth": "0",
-    # What Spark's web page would show is kept in memory even where there is no page: a thousand plans as text, by default.
+    # Spark keeps what its web page would show in memory even without a page: a thousand plans as text, by default.
     "spark.sql.ui.retainedExecutions": "20",
-    # Each query's plan is written as text for that page; in the default form this takes a tenth of a small query's time.
+    # Each query's plan is formatted for that page. In the default form this takes a tenth of a small query's time.
     "spark.sql.ui.explainMode": "simple",
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "100",
     "spark.ui.retainedTasks": "1000",
 }
-"""What an application of ours starts with unless its caller says otherwise."""
+"""The settings of the application, unless its caller gives others."""
 
 SMALL_CONF: Mapping[str, str] = {
     **SESSION_CONF,
@@ -72,7 +72,7 @@ SMALL_CONF: Mapping[str, str] = {
     "spark.sql.leafNodeDefaultParallelism": "1",
     # A plan without exchanges can be run again, and one of one task needs none: see engine/spark/physical_plans.py.
     "spark.sql.exchange.reuse": "false",
-    # Each step's query is a new one, over a few rows: to interpret it takes less time than to compile it to Java first.
+    # A query over a few rows is interpreted in less time than it is compiled to Java.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
@@ -80,10 +80,10 @@ SMALL_CONF: Mapping[str, str] = {
 
 NARROW_CONF: Mapping[str, str] = {
     **SESSION_CONF,
-    # What is small is broadcast by hint; re-planning between the stages of such a job costs more than it can save.
+    # Small inputs are broadcast by hint. Planning again between the stages of such a job costs more than it can save.
     "spark.sql.adaptive.enabled": "false",
 }
-"""For operators with small deltas over large contents: the contents are streamed past the deltas once."""
+"""For operators with small deltas over large contents: deltas are broadcast, and the contents are read once."""
 
 LARGE_CONF: Mapping[str, str] = {**SESSION_CONF, "spark.sql.adaptive.enabled": "true"}
 """For operators with a large delta: Spark's own choices, adaptive execution on."""
@@ -92,14 +92,19 @@ _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 IN_TASKS_CONF: Mapping[str, str] = {
     "spark.sql.optimizer.excludedRules": f"{_OPTIMIZER}.ConstantFolding,{_OPTIMIZER}.ConvertToLocalRelation"
 }
-"""For queries whose constants may be huge: also what does not depend on any row is computed in tasks, not while planning."""
+"""For queries whose constants may be huge: constants are evaluated in tasks, not while planning."""
 
 SCHEDULER_POOLS = Path(__file__).with_name("scheduler.xml")
 
 
 @dataclass(frozen=True, slots=True)
 class SparkSessions:
-    """Three sessions of one application. Temporary views of one are not visible in the others."""
+    """Three sessions of one application. Temporary views of one are not visible in the others.
+
+    :param small: with :data:`SMALL_CONF`
+    :param narrow: with :data:`NARROW_CONF`
+    :param large: with :data:`LARGE_CONF`
+    """
 
     small: SparkSession
     narrow: SparkSession
@@ -107,8 +112,8 @@ class SparkSessions:
 
     @classmethod
     def of(cls, spark: SparkSession) -> SparkSessions:
-        """New sessions beside ``spark``, whose own settings and views stay as they are."""
-        # PySpark logs every failed analysis with its Java stack on stderr; callers get the same error as an exception.
+        """Make new sessions of the application of ``spark``, which itself is not changed."""
+        # PySpark logs every failed analysis with its Java stack on stderr; the caller gets the same error as an exception.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         partitions = {"spark.sql.shuffle.partitions": _shuffle_partitions(spark)}
         sessions = cls(
@@ -122,16 +127,16 @@ class SparkSessions:
 
 
 def _shuffle_partitions(spark: SparkSession) -> str:
-    """What the application was started with, else twice its cores: Spark's own default of 200 is made for clusters."""
+    """The application's own setting, else twice its cores: Spark's default of 200 is for clusters."""
     context = spark.sparkContext
     return context.getConf().get("spark.sql.shuffle.partitions") or str(2 * context.defaultParallelism)
 
 
 def sibling(spark: SparkSession, conf: Mapping[str, str]) -> SparkSession:
-    """A new session of the same application with settings and temporary views of its own, and allowed functions only.
+    """Make a session of the same application, with its own settings and temporary views, and with the allowed functions only.
 
     :param spark: any session of the application
-    :param conf: settings of the new session; what is not named has the application's value
+    :param conf: settings of the new session; others have the application's values
     """
     session = spark.newSession()
     for key, value in conf.items():
@@ -150,7 +155,7 @@ def build_spark(master: str | None, app_name: str, conf: Mapping[str, str]) -> S
     :param app_name: the application's name
     :param conf: settings on top of :data:`APPLICATION_CONF`, which they override
     """
-    # Python functions run in processes beside this one; Spark would start them with whatever python3 is on the path.
+    # Python functions run in processes of their own, which Spark would start with the python3 that is on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app_name)
     if master is not None:

@@ -16,7 +16,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def type_text(kind: DataType) -> str:
-    """A type as DDL, which Spark and the parser read whatever the fields of its structs are called."""
+    """A type as DDL that Spark and the parser can read, whatever the names of its fields."""
     match kind:
         case StructType():
             return f"struct<{','.join(f'{_name(field.name)}:{type_text(field.dataType)}' for field in kind.fields)}>"
@@ -34,7 +34,7 @@ def _name(name: str) -> str:
 
 
 def _is_read(name: str) -> bool:
-    """Whether the parser takes a word for the name of a field; some keywords it does not."""
+    """Whether the parser reads a word as the name of a field; some keywords it does not."""
     try:
         kind = exp.DataType.build(f"struct<{name}:int>", dialect=DIALECT)
     except ParseError:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -73,7 +73,7 @@ class BatchStore:
         """Called before files are removed; raises when another process may need them."""
         self._batches: weakref.WeakSet[_HasFiles] = weakref.WeakSet()
 
-    def write(self, table: Any) -> tuple[str, ...]:
+    def write(self, table: pa.Table) -> tuple[str, ...]:
         """Store a pyarrow Table; return the file names (none for an empty table). Raises StorageError."""
         if table.num_rows == 0:
             return ()
@@ -183,7 +183,7 @@ class BatchStore:
             case Verification.NEVER:
                 return False
 
-    def read(self, names: Iterable[str]) -> Any:
+    def read(self, names: Iterable[str]) -> pa.Table:
         """The rows of the files as one pyarrow Table. Raises StorageError when one is missing or damaged."""
         with storage_access(self.folder):
             return pa.concat_tables([pq.read_table(self.open(name), partitioning=None) for name in names])

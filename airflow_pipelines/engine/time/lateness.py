@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.spark.collecting import collected
@@ -43,11 +44,11 @@ class Late:
     """Rows of a relation that came too late in one step (a pyarrow Table of its columns), and the waterlines they were behind."""
 
     relation: str
-    rows: Any
+    rows: pa.Table
     waterlines: Mapping[str, str]
 
 
-def late_rows(rows: Any, waterlines: Mapping[str, str]) -> Any:
+def late_rows(rows: pa.Table, waterlines: Mapping[str, str]) -> ArrowColumn:
     """Which rows of a pyarrow Table are below a waterline of one of its columns, as a boolean array. NULL is never late."""
     found = pa.array([False] * rows.num_rows)
     for column, text in waterlines.items():
@@ -87,7 +88,7 @@ class Bounds:
         return self._values
 
 
-def _greatest(delta: Batch, column: str) -> Any | None:
+def _greatest(delta: Batch, column: str) -> pa.Scalar | None:
     """The greatest value of a column in a delta, as an Arrow scalar."""
     parts = [delta.table[column]] if delta.table is not None else []
     if not parts and delta.store is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.arrow import arrow_schema
@@ -66,7 +66,7 @@ class Markers:
     def _version(self, name: str, old: Batch | None, new: Batch | None) -> RelationVersions:
         schema = self._schemas[name]
         trace = Trace(schema, () if old is None else (old,))
-        if old is new or (old is not None and new is not None and old.table.equals(new.table)):
+        if old is new or (old is not None and new is not None and old.to_arrow().equals(new.to_arrow())):
             return RelationVersions(trace)
         tables = [_with_weight(schema, old, -1), _with_weight(schema, new, 1)]
         return RelationVersions(trace, (Batch.in_memory(schema, pa.concat_tables([table for table in tables if table])),))
@@ -99,7 +99,7 @@ class Markers:
             raise
         return {marker.relation: self._batch(marker, text) for marker, text in zip(asked, row, strict=True)}
 
-    def _row(self, asked: Sequence[Marker], inputs: Sequence[str]) -> Any:
+    def _row(self, asked: Sequence[Marker], inputs: Sequence[str]) -> Row:
         items = ", ".join(f"CAST({_zoneless(marker)} AS STRING) AS {quote(marker.column)}" for marker in asked)
         # Over a constant row this takes no Spark job.
         return self._session.sql(f"SELECT {items} FROM (SELECT {', '.join(inputs)} FROM VALUES (1))").collect()[0]
@@ -116,7 +116,7 @@ class Markers:
         return Batch.in_memory(schema, _one_row(schema, text))
 
 
-def _one_row(schema: StructType, text: str | None) -> Any:
+def _one_row(schema: StructType, text: str | None) -> pa.Table:
     arrow = arrow_schema(schema)
     kind = arrow[0].type
     if text is not None and pa.types.is_timestamp(kind) and kind.tz is not None:
@@ -125,10 +125,10 @@ def _one_row(schema: StructType, text: str | None) -> Any:
     return pa.table([pa.array([value.as_py()], kind), pa.array([1], pa.int64())], schema=arrow)
 
 
-def _with_weight(schema: StructType, batch: Batch | None, weight: int) -> Any | None:
+def _with_weight(schema: StructType, batch: Batch | None, weight: int) -> pa.Table | None:
     if batch is None:
         return None
-    table = batch.table
+    table = batch.to_arrow()
     return table.set_column(table.num_columns - 1, schema.fields[-1].name, pa.array([weight], pa.int64()))
 
 

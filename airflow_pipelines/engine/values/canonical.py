@@ -1,29 +1,30 @@
-"""The canonical form of values (see ``sql/canonical_form.py``), for what comes in as Arrow."""
+"""The canonical form of values (see ``sql/canonical_form.py``), for Arrow columns and DataFrames."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from airflow_pipelines.engine.arrow import is_variant
+from airflow_pipelines.engine.arrow import ArrowColumn, is_variant
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.values.variant_binary import canonical
 from airflow_pipelines.sql import canonical_form
 
 
-def has_several_forms(kind: Any) -> bool:
+def has_several_forms(kind: pa.DataType) -> bool:
     """Whether an Arrow type has values with more than one representation."""
     if pa.types.is_floating(kind) or pa.types.is_map(kind) or is_variant(kind):
         return True
     return pa.types.is_nested(kind) and any(has_several_forms(kind.field(at).type) for at in range(kind.num_fields))
 
 
-def in_canonical_form(column: Any) -> Any:
-    """A column (a pyarrow ChunkedArray or Array) with its values in canonical form."""
+def in_canonical_form(column: ArrowColumn) -> ArrowColumn:
+    """A column with its values in canonical form."""
     if not has_several_forms(column.type):
         return column
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
@@ -31,23 +32,22 @@ def in_canonical_form(column: Any) -> Any:
 
 
 def canonical_frame(frame: DataFrame) -> DataFrame:
-    """A DataFrame with the values of its columns, whatever their names, in canonical form."""
+    """A DataFrame with its values in canonical form. Several columns may have one name."""
     columns = [(field.name, type_text(field.dataType)) for field in frame.schema.fields]
     if not any(canonical_form.has_several_forms(kind) for _, kind in columns):
         return frame
-    # Several columns may have one name.
     plain = frame.toDF(*(f"__f{at}" for at in range(len(columns))))
     items = (canonical_form.in_canonical_form(f"__f{at}", kind) for at, (_, kind) in enumerate(columns))
     return plain.selectExpr(*items).toDF(*(name for name, _ in columns))
 
 
-def _array(array: Any) -> Any:
-    """The same for an array that is no slice of another."""
+def _array(array: pa.Array) -> pa.Array:
+    """The same for an array that is not a slice of another."""
     kind = array.type
     if not has_several_forms(kind) or not len(array):
         return array
     if pa.types.is_floating(kind):
-        # Adding zero makes a zero of the negative one.
+        # Adding zero turns a negative zero into a positive one.
         values = pc.add(array, pa.scalar(0.0, kind))
         return pc.if_else(pc.is_nan(values), pa.scalar(float("nan"), kind), values)
     if is_variant(kind):
@@ -60,8 +60,8 @@ def _array(array: Any) -> Any:
     return type(array).from_arrays(array.offsets, _array(array.values), type=kind, mask=array.is_null())
 
 
-def _map(array: Any) -> Any:
-    """The maps' entries, map by map and within each by key, as Spark compares keys."""
+def _map(array: pa.MapArray) -> pa.MapArray:
+    """The maps with their entries sorted by key, as Spark compares keys."""
     offsets, present = np.asarray(array.offsets), array.is_valid().to_numpy(zero_copy_only=False)
     lengths = np.where(present, np.diff(offsets), 0)
     ends = np.cumsum(lengths)
@@ -74,16 +74,21 @@ def _map(array: Any) -> Any:
     return pa.MapArray.from_arrays(starts, keys.take(pa.array(order)), items, type=array.type, mask=array.is_null())
 
 
-def _order(owner: Any, keys: Any) -> Any:
-    """The places of keys in the order of their owners, and of the keys of one owner among themselves."""
+def _order(owner: npt.NDArray[np.int64], keys: pa.Array) -> npt.NDArray[np.int64]:
+    """The places of keys, sorted by the map that they belong to and within a map by key.
+
+    :param owner: the number of each key's map
+    :param keys: the keys of all maps
+    """
     if pa.types.is_nested(keys.type):
         values = [_sortable(key, keys.type) for key in keys.to_pylist()]
         return np.array(sorted(range(len(values)), key=lambda at: (owner[at], values[at])), np.int64)
     both = pa.table({"owner": owner, "key": keys})
-    return pc.sort_indices(both, [("owner", "ascending"), ("key", "ascending")]).to_numpy().astype(np.int64)
+    order: npt.NDArray[np.int64] = pc.sort_indices(both, [("owner", "ascending"), ("key", "ascending")]).to_numpy().astype(np.int64)
+    return order
 
 
-def _sortable(value: Any, kind: Any) -> Any:
+def _sortable(value: Any, kind: pa.DataType) -> tuple[Any, ...]:
     """A key of a map as a Python value that compares as Spark compares keys: NULL first, NaN last, texts by their bytes."""
     if value is None:
         return (0,)

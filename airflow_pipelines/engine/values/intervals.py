@@ -1,7 +1,8 @@
-"""Intervals between Spark, Arrow and text.
+"""Converts intervals between Spark, Arrow and text.
 
-Batches hold day-time intervals as Arrow durations in microseconds and year-month intervals as 32-bit numbers of months: Arrow's own
-type for months has the same bytes, but pyarrow cannot look into it. Whoever reads rows outside of the engine gets ISO 8601 text.
+Batches hold day-time intervals as Arrow durations in microseconds, and year-month intervals as 32-bit numbers of months: Arrow's
+own type for months has the same bytes, but pyarrow cannot read its values. Rows that leave the engine have intervals as ISO 8601
+text.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pyspark.sql.types import (
 )
 
 _MONTHS = "month_interval"
-"""What pyarrow calls the type of months that it cannot look into."""
+"""pyarrow's name for the type of months, whose values it cannot read."""
 _DAY = 86_400_000_000
 
 
@@ -33,8 +34,8 @@ def has_months(kind: DataType) -> bool:
     return _holds(kind, (YearMonthIntervalType,))
 
 
-def numbered(kind: DataType) -> Any:
-    """The type with year-month intervals as the integers that they are in batches."""
+def numbered(kind: DataType) -> DataType:
+    """The type with year-month intervals as integers, as batches hold them."""
     match kind:
         case YearMonthIntervalType():
             return IntegerType()
@@ -49,8 +50,8 @@ def numbered(kind: DataType) -> Any:
             return kind
 
 
-def readable(batch: Any) -> Any:
-    """A record batch that Spark handed out, with months as integers."""
+def readable(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A record batch from Spark, with months as integers."""
     if _MONTHS not in str(batch.schema):
         return batch
     return pa.ipc.read_record_batch(batch.serialize(), readable_schema(batch.schema))
@@ -63,7 +64,7 @@ def readable_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_type(_numbers(field.type)) for field in schema])
 
 
-def _numbers(kind: Any) -> Any:
+def _numbers(kind: pa.DataType) -> pa.DataType:
     if str(kind) == _MONTHS:
         return pa.int32()
     if pa.types.is_struct(kind):
@@ -75,10 +76,10 @@ def _numbers(kind: Any) -> Any:
     return kind
 
 
-def shown(table: Any, schema: StructType) -> Any:
-    """A pyarrow Table with its intervals, those within nested values too, as ISO 8601 text such as ``P1DT2H`` and ``-P1Y3M``.
+def shown(table: pa.Table, schema: StructType) -> pa.Table:
+    """A table with its intervals, those within nested values too, as ISO 8601 text such as ``P1DT2H`` and ``-P1Y3M``.
 
-    :param schema: the Spark types of columns by name; a column that it does not name stays as it is
+    :param schema: the Spark types of columns by name; other columns stay as they are
     """
     for field in schema.fields:
         at = table.schema.get_field_index(field.name)
@@ -87,7 +88,7 @@ def shown(table: Any, schema: StructType) -> Any:
     return table
 
 
-def shown_in_order(table: Any, schema: StructType) -> Any:
+def shown_in_order(table: pa.Table, schema: StructType) -> pa.Table:
     """Like :func:`shown` for a table whose columns are those of ``schema`` in order, with names that may repeat."""
     names, columns = table.column_names, []
     for field, column in zip(schema.fields, table.columns, strict=True):
@@ -108,12 +109,12 @@ def _holds(kind: DataType, wanted: tuple[type[DataType], ...]) -> bool:
             return isinstance(kind, wanted)
 
 
-def _one(column: Any) -> Any:
+def _one(column: pa.ChunkedArray) -> pa.Array:
     """A column as one array that starts at the beginning of its buffers."""
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def _shown(array: Any, kind: DataType) -> Any:
+def _shown(array: pa.Array, kind: DataType) -> pa.Array:
     match kind:
         case YearMonthIntervalType():
             return _texts(array, months_text)
@@ -134,7 +135,7 @@ def _shown(array: Any, kind: DataType) -> Any:
             return array
 
 
-def _texts(array: Any, text: Callable[[Any], str]) -> Any:
+def _texts(array: pa.Array, text: Callable[[Any], str]) -> pa.Array:
     return pa.array([None if value is None else text(value) for value in array.to_pylist()], pa.string())
 
 
@@ -150,8 +151,8 @@ def microseconds_text(length: int) -> str:
     return f"{'-' if length < 0 else ''}P{text or 'T0S'}"
 
 
-def _calendar_text(value: Any) -> str:
-    """ISO 8601 text of an interval of months, days and nanoseconds, each of which has a sign of its own."""
+def _calendar_text(value: tuple[int, int, int]) -> str:
+    """ISO 8601 text of an interval of months, days and nanoseconds, each with its own sign."""
     months, days, nanoseconds = value
     signs = ["-" if number < 0 else "" for number in value]
     text = _years_and_months(abs(months), signs[0]) + (f"{days}D" if days else "") + _time(abs(nanoseconds) // 1_000, signs[2])

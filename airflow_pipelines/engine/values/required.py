@@ -1,20 +1,19 @@
-"""Parts of values that must not be NULL: fields of structs, elements of arrays, values of maps."""
+"""Checks the parts of values that must not be NULL: fields of structs, elements of arrays, values of maps."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_pipelines.engine.arrow import ArrowColumn
 from airflow_pipelines.program.column_types import ColumnType
 
 
-def missing_part(values: Any, kind: ColumnType) -> str | None:
-    """The first part that is NULL within values that are not NULL themselves, although the type says NOT NULL of it.
+def missing_part(values: ArrowColumn, kind: ColumnType) -> str | None:
+    """The first part that is NULL although its type is NOT NULL. Values that are NULL themselves have no parts.
 
-    :param values: a column of the type's values, a pyarrow Array or ChunkedArray
-    :returns: a path from the column on, such as ``.x`` or ``[].y``, or None when nothing is missing
+    :param values: a column of the type's values
+    :returns: its path within the column, such as ``.x`` or ``[].y``; None when no part is missing
     """
     if kind.fields is None and kind.component is None and kind.value is None:
         return None
@@ -22,9 +21,9 @@ def missing_part(values: Any, kind: ColumnType) -> str | None:
     return next((found for chunk in chunks if (found := _missing(chunk.filter(chunk.is_valid()), kind)) is not None), None)
 
 
-def _missing(present: Any, kind: ColumnType) -> str | None:
-    """The same for an Array without NULLs that is no slice of another."""
-    parts: list[tuple[str, Any, ColumnType]] = []
+def _missing(present: pa.Array, kind: ColumnType) -> str | None:
+    """The same for an array without NULLs that is not a slice of another."""
+    parts: list[tuple[str, pa.Array, ColumnType]] = []
     if kind.fields is not None:
         parts = [(f".{name}", pc.struct_field(present, [at]), inner) for at, (name, inner) in enumerate(kind.fields)]
     elif kind.component is not None:

@@ -37,7 +37,7 @@ class Known:
     """
 
     context: Context
-    rows: dict[int, Any]
+    rows: dict[int, pa.Table]
 
     @classmethod
     def of_delta(cls, node: Select, at: int, context: Context) -> Known:

@@ -21,7 +21,7 @@ from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.sql.plan.ir.lookup import Lookup
 
 
-def matching_table(batches: Iterable[Batch], wanted: Any, columns: Sequence[str], limits: Limits) -> Any | None:
+def matching_table(batches: Iterable[Batch], wanted: pa.Table, columns: Sequence[str], limits: Limits) -> pa.Table | None:
     """The stored rows of some batches (not added up) that agree with a row of ``wanted`` in all its columns.
 
     :param wanted: pyarrow Table of distinct rows, NULL agrees with NULL
@@ -50,7 +50,7 @@ def matching_table(batches: Iterable[Batch], wanted: Any, columns: Sequence[str]
     return pa.concat_tables(parts) if parts else None
 
 
-def _in_batch(batch: Batch, wanted: Any, columns: Sequence[str], most: int) -> Iterable[Any | None]:
+def _in_batch(batch: Batch, wanted: pa.Table, columns: Sequence[str], most: int) -> Iterable[pa.Table | None]:
     if batch.table is not None:
         yield memory_index.find(batch.number, batch.table, wanted, columns, most)
     elif batch.store is not None:
@@ -60,7 +60,7 @@ def _in_batch(batch: Batch, wanted: Any, columns: Sequence[str], most: int) -> I
 
 
 def matching_batch(
-    batches: Sequence[Batch], schema: StructType, wanted: Any, limits: Limits, columns: Iterable[str] | None = None
+    batches: Sequence[Batch], schema: StructType, wanted: pa.Table, limits: Limits, columns: Iterable[str] | None = None
 ) -> Batch | None:
     """The same as a batch in memory of ``schema``; columns other than ``columns`` are NULL.
 
@@ -82,7 +82,7 @@ class Wanted:
     """The distinct rows (a pyarrow Table of some columns) that are asked of a relation."""
 
     relation: str
-    rows: Any
+    rows: pa.Table
 
 
 def wanted_of(
