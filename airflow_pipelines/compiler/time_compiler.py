@@ -133,7 +133,7 @@ class TimeCompiler:
         if text is None:
             self._note(final.value_span, self._no_waterline(view, plan, column))
             return plan
-        marker = Marker(f"{view.name}$waterline", "__waterline", dict(plan.columns)[column], text)
+        marker = Marker(f"{view.name}$waterline", "__waterline", dict(plan.columns)[column], text, follows_clock=False)
         self._final.append(marker)
         self._analyzer.declare({marker.relation: ((marker.column, marker.type),)})
         shown = Select(

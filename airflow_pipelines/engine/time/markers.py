@@ -83,7 +83,7 @@ class Markers:
 
     def _evaluated(self, times: Times) -> dict[str, Batch]:
         # The clock's markers have no row before the first tick, so that a view over them is empty then.
-        waiting = {name for name, marker in self.markers.items() if times.clock is None and CLOCK_COLUMN in marker.text}
+        waiting = {name for name, marker in self.markers.items() if times.clock is None and marker.follows_clock}
         asked = [marker for name, marker in self.markers.items() if name not in waiting]
         if not asked:
             return {}

@@ -20,7 +20,7 @@ from airflow_pipelines.engine.time.markers import Markers, Times
 from airflow_pipelines.engine.time.retention import Discarding
 from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.markers import CLOCK_COLUMN, Marker
+from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.properties.retention import retention_rules
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
@@ -82,7 +82,7 @@ class Timing:
     @property
     def uses_clock(self) -> bool:
         """Whether ticks can change anything."""
-        return any(CLOCK_COLUMN in marker.text for marker in self.markers.markers.values())
+        return any(marker.follows_clock for marker in self.markers.markers.values())
 
     def begin(
         self, base: Snapshot, clock: int | None, deltas: Mapping[str, Batch], waterlines: Waterlines | None = None

@@ -5,9 +5,10 @@ A query that depends on the clock reads markers like any other relation, so that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.ir.description import DERIVED
 
 CLOCK_RELATION = "now$0"
 """The marker of the clock itself."""
@@ -28,6 +29,8 @@ class Marker:
     column: str
     type: str
     text: str
+    follows_clock: bool = field(default=True, compare=False, metadata=DERIVED)
+    """Whether the value is over the clock; else it is over waterlines."""
 
 
 CLOCK = Marker(CLOCK_RELATION, CLOCK_COLUMN, CLOCK_TYPE, quote(CLOCK_COLUMN))

@@ -77,7 +77,7 @@ def _unneeded(stage: Stage, relation: str, analysis: WaterlineAnalysis, markers:
     """Which rows of a relation a stage can do without, over the relation's columns; None when it needs all."""
     match stage.node:
         case Select() if len(stage.node.sources) > 1:
-            return _joined(stage.node, relation, analysis) or _passed(stage.node, relation, markers)
+            return _joined(stage.node, relation, analysis) or _emitted(stage.node, relation, markers)
         case Aggregate():
             return _grouped(stage.node, relation, analysis)
         case AppendOnlyTopK() if isinstance(stage.node.source, Select) and len(stage.node.source.sources) > 1:
@@ -104,15 +104,15 @@ def _joined(node: Select, relation: str, analysis: WaterlineAnalysis) -> str | N
     return None
 
 
-def _passed(node: Select, relation: str, markers: Mapping[str, Marker]) -> str | None:
-    """Of a view that emits final rows: those that its waterline has passed by."""
+def _emitted(node: Select, relation: str, markers: Mapping[str, Marker]) -> str | None:
+    """Of a view that emits final rows: those below its waterline, which it has emitted."""
     found = []
-    for crossing in node.temporal_filters:
-        marker = node.sources[crossing.source].node
-        text = markers[marker.relation].text if isinstance(marker, Scan) and marker.relation in markers else None
-        if text is None or "__w:" not in text or crossing.column is None or crossing.column[0] != relation:
+    for comparison in node.temporal_filters:
+        source = node.sources[comparison.source].node
+        marker = markers.get(source.relation) if isinstance(source, Scan) else None
+        if marker is None or marker.follows_clock or comparison.column is None or comparison.column[0] != relation:
             return None
-        found.append(f"{quote(crossing.column[1])} < {text}")
+        found.append(f"{quote(comparison.column[1])} < {marker.text}")
     return " AND ".join(found) if found and len(node.sources) == 2 else None
 
 
