@@ -23,8 +23,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt tools/check-java.sh
 demo: setup ## Run the example DAG with a real Airflow and a real Spark, step by step
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m dags_examples.demo
 
-test: setup ## Run every test
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --durations=10
+test: setup ## Run every test, in two processes with a Spark application each
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=10
 
 test-fast: setup ## Run the tests that start no JVM, no server and no other program (under a minute)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --fast --numprocesses=2 --quiet

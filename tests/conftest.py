@@ -1,10 +1,11 @@
-"""Shared fixtures: one SparkSession, one warm host and one service for the whole test session."""
+"""Shared fixtures: one SparkSession, one warm host and one service for each process of a test run."""
 
 import os
 
 # The JVMs of tests live for minutes and run most queries once or twice, so the time of the second compiler never pays off. Without
-# it Java reserves a fifth of its usual code cache, and Spark hangs when that is full. The stack is that of hosts.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Xss4m")
+# it Java reserves a fifth of its usual code cache, which a quarter of the suite fills: then Java finds and compiles the same code
+# again and again, and Spark hangs. Concurrent garbage collection takes a processor that tests need. The stack is that of hosts.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xss4m")
 
 pytest_plugins = [
     "tests.fast",

@@ -80,6 +80,8 @@ STEPS: list[list[Change]] = [
         ("u", Op.DELETE, [_u(0, -0.0), _u(2, -float("nan")), _u(3, -1.5)]),
     ],
 ]
+FULLEST = 3
+"""The step after which the tables have the most rows in both representations."""
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,7 @@ def test_rows_go_as_they_came(sessions: SparkSessions, compiled: CompiledProgram
 def _follow(running: Running, limits: Limits) -> None:
     oracle = Oracle(running, QUERIES, running.sessions)
     sums: dict[str, Rows] = {name: Counter() for name in QUERIES}
-    for changes in STEPS:
+    for number, changes in enumerate(STEPS):
         step = running.step(*(running.changes(table, *rows, op=op) for table, op, rows in changes))
         assert not step.rejected
         tables = {name: _stored(running, name) for name in ("t", "u")}
@@ -100,7 +102,9 @@ def _follow(running: Running, limits: Limits) -> None:
             sums[name].update(rows_of(step.view_deltas.get(name)))
             found = Counter({row: weight for row, weight in sums[name].items() if weight})
             assert found == rows, (name, running.compiled.plans[name])
-            assert Counter(exact(row) for row in _stored(running, name)) == rows, name
+            assert net(running.circuit.snapshot.traces[name]) == {row: (weight,) for row, weight in rows.items()}, name
+            # Spark reads the same; one such step is enough.
+            assert number != FULLEST or Counter(exact(row) for row in _stored(running, name)) == rows, name
         running.circuit.maintain()
     snapshot = running.circuit.snapshot
     assert [name for name, trace in [*snapshot.traces.items(), *snapshot.states.items()] if net(trace)] == []
