@@ -36,7 +36,11 @@ def construct_name(tree: exp.Expr) -> str:
 
 
 def require_only(tree: exp.Expr, known: Iterable[str]) -> None:
-    """Raise NotIncremental when a tree has parts other than the known ones."""
+    """Raise NotIncremental when a tree has parts other than the known ones.
+
+    :param tree: the tree
+    :param known: the names of its parts that have a rule
+    """
     for name, value in tree.args.items():
         if value and name not in known:
             raise NotIncremental(f"{name.strip('_').upper()} in {construct_name(tree)} has no incremental rule yet")
@@ -111,7 +115,11 @@ def sql(tree: exp.Expr) -> str:
 
 
 def substitute(tree: exp.Expr, names: Mapping[exp.Expr, exp.Expr]) -> exp.Expr:
-    """A copy of ``tree`` with every (topmost) subtree that is in ``names`` replaced."""
+    """A copy of ``tree`` with every (topmost) subtree that is in ``names`` replaced.
+
+    :param tree: the tree
+    :param names: what replaces each subtree
+    """
     if tree in names:
         return names[tree].copy()
     return tree.copy().transform(lambda node: names[node].copy() if node in names else node, copy=False)

@@ -47,6 +47,7 @@ def plan_recursive_views(
         are also planned like any other view
     :param relations: the columns of everything that the cycle reads besides itself; declared to ``analyzer`` already, as the
         cycle's own views are
+    :param analyzer: answers about Spark's view of queries
     :returns: the plans of ``views``
     """
     one = views[0] if len(views) == 1 else None
@@ -86,7 +87,17 @@ def plan_query(
     analyzer: Analyzer,
     append_only: Set[str] = frozenset(),
 ) -> ViewPlan:
-    """Like :func:`plan_view`, with a stage of its own for each recursive common table expression at the query's top."""
+    """Like :func:`plan_view`, with a stage of its own for each recursive common table expression at the query's top.
+
+    :param view: canonical name
+    :param query: see :func:`plan_view`, as are the others
+    :param relations: columns of everything that the query may read
+    :param columns: the view's columns
+    :param reads: the relations that the query names
+    :param analyzer: answers about Spark's view of queries
+    :param append_only: those of ``relations`` that never lose a row
+    :returns: a plan that always has the full strategy
+    """
     tree = parse_query(query)
     clause = tree.args.get("with_")
     if clause is None or not clause.args.get("recursive"):

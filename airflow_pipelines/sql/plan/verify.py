@@ -14,6 +14,9 @@ _GIVEN = "_col_"
 def require_same(query: str, tree: exp.Expr, analyzer: Analyzer, reason: str) -> None:
     """Refuse a tree that Spark does not surely read as the query.
 
+    :param query: Spark SQL
+    :param tree: a tree that was rewritten
+    :param analyzer: answers about Spark's view of queries
     :param reason: what the refusal says when it means something else
     :raises NotIncremental: also when Spark cannot plan the query itself
     """

@@ -31,6 +31,9 @@ def replace_secrets(program: str, keep: Keep) -> str:
     """A program's text with what ``keep`` gives in the place of each secret in its connectors.
 
     Values under names such as ``password`` or ``secret_key`` are secrets, and passwords within URLs.
+
+    :param program: the program's text
+    :param keep: stores a secret and gives its reference
     """
 
     def replaced(found: re.Match[str]) -> str:
@@ -40,7 +43,11 @@ def replace_secrets(program: str, keep: Keep) -> str:
 
 
 def replace_passwords(text: str, keep: Keep) -> str:
-    """A text with what ``keep`` gives in the place of each password in a URL (``scheme://user:password@host``)."""
+    """A text with what ``keep`` gives in the place of each password in a URL (``scheme://user:password@host``).
+
+    :param text: any text
+    :param keep: stores a secret and gives its reference
+    """
     return _URL_PASSWORD.sub(lambda found: found[0] if _HAS_REFERENCE.search(found[2]) else f"{found[1]}:{keep(found[2])}@", text)
 
 

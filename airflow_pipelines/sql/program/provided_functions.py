@@ -38,6 +38,9 @@ def with_provided(definitions: Definitions, text: str) -> Definitions:
     """A program's types and functions, and those provided functions that a text seems to call.
 
     A function of the program goes before one of the same name here.
+
+    :param definitions: the program's own types and functions
+    :param text: the program's text
     """
     called = {name.lower() for name in _CALL.findall(text)} - definitions.functions.keys()
     if not called:

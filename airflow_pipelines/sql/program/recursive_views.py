@@ -21,7 +21,13 @@ from airflow_pipelines.sql.syntax.statements import Statements
 def with_declarations(
     views: Mapping[str, ViewDeclaration], tables: Mapping[str, Table], statements: Statements, source: Source
 ) -> dict[str, ViewDeclaration]:
-    """The views with the columns that DECLARE RECURSIVE VIEW gives them; declarations that do not fit are noted."""
+    """The views with the columns that DECLARE RECURSIVE VIEW gives them; declarations that do not fit are noted.
+
+    :param views: the views by name
+    :param tables: the tables by name
+    :param statements: what the program declares; errors are added
+    :param source: the program's text
+    """
     declared = dict(views)
     places: dict[str, Span] = {}
     for declaration in statements.declarations:
@@ -45,6 +51,10 @@ def ordered(views: Mapping[str, ViewDeclaration], messages: list[ProgramMessage]
     """The views in dependency order, otherwise in the order written, with their cycles noted in ``cycle``.
 
     Of a cycle those declared recursive come first. A cycle in which no view is declared so is an error.
+
+    :param views: the views by name
+    :param messages: errors are added here
+    :param source: the program's text
     """
     placed: dict[str, ViewDeclaration] = {}
     for component in components({name: view.reads for name, view in views.items()}):
@@ -62,7 +72,12 @@ def ordered(views: Mapping[str, ViewDeclaration], messages: list[ProgramMessage]
 
 
 def recursion_errors(views: Mapping[str, ViewDeclaration], trees: Mapping[str, exp.Query], source: Source) -> list[ProgramMessage]:
-    """The reads in the queries of a cycle that are not monotone in the views of the cycle, with their places."""
+    """The reads in the queries of a cycle that are not monotone in the views of the cycle, with their places.
+
+    :param views: the views by name
+    :param trees: the trees of their queries
+    :param source: the program's text
+    """
     messages = []
     for name, view in views.items():
         if not any(views[member].declared is not None for member in view.cycle):

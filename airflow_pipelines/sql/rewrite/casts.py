@@ -66,8 +66,9 @@ def _relaxed(kind: ColumnType) -> ColumnType:
 def cast_edits(walker: TokenWalker, types: Mapping[str, ColumnType]) -> Iterator[Edit]:
     """The edits that rewrite casts. Edits may be nested; inner ones are to be applied first.
 
-    :param scan: the query
+    :param walker: the query's tokens
     :param types: the program's own types
+    :param scan: the query
     """
     for call in walker.calls():
         # The commas of MAP<k, v> and STRUCT<...> stand between no brackets that are known here.

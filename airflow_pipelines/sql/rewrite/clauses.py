@@ -34,17 +34,29 @@ def selects(walker: TokenWalker) -> list[SelectText]:
 
 
 def around(found: list[SelectText], at: int) -> SelectText | None:
-    """The innermost of the SELECTs that token ``at`` belongs to."""
+    """The innermost of the SELECTs that token ``at`` belongs to.
+
+    :param found: all SELECTs
+    :param at: the token
+    """
     return max((select for select in found if select.start <= at < select.end), key=lambda select: select.start, default=None)
 
 
 def text(walker: TokenWalker, tokens: Tokens) -> str:
-    """The text of some tokens."""
+    """The text of some tokens.
+
+    :param walker: the text's tokens
+    :param tokens: the range
+    """
     return walker.piece(walker.start(tokens[0]), walker.end(tokens[1] - 1)) if tokens[0] < tokens[1] else ""
 
 
 def level(walker: TokenWalker, tokens: Tokens) -> Iterator[int]:
-    """The tokens at the top level of a range: nothing inside of parentheses but the opening ones themselves."""
+    """The tokens at the top level of a range: nothing inside of parentheses but the opening ones themselves.
+
+    :param walker: the text's tokens
+    :param tokens: the range
+    """
     at = tokens[0]
     while at < tokens[1]:
         yield at
@@ -53,7 +65,11 @@ def level(walker: TokenWalker, tokens: Tokens) -> Iterator[int]:
 
 
 def split(walker: TokenWalker, tokens: Tokens) -> list[Tokens]:
-    """The pieces between the commas of a list."""
+    """The pieces between the commas of a list.
+
+    :param walker: the text's tokens
+    :param tokens: the range of the list
+    """
     pieces, first = [], tokens[0]
     for at in level(walker, tokens):
         if walker.word(at) == ",":

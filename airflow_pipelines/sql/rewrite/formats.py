@@ -43,6 +43,8 @@ FORMATTED: Mapping[str, str] = {
 def formatted(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
     """Spark SQL for a call of one of :data:`FORMATTED`.
 
+    :param call: the call
+    :param arguments: Spark SQL of its arguments
     :raises CallRefused: when the format is no literal, or has a specifier that Spark cannot write or read
     """
     if len(arguments) != 2:

@@ -20,6 +20,8 @@ _FROM_JSON = frozenset({"ARRAY", "MAP", "STRUCT"})
 def function_edits(walker: TokenWalker, functions: Mapping[str, FunctionDefinition]) -> Iterator[Edit]:
     """The edits that replace calls of ``functions``. Edits may be nested; inner ones are to be applied first.
 
+    :param walker: the query's tokens
+    :param functions: the program's functions by name
     :raises CallRefused: when a call has the wrong number of arguments
     """
     for call in walker.calls():
@@ -41,6 +43,7 @@ def function_edits(walker: TokenWalker, functions: Mapping[str, FunctionDefiniti
 def expanded(function: FunctionDefinition, arguments: list[str]) -> str:
     """Spark SQL for one call of a function.
 
+    :param function: the function
     :param arguments: Spark SQL of the arguments, as many as there are parameters
     """
     values = [cast_text(text, parameter.type) for text, parameter in zip(arguments, function.parameters, strict=True)]

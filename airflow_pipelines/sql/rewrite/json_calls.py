@@ -35,7 +35,11 @@ JSON_CALLS = frozenset({*_EACH, "variant_filter", "variant_map"})
 
 
 def json_call(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
-    """Spark SQL for a call of one of :data:`JSON_CALLS`; None when it has other arguments than these functions take."""
+    """Spark SQL for a call of one of :data:`JSON_CALLS`; None when it has other arguments than these functions take.
+
+    :param call: the call
+    :param arguments: Spark SQL of its arguments
+    """
     if call.name in _EACH:
         return _each(call.name, arguments[0]) if len(arguments) == 1 else None
     if len(arguments) != 2:

@@ -37,7 +37,11 @@ class InputColumn:
 
 
 def input_columns(select: exp.Select, analyzer: Analyzer) -> tuple[InputColumn, ...] | None:
-    """What the FROM clause of a SELECT gives, source by source; None when Spark cannot say, as in a correlated subquery."""
+    """What the FROM clause of a SELECT gives, source by source; None when Spark cannot say, as in a correlated subquery.
+
+    :param select: the SELECT, within its query
+    :param analyzer: knows the relations that the query reads
+    """
     found: list[InputColumn] = []
     for alias in _aliases(select):
         try:
@@ -65,7 +69,9 @@ def _unnamed(select: exp.Select, named: Sequence[InputColumn], analyzer: Analyze
 def star_columns(select: exp.Select, source: str, analyzer: Analyzer) -> tuple[str, ...] | None:
     """The columns that ``*`` stands for in a SELECT; None when Spark cannot say.
 
+    :param select: the SELECT, within its query
     :param source: the relation of ``source.*``; empty for a star of all
+    :param analyzer: knows the relations that the query reads
     """
     try:
         columns = analyzer.columns(_query(select, [f"{quote(source)}.*" if source else "*"]))
@@ -75,7 +81,12 @@ def star_columns(select: exp.Select, source: str, analyzer: Analyzer) -> tuple[s
 
 
 def types_in(select: exp.Select, expressions: Sequence[str], analyzer: Analyzer) -> tuple[str, ...] | None:
-    """Types of expressions over what a SELECT's FROM clause gives; None when Spark cannot say."""
+    """Types of expressions over what a SELECT's FROM clause gives; None when Spark cannot say.
+
+    :param select: the SELECT, within its query
+    :param expressions: Spark SQL of each
+    :param analyzer: knows the relations that the query reads
+    """
     try:
         columns = analyzer.columns(_query(select, [f"{text} AS p{at}" for at, text in enumerate(expressions)]))
     except AnalysisFailed:
@@ -84,7 +95,11 @@ def types_in(select: exp.Select, expressions: Sequence[str], analyzer: Analyzer)
 
 
 def output_columns(query: exp.Expr, analyzer: Analyzer) -> ColumnTypes | None:
-    """Names and types of what a query within a larger one gives; None when Spark cannot say."""
+    """Names and types of what a query within a larger one gives; None when Spark cannot say.
+
+    :param query: the inner query, within the larger one
+    :param analyzer: knows the relations that the query reads
+    """
     copy = query.copy()
     copy.set("with_", None)
     try:

@@ -39,6 +39,7 @@ _SUBQUERIES: Mapping[str, str] = {
 def refuse_unknown(walker: TokenWalker, known: Mapping[str, object]) -> None:
     """Refuse functions of other systems by saying what to write instead.
 
+    :param walker: the query's tokens
     :param known: the program's own functions, which may have any name
     :raises CallRefused: at the first such call
     """

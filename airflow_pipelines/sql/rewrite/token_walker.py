@@ -28,7 +28,11 @@ class Call:
 
 
 def mentions(text: str, *words: str) -> bool:
-    """Whether one of some lower-case words stands anywhere in a text; without them, a pass need not parse it, long as it may be."""
+    """Whether one of some lower-case words stands anywhere in a text; without them, a pass need not parse it, long as it may be.
+
+    :param text: the text
+    :param words: the words, in lower case
+    """
     lowered = text.lower()
     return any(word in lowered for word in words)
 

@@ -60,6 +60,7 @@ class AdhocStatement:
 def parse_adhoc(text: str, definitions: Definitions | None = None) -> list[AdhocStatement]:
     """Read an ad-hoc request: ``;``-separated statements of which only the last may be a query.
 
+    :param text: the request
     :param definitions: the types and functions that the request may use; None when there are none
     :raises ProgramErrors: with the places of all that is wrong: syntax, statements that are not allowed, an empty request
     """

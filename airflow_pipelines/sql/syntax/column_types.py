@@ -75,6 +75,8 @@ KNOWN_TYPES = (
 def parse_type(cursor: Cursor, depth: int = 0) -> ColumnType:
     """Take a type; the result is nullable (NOT NULL is the caller's).
 
+    :param cursor: at the type's first token
+    :param depth: how deep the type is nested in another one
     :raises StatementError: at the type's place, when it is unknown, cannot be stored or has bad parameters
     """
     if depth > MAX_NESTING:

@@ -52,6 +52,7 @@ def parse_connectors(
 ) -> tuple[list[Connector], list[ProgramMessage]]:
     """The connectors that a property declares, and what is wrong with those that are left out.
 
+    :param cursor: the statement, for errors
     :param token: the property's value
     :param relation: canonical name of the table or view
     :param direction: INPUT for a table's connectors, OUTPUT for a view's

@@ -51,7 +51,11 @@ class DefinitionStatements:
 
 
 def is_definition(tokens: Sequence[Token], folded: FoldedText) -> bool:
-    """Whether a statement defines a type or a function."""
+    """Whether a statement defines a type or a function.
+
+    :param tokens: the statement's tokens
+    :param folded: the program's text
+    """
     cursor = Cursor(folded, tokens)
     _take_create(cursor)
     return cursor.at("type") or cursor.at("function")
@@ -66,6 +70,8 @@ def _take_create(cursor: Cursor) -> None:
 def read_definitions(folded: FoldedText, statements: Sequence[Sequence[Token]], udf_python: str) -> DefinitionStatements:
     """Read the statements that define types and functions; each may use those written before it.
 
+    :param folded: the program's text
+    :param statements: the tokens of each statement
     :param udf_python: the text of the program's Python module
     """
     found = DefinitionStatements()

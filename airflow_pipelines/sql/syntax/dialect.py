@@ -164,6 +164,7 @@ def operand_size(tokens: Sequence[Token], text: str) -> int:
     """How many tokens the operand of a comparison has that begins with the first of them: ``a + 1 AND b`` begins with three.
 
     :param tokens: a piece of what :func:`tokenise` gave for ``text``
+    :param text: the whole text that was tokenised
     :raises SyntaxFailure: when no operand begins there
     """
     return _Parser(dialect=DIALECT).operand_size(list(tokens), text)

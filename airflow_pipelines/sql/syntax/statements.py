@@ -93,7 +93,12 @@ class Statements:
 
 
 def parse_statement(folded: FoldedText, tokens: list[Token], into: Statements) -> None:
-    """Read one statement and add what it declares, or its errors, to ``into``."""
+    """Read one statement and add what it declares, or its errors, to ``into``.
+
+    :param folded: the program's text
+    :param tokens: the statement's tokens
+    :param into: gets the declaration
+    """
     cursor = Cursor(folded, tokens, into.definitions.types)
     try:
         _StatementReader(cursor, into).read()

@@ -13,7 +13,11 @@ _MOST_WHOLE_DIGITS = 32
 
 
 def is_exact(precision: int, scale: int) -> bool:
-    """Whether :func:`decimal_average` says what Spark's AVG of a DECIMAL(precision, scale) is."""
+    """Whether :func:`decimal_average` says what Spark's AVG of a DECIMAL(precision, scale) is.
+
+    :param precision: of the type of the values
+    :param scale: of the type of the values
+    """
     if precision <= _FLOATING_DIGITS:
         return True
     return precision <= _MOST_DIGITS and scale <= _MOST_SCALE and precision - scale <= _MOST_WHOLE_DIGITS
@@ -27,6 +31,8 @@ def decimal_average(total: str, count: str, precision: int, scale: int) -> str:
 
     :param total: the sum, a DECIMAL(38, scale)
     :param count: the number of values, a BIGINT below 10 to the power of 12
+    :param precision: of the type of the values
+    :param scale: of the type of the values
     """
     kind = f"DECIMAL({precision + 4},{scale + 4})"
     if precision <= _FLOATING_DIGITS:

@@ -61,6 +61,8 @@ def groups_of(tree: exp.Select, outputs: Outputs, above: Sequence[exp.Expr]) -> 
 def expand_grouping_sets(block: Block, groups: Groups) -> tuple[Groups, Callable[[exp.Expr], exp.Expr]]:
     """Repeat each row of a block once per grouping set.
 
+    :param block: the rows; it is changed
+    :param groups: the grouping, with its sets
     :returns: the grouping of the repeated rows, and a function that rewrites the expressions above for it
     """
     alias = block.builder.name("s")
@@ -221,6 +223,9 @@ def _pairs(
 def materialize_groups(block: Block, groups: Groups, having: exp.Expr | None) -> dict[exp.Expr, exp.Expr]:
     """Replace a block by its groups, for what is evaluated over them: window functions, subqueries, generators.
 
+    :param block: the rows; it is changed
+    :param groups: the grouping
+    :param having: the condition of HAVING, if there is one
     :returns: what replaces the query's keys and calls in the expressions above
     """
     alias = block.builder.name("g")

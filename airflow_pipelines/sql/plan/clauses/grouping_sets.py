@@ -90,7 +90,12 @@ def _subsets(items: Sequence[_T]) -> list[list[_T]]:
 
 
 def in_sets(keys: Sequence[exp.Expr], sets: Sequence[frozenset[int]], number: exp.Expr) -> list[exp.Expr]:
-    """The keys of a row that is repeated for each set: NULL in the sets that lack the key. ``number``: the set's number."""
+    """The keys of a row that is repeated for each set: NULL in the sets that lack the key. ``number``: the set's number.
+
+    :param keys: all keys
+    :param sets: the sets, as positions of keys
+    :param number: the expression that gives the number of the row's set
+    """
     found = []
     for at, key in enumerate(keys):
         members = [place for place, chosen in enumerate(sets) if at in chosen]
@@ -103,6 +108,11 @@ def over_sets(tree: exp.Expr, keys: Sequence[exp.Expr], sets: Sequence[frozenset
     """Rewrite an expression over groups for repeated rows: GROUPING and GROUPING_ID become numbers.
 
     The arguments of aggregate functions read the rows, whose columns stay as they are.
+
+    :param tree: the expression
+    :param keys: all keys
+    :param sets: the sets, as positions of keys
+    :param number: the expression that gives the number of the row's set
     """
     return _shown(tree, dict(zip(keys, in_sets(keys, sets, number), strict=True)), keys, sets, number, called=False)
 

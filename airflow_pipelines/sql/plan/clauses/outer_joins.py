@@ -62,6 +62,10 @@ def equal_pairs(conditions: Sequence[exp.Expr], left: Packed, right: Packed, blo
 
     Pairs without a common key type are left out; the join's condition still has them.
 
+    :param conditions: the conjuncts
+    :param left: the left side
+    :param right: the right side
+    :param block: gives the analyzer
     :returns: both sides of each equality, as texts over the columns of the left and of the right node
     """
     pairs = []

@@ -127,7 +127,12 @@ def column(place: ColumnRef) -> exp.Column:
 
 
 def key_types(builder: Builder, node: Linear, keys: Sequence[str]) -> tuple[str, ...]:
-    """Types of key expressions over a node's columns."""
+    """Types of key expressions over a node's columns.
+
+    :param builder: the plan
+    :param node: the node
+    :param keys: texts over its columns
+    """
     items = ", ".join(f"{key} AS k{at}" for at, key in enumerate(keys))
     return tuple(kind for _, kind in builder.types(f"SELECT {items} FROM ({linear_to_sql(node)})"))
 
@@ -135,6 +140,8 @@ def key_types(builder: Builder, node: Linear, keys: Sequence[str]) -> tuple[str,
 def common_type(builder: Builder, kinds: Sequence[str]) -> str:
     """The type in which Spark compares values of several types.
 
+    :param builder: the plan
+    :param kinds: Spark types
     :raises NotIncremental: when that is not sure
     """
     if len(set(kinds)) == 1:

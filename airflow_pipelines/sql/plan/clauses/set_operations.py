@@ -35,27 +35,51 @@ def _kinds(builder: Builder, node: Linear) -> list[str]:
 
 
 def distinct(builder: Builder, node: Linear) -> Aggregate:
-    """Every row of a node once."""
+    """Every row of a node once.
+
+    :param builder: the plan
+    :param node: the rows
+    """
     return _grouped(node, builder.types(linear_to_sql(node)), (), Accumulators(), None)
 
 
 def intersect(builder: Builder, left: Linear, right: Linear) -> Aggregate:
-    """The rows that are in both nodes, once."""
+    """The rows that are in both nodes, once.
+
+    :param builder: the plan
+    :param left: one node
+    :param right: the other one, with as many columns
+    """
     return _by_sides(builder, left, right, "{l} > 0 AND {r} > 0")
 
 
 def except_(builder: Builder, left: Linear, right: Linear) -> Aggregate:
-    """The rows of the left node that are not in the right one, once."""
+    """The rows of the left node that are not in the right one, once.
+
+    :param builder: the plan
+    :param left: the rows
+    :param right: the rows to leave out
+    """
     return _by_sides(builder, left, right, "{l} > 0 AND {r} = 0")
 
 
 def intersect_all(builder: Builder, left: Linear, right: Linear) -> Select:
-    """The rows that are in both nodes, as often as in the one that has fewer of them."""
+    """The rows that are in both nodes, as often as in the one that has fewer of them.
+
+    :param builder: the plan
+    :param left: one node
+    :param right: the other one, with as many columns
+    """
     return _repeated(builder, _by_sides(builder, left, right, "{l} > 0 AND {r} > 0", copies="LEAST({l}, {r})"))
 
 
 def except_all(builder: Builder, left: Linear, right: Linear) -> Select:
-    """The rows of the left node, as often as it has more of them than the right one."""
+    """The rows of the left node, as often as it has more of them than the right one.
+
+    :param builder: the plan
+    :param left: the rows
+    :param right: the rows to leave out
+    """
     return _repeated(builder, _by_sides(builder, left, right, "{l} > {r}", copies="{l} - {r}"))
 
 

@@ -23,7 +23,12 @@ def window_functions(tree: exp.Expr) -> list[exp.Window]:
 
 
 def inline_windows(tree: exp.Expr, definitions: Sequence[exp.Expr]) -> exp.Expr:
-    """A copy of an expression in which no window function refers to the WINDOW clause any more."""
+    """A copy of an expression in which no window function refers to the WINDOW clause any more.
+
+    :param tree: the expression
+    :param definitions: the entries of the WINDOW clause
+    :raises NotIncremental: when a window is not defined there
+    """
     named = {definition.name: definition for definition in definitions}
 
     def written_out(node: exp.Expr) -> exp.Expr:
@@ -42,7 +47,12 @@ def inline_windows(tree: exp.Expr, definitions: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def qualify_of(tree: exp.Select, outputs: Sequence[tuple[str, exp.Expr]]) -> exp.Expr | None:
-    """The condition of QUALIFY without the names of the SELECT list and of the WINDOW clause."""
+    """The condition of QUALIFY without the names of the SELECT list and of the WINDOW clause.
+
+    :param tree: the SELECT
+    :param outputs: its SELECT list
+    :returns: None when it has no QUALIFY
+    """
     clause = tree.args.get("qualify")
     if clause is None:
         return None

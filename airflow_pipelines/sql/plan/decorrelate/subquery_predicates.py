@@ -71,7 +71,11 @@ def subquery_expressions(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def in_condition(tree: exp.Expr, subquery: exp.Expr) -> bool:
-    """Whether Spark surely evaluates an IN as a condition wherever it stands in an expression: NULL counts as false."""
+    """Whether Spark surely evaluates an IN as a condition wherever it stands in an expression: NULL counts as false.
+
+    :param tree: the expression
+    :param subquery: the IN
+    """
     places = [node for node in tree.walk() if node == subquery]
     return all(_is_condition(place, tree) for place in places)
 
@@ -91,7 +95,12 @@ def _is_condition(node: exp.Expr, root: exp.Expr) -> bool:
 
 
 def equalities(lefts: Sequence[exp.Expr], rights: Sequence[exp.Expr]) -> list[exp.Expr]:
-    """Each expression on the left equal to its counterpart on the right."""
+    """Each expression on the left equal to its counterpart on the right.
+
+    :param lefts: expressions
+    :param rights: their counterparts
+    :raises NotIncremental: when there are not as many
+    """
     if len(lefts) != len(rights):
         raise NotIncremental("IN with a row of another length has no incremental rule")
     return [exp.EQ(this=left.copy(), expression=right.copy()) for left, right in zip(lefts, rights, strict=True)]
@@ -126,7 +135,11 @@ def value_over_no_rows(call: exp.Expr) -> str | None:
 
 
 def rejects_nulls(condition: exp.Expr, columns: set[exp.Expr]) -> bool:
-    """Whether a condition is null-rejecting: it cannot be true when all of some columns are NULL."""
+    """Whether a condition is null-rejecting: it cannot be true when all of some columns are NULL.
+
+    :param condition: the condition
+    :param columns: the columns
+    """
     inner = condition.unnest()
     if not isinstance(inner, _COMPARISONS):
         return False

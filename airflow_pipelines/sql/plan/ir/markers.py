@@ -43,5 +43,9 @@ def is_marker(relation: str) -> bool:
 
 
 def waterline_input(relation: str, column: str) -> str:
-    """The name of a column's waterline in the texts of markers."""
+    """The name of a column's waterline in the texts of markers.
+
+    :param relation: the relation with the column
+    :param column: the column with LATENESS
+    """
     return f"__w:{relation}.{column}"

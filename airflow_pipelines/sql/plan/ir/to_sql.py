@@ -57,13 +57,21 @@ def keyed_to_sql(node: AffectedKeys) -> str:
 
 
 def top_k_over(node: AppendOnlyTopK, rows: str) -> str:
-    """The first rows per key of a query's rows."""
+    """The first rows per key of a query's rows.
+
+    :param node: says how rows are ranked
+    :param rows: the query
+    """
     places = f"SELECT *, {node.rank} AS {quote(node.place)} FROM ({rows})"
     return f"SELECT {', '.join(map(quote, node.columns))} FROM ({places}) WHERE {quote(node.place)} <= {node.most}"
 
 
 def groups_over(node: Aggregate, rows: str) -> str:
-    """Keys and calls of every group, by their names, over a query for the input's rows, each as often as it is there."""
+    """Keys and calls of every group, by their names, over a query for the input's rows, each as often as it is there.
+
+    :param node: says how rows are grouped
+    :param rows: the query
+    """
     keys = [f"{key.text} AS {key.name}" for key in node.keys]
     calls = [f"{call.text} AS {call.name}" for call in node.calls]
     group = f" GROUP BY {', '.join(str(at + 1) for at in range(len(keys)))}" if keys else ""

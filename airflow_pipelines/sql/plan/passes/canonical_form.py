@@ -50,6 +50,7 @@ def canonical_form(stages: tuple[Stage, ...], builder: Builder) -> tuple[Stage, 
 def canonical_query(query: str, columns: ColumnTypes) -> str:
     """A query with its columns, which are taken by position, in canonical form.
 
+    :param query: Spark SQL
     :param columns: names and types of the query's columns
     """
     if not any(has_several_forms(kind) for _, kind in columns):

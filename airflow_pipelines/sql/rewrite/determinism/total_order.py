@@ -25,6 +25,9 @@ def sortable(text: str, kind: str) -> str:
     """An expression that sorts by ``text``, of Spark type ``kind``, in a total order.
 
     A MAP is sorted by its entries in the order of their keys, a VARIANT by its JSON text and then by the types in it.
+
+    :param text: Spark SQL of one expression
+    :param kind: its type
     """
     if has_order(kind):
         return text
@@ -84,6 +87,7 @@ def sorted_list(text: str, keys: Sequence[ListKey]) -> str:
     """An array of structs sorted by some of their fields.
 
     :param text: Spark SQL of the array
+    :param keys: the fields to sort by, in order
     """
     comparisons = "".join(f" WHEN NOT (__l.{key.field} <=> __r.{key.field}) THEN {_comparison(key)}" for key in keys)
     return f"ARRAY_SORT({text}, (__l, __r) -> CASE{comparisons} ELSE 0 END)"
