@@ -11,8 +11,9 @@ from pydantic import BaseModel
 
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.exposition import exposition
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.host.metrics import exposition, measure
+from airflow_pipelines.host.metrics import measure
 from airflow_pipelines.host.programs import expected_change
 from airflow_pipelines.host.routers.common import HostFleet, Runner, slowly
 from airflow_pipelines.program.sources import ProgramSource

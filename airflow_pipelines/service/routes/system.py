@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import PlainTextResponse
 
+from airflow_pipelines.contract.exposition import CONTENT_TYPE, Metric, MetricKind, exposition
 from airflow_pipelines.contract.registry import SHARED
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control_plane import ControlPlane
@@ -75,7 +76,7 @@ def router(control_plane: ControlPlane) -> APIRouter:
 
     @router.get("/metrics")
     def metrics() -> PlainTextResponse:
-        return PlainTextResponse(_metrics(control_plane), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(exposition(_metrics(control_plane)), media_type=CONTENT_TYPE)
 
     @router.post("/validate_program")
     def validate_program(body: Body) -> dict[str, Any]:
@@ -99,15 +100,16 @@ def _shared_host(control_plane: ControlPlane) -> tuple[bool, str]:
     return True, "The shared host is starting" if states else "The shared host is started by its first use"
 
 
-def _metrics(control_plane: ControlPlane) -> str:
-    """How many pipelines are in which state, for Prometheus."""
+def _metrics(control_plane: ControlPlane) -> list[Metric]:
+    """How many pipelines are in which state, and which of them run."""
     records = control_plane.pipelines()
-    lines = ["# HELP pipelines_total Pipelines by deployment status.", "# TYPE pipelines_total gauge"]
     statuses = [record.deployment_status for record in records]
-    lines += [f'pipelines_total{{status="{status}"}} {statuses.count(status)}' for status in sorted(set(statuses))]
-    lines += ["# HELP pipeline_up Whether the pipeline runs.", "# TYPE pipeline_up gauge"]
-    lines += [
-        f'pipeline_up{{pipeline="{record.id}",pipeline_name="{record.name}"}} {int(record.deployment_status == "Running")}'
-        for record in records
+    found = [
+        Metric("pipelines_total", MetricKind.GAUGE, "Pipelines by deployment status.", statuses.count(status), {"status": status})
+        for status in sorted(set(statuses))
     ]
-    return "\n".join(lines) + "\n"
+    for record in records:
+        labels = {"pipeline": str(record.id), "pipeline_name": record.name}
+        running = record.deployment_status == "Running"
+        found.append(Metric("pipeline_up", MetricKind.GAUGE, "Whether the pipeline runs.", float(running), labels))
+    return found

@@ -1,0 +1,62 @@
+"""Metrics as the text that Prometheus reads, made by its own client library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+CONTENT_TYPE = "text/plain; version=0.0.4"
+"""The type of the text."""
+
+
+class MetricKind(StrEnum):
+    """How a metric moves."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One measured value.
+
+    :param name: its name, which ends with ``_total`` for a counter
+    :param help: what it counts or measures
+    :param labels: what it is about
+    """
+
+    name: str
+    kind: MetricKind
+    help: str
+    value: float
+    labels: Mapping[str, str]
+
+    def to_wire(self) -> dict[str, Any]:
+        """The metric as JSON."""
+        return {"name": self.name, "type": self.kind.value, "help": self.help, "labels": dict(self.labels), "value": self.value}
+
+
+def exposition(metrics: Iterable[Metric]) -> str:
+    """Write metrics as text; those of one name stand together.
+
+    :param metrics: what was measured
+    """
+    # Imported here: it begins with collectors of its own, which a process that is never asked for metrics need not have.
+    from prometheus_client.exposition import generate_latest
+    from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
+
+    families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+    for metric in metrics:
+        if metric.name not in families:
+            kind = CounterMetricFamily if metric.kind is MetricKind.COUNTER else GaugeMetricFamily
+            families[metric.name] = kind(metric.name, metric.help, labels=list(metric.labels))
+        families[metric.name].add_metric(list(metric.labels.values()), metric.value)
+
+    class Measured:
+        def collect(self) -> Iterable[CounterMetricFamily | GaugeMetricFamily]:
+            return families.values()
+
+    text: bytes = generate_latest(Measured())
+    return text.decode()
