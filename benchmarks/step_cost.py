@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
+from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions, build_spark
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from benchmarks.measure import Measurement, median_seconds, timed
@@ -91,7 +92,7 @@ def _inserts(table: str, rows: pa.Table) -> TableChanges:
 
 
 def _recompute(
-    spark: SparkSession, sessions: SparkSessions, circuit: Circuit, compiled: CompiledProgram, folder: Path, repeats: int = 3
+    spark: SparkSession, sessions: SparkSessions, circuit: Circuit, compiled: Program, folder: Path, repeats: int = 3
 ) -> float:
     """What a user would do instead: the tables as Parquet, the views' queries run over them by Spark's defaults.
 
@@ -100,16 +101,16 @@ def _recompute(
     session = sessions.large.newSession()
     for setting in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive"):
         session.conf.set(setting, str(spark.conf.get(setting)))
-    for table in compiled.program.tables:
+    for table in compiled.tables:
         path = str(folder / f"{table}.parquet")
         circuit.relation(table).write.parquet(path)
         session.read.parquet(path).createOrReplaceTempView(table)
     times = []
     for _ in range(repeats):
         with timed() as watch:
-            for view in compiled.program.views.values():
-                frame = session.sql(view.query)
-                frame.createOrReplaceTempView(view.name)
+            for name, plan in compiled.plans.items():
+                frame = session.sql(plan.query)
+                frame.createOrReplaceTempView(name)
                 frame.write.format("noop").mode("overwrite").save()
         times.append(watch.seconds)
     return statistics.median(times)

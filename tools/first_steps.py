@@ -18,9 +18,10 @@ from contextlib import contextmanager
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
+from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions, build_spark
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 
@@ -54,7 +55,7 @@ def expected(n: int) -> Counter[tuple[int, int]]:
             return Counter((k, others[k] + n) for k, _ in ROWS if k in others)
 
 
-def first_step(spark: SparkSession, compiled: CompiledProgram) -> None:
+def first_step(spark: SparkSession, compiled: Program) -> None:
     """Run the first step over fresh sessions.
 
     :raises AssertionError: when a view is wrong, or a session's settings are others than before
@@ -66,7 +67,7 @@ def first_step(spark: SparkSession, compiled: CompiledProgram) -> None:
         step = circuit.step(
             [_inserts("t", ("k", "v"), ROWS), _inserts("u", ("k", "w"), [(k, k * 100) for k in KEYS if k % 2 == 0])]
         )
-        for n in range(len(compiled.program.views)):
+        for n in range(len(compiled.views)):
             delta = step.view_deltas.get(f"v{n}")
             rows = Counter() if delta is None else Counter((row["k"], row["x"]) for row in delta.to_arrow().to_pylist())
             wanted = expected(n)

@@ -86,7 +86,7 @@ def run_adhoc(
     :raises AdhocError: for an unknown or non-materialized relation, or rows that do not fit their table
     :raises pyspark.errors.PySparkException: when an expression fails
     """
-    definitions = with_provided(circuit.compiled.program.definitions, text)
+    definitions = with_provided(circuit.program.definitions, text)
     statements = parse_adhoc(text, definitions)
     snapshot = circuit.snapshot
     request = _Request(circuit, snapshot, text, _time(circuit, snapshot, clock), definitions.python_functions, collect)
@@ -129,7 +129,7 @@ class _Request:
     @contextmanager
     def session(self, reads: tuple[str, ...]) -> Iterator[SparkSession]:
         """A session in which ``reads`` name the contents in the snapshot. Frames made in it stay valid afterwards."""
-        known = self.circuit.compiled.program.definitions.python_functions
+        known = self.circuit.program.definitions.python_functions
         extra = IN_TASKS_CONF if _GROWING.search(self.text) else {}
         if not reads and self.functions == known and not extra:
             # Such as INSERT ... VALUES: without names there is nothing to keep apart, and a new session takes its time.
@@ -152,7 +152,7 @@ class _Request:
 
     def understood(self, statement: AdhocStatement, session: SparkSession) -> Understood:
         """What a statement's query means, in a session that knows what it reads. Raises ProgramErrors."""
-        schemas = self.circuit.compiled.schemas
+        schemas = self.circuit.program.schemas
         columns = {column for name in (*statement.reads, statement.target) if name for column in schemas[name].column_names}
         try:
             return understood(statement.query, SessionAnalyzer(session), Analysis(session), self.clock_edits(columns))
@@ -206,7 +206,7 @@ def _is_star(walker: TokenWalker, item: Tokens) -> bool:
 
 
 def _check_reads(circuit: Circuit, statement: AdhocStatement) -> None:
-    program = circuit.compiled.program
+    program = circuit.program
     for name in statement.reads:
         if name == SYSTEM_VIEW:
             continue
@@ -225,11 +225,11 @@ def _check_reads(circuit: Circuit, statement: AdhocStatement) -> None:
 
 def _target(circuit: Circuit, statement: AdhocStatement) -> tuple[Table, RelationSchema]:
     name = statement.target or ""
-    table = circuit.compiled.program.tables.get(name)
+    table = circuit.program.tables.get(name)
     if table is None:
-        reason = "is a view" if name in circuit.compiled.program.views else "does not exist"
+        reason = "is a view" if name in circuit.program.views else "does not exist"
         raise AdhocError(f"{display(name)} {reason}; only tables can be changed")
-    return table, circuit.compiled.schemas[name]
+    return table, circuit.program.schemas[name]
 
 
 def _insert(request: _Request, statement: AdhocStatement) -> TableChanges:

@@ -7,9 +7,9 @@ import math
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -19,33 +19,31 @@ from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
 from airflow_pipelines.compiler.time_compiler import TimeCompiler
 from airflow_pipelines.compiler.variants import analyze_variants
 from airflow_pipelines.engine.functions.python_functions import check_functions, register_functions
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.schema import RelationSchema, column_from_spark_json
 from airflow_pipelines.engine.spark.analysis import AUTOMATIC, Analysis, Analyzed, QueryRefused, is_unknown_name
 from airflow_pipelines.engine.spark.failures import spark_complaint
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.spark.type_text import type_text
-from airflow_pipelines.engine.time.lateness import ERROR_VIEW, LateColumn
+from airflow_pipelines.engine.time.lateness import ERROR_VIEW
 from airflow_pipelines.program.column_types import CALENDAR_INTERVAL, ColumnType
 from airflow_pipelines.program.connectors import Connector
-from airflow_pipelines.program.fingerprints import Fingerprints
 from airflow_pipelines.program.functions import FunctionDefinition, FunctionKind
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors, ProgramMessage
 from airflow_pipelines.program.names import INTERNAL_PREFIX, SYSTEM_VIEW, apart, display, quote
 from airflow_pipelines.program.places import Span
-from airflow_pipelines.program.relations import Column, Table
+from airflow_pipelines.program.relations import Column, Table, View
 from airflow_pipelines.program.source import Source
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
-from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.plan.ir.stage import ViewPlan
 from airflow_pipelines.sql.plan.properties.append_only import append_only_relations
-from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
 from airflow_pipelines.sql.plan.recursion import Member, plan_query, plan_recursive_views
 from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
-from airflow_pipelines.sql.program.definitions import FunctionBody
 from airflow_pipelines.sql.program.describe import program_info
 from airflow_pipelines.sql.program.fingerprint import fingerprint
+from airflow_pipelines.sql.program.function_bodies import FunctionBody
 from airflow_pipelines.sql.program.parser import parse_program
 from airflow_pipelines.sql.program.provided_functions import is_provided
 from airflow_pipelines.sql.program.safety import nondeterministic_parts, unsafe_part
@@ -62,35 +60,13 @@ ConnectorCheck = Callable[[Connector, RelationSchema], None]
 Where the error has an attribute ``word``, that is the string of the declaration that is wrong."""
 
 
-@dataclass(frozen=True)
-class CompiledProgram:
-    """A program that can run.
-
-    ``schemas``: of all tables and views, by canonical name. ``view_columns``: the views' columns. ``plans``: how each view is
-    maintained. ``markers``: hidden relations of one row, for the clock and the waterlines, that the plans read. ``late_columns``:
-    columns with LATENESS, from which ``waterlines`` of all relations follow. ``append_only``: relations whose rows never go.
-    ``info``: the ``program_info`` of the REST contract. ``fingerprints``: for comparing programs.
-    """
-
-    program: ParsedProgram
-    schemas: Mapping[str, RelationSchema]
-    view_columns: Mapping[str, tuple[Column, ...]]
-    plans: Mapping[str, ViewPlan]
-    info: Mapping[str, Any]
-    fingerprints: Fingerprints
-    waterlines: WaterlineAnalysis
-    markers: tuple[Marker, ...] = ()
-    late_columns: tuple[LateColumn, ...] = ()
-    append_only: frozenset[str] = frozenset()
-
-
 def compile_program(
     text: str,
     sessions: SparkSessions,
     check_connector: ConnectorCheck | None = None,
     udf_python: str = "",
     limit_s: float = math.inf,
-) -> CompiledProgram:
+) -> Program:
     """Compile a program. Runs no Spark job and may be called from several threads at once.
 
     :param text: the program's SQL
@@ -103,7 +79,7 @@ def compile_program(
     started = time.monotonic()
     known = _recent.get((text, udf_python))
     if known is not None:
-        messages = _connector_messages(known.program, known.schemas, check_connector)
+        messages = _connector_messages(text, known.connectors, known.schemas, check_connector)
         if messages:
             raise ProgramErrors(messages)
         return known
@@ -123,24 +99,30 @@ def compile_program(
             raise ProgramErrors([_message(Source(text), view.span, message)])
         compiler.add_view(view)
     compiler.add_circles()
-    messages = [*compiler.messages, *_connector_messages(program, compiler.schemas, check_connector)]
+    messages = [*compiler.messages, *_connector_messages(text, program.connectors(), compiler.schemas, check_connector)]
     if messages:
         raise ProgramErrors(messages)
     view_columns = {name: compiler.schemas[name].columns for name in program.views}
-    compiled = CompiledProgram(
-        program=program,
+    compiled = Program(
+        tables=program.tables,
+        views={name: _view(view, view_columns[name]) for name, view in program.views.items()},
+        definitions=program.definitions,
         schemas={**compiler.schemas, SYSTEM_VIEW: ERROR_VIEW},
-        view_columns=view_columns,
         plans=compiler.plans,
         info=program_info(program, view_columns),
         fingerprints=fingerprint(program, view_columns),
-        markers=compiler.time.markers,
-        late_columns=tuple(compiler.time.late_columns),
         waterlines=compiler.time.waterlines,
+        late_columns=tuple(compiler.time.late_columns),
+        markers=compiler.time.markers,
         append_only=frozenset(compiler.append_only),
+        warnings=program.warnings,
     )
     _recent.put((text, udf_python), compiled)
     return compiled
+
+
+def _view(view: ViewDeclaration, columns: tuple[Column, ...]) -> View:
+    return View(view.name, view.kind, columns, view.reads, view.case_sensitive, view.connectors, view.span)
 
 
 class _RecentPrograms:
@@ -148,16 +130,16 @@ class _RecentPrograms:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._programs: OrderedDict[tuple[str, str], CompiledProgram] = OrderedDict()
+        self._programs: OrderedDict[tuple[str, str], Program] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, key: tuple[str, str]) -> CompiledProgram | None:
+    def get(self, key: tuple[str, str]) -> Program | None:
         with self._lock:
             if key in self._programs:
                 self._programs.move_to_end(key)
             return self._programs.get(key)
 
-    def put(self, key: tuple[str, str], compiled: CompiledProgram) -> None:
+    def put(self, key: tuple[str, str], compiled: Program) -> None:
         with self._lock:
             self._programs[key] = compiled
             while len(self._programs) > self._size:
@@ -168,10 +150,10 @@ _recent = _RecentPrograms(64)
 
 
 def _connector_messages(
-    program: ParsedProgram, schemas: Mapping[str, RelationSchema], check: ConnectorCheck | None
+    text: str, connectors: Iterable[Connector], schemas: Mapping[str, RelationSchema], check: ConnectorCheck | None
 ) -> list[ProgramMessage]:
-    source, messages = Source(program.text), []
-    for connector in program.connectors() if check is not None else ():
+    source, messages = Source(text), []
+    for connector in connectors if check is not None else ():
         schema = schemas.get(connector.relation)
         # Without a schema the relation itself is wrong, which is said already.
         if check is not None and schema is not None:

@@ -1,4 +1,4 @@
-"""The circuit: a compiled program with its contents, brought forward step by step."""
+"""The circuit: a program with its contents, brought forward step by step."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from airflow_pipelines.engine.lookup.matching_rows import matching_rows
 from airflow_pipelines.engine.normalise import Normaliser, Rejected
 from airflow_pipelines.engine.operators.context import Context, RelationVersions
 from airflow_pipelines.engine.operators.result import stage_schema
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.scheduler import Round, Workers
 from airflow_pipelines.engine.snapshot import Snapshot, owner
 from airflow_pipelines.engine.spark.failures import step_error
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.stages import (
-    Compiled,
     empty_state,
     ends,
     keeps_state,
@@ -76,7 +76,7 @@ class Circuit:
 
     def __init__(
         self,
-        compiled: Compiled,
+        program: Program,
         sessions: SparkSessions,
         store: BatchStore,
         strategy: str = "auto",
@@ -84,7 +84,7 @@ class Circuit:
     ) -> None:
         """An empty circuit.
 
-        :param compiled: the program
+        :param program: the program
         :param sessions: sessions for small and large operators
         :param store: where large batches go
         :param strategy: ``incremental`` uses incremental rules where there are any; so does ``auto``, unless most of what a stage
@@ -92,27 +92,25 @@ class Circuit:
         :param limits: what counts as small and as large
         :raises ValueError: for an unknown strategy
         """
-        self.compiled = compiled
+        self.program = program
         self.sessions = sessions
         self.store = store
         self.limits = limits
         self.batch_views = BatchViews(sessions, limits)
         for session in (sessions.small, sessions.narrow, sessions.large):
-            register_functions(session, compiled.program.definitions.python_functions)
-        self.stages = stages_of(compiled, strategy)
+            register_functions(session, program.definitions.python_functions)
+        self.stages = stages_of(program, strategy)
         self._by_cost = strategy == "auto"
-        self._owners = {stage.relation: owner(stage.relation, compiled.program.views.keys()) for stage in self.stages}
-        self.timing = Timing(
-            compiled, sessions, {name: self._owners[s.relation] for s in reversed(self.stages) for name in s.reads}
-        )
+        self._owners = {stage.relation: owner(stage.relation, program.views.keys()) for stage in self.stages}
+        self.timing = Timing(program, sessions, {name: self._owners[s.relation] for s in reversed(self.stages) for name in s.reads})
         self.has_consumers: Callable[[str], bool] = lambda _: True
         """Whether somebody outside the circuit takes the deltas of a view that has no contents; asked in every step."""
-        self.kept = (kept_relations(compiled.program, self.stages) | {SYSTEM_VIEW}) - self.timing.markers.markers.keys()
-        tables = {name: weighted(compiled.schemas[name].spark) for name in compiled.program.tables}
+        self.kept = (kept_relations(program, self.stages) | {SYSTEM_VIEW}) - self.timing.markers.markers.keys()
+        tables = {name: weighted(program.schemas[name].spark) for name in program.tables}
         stages = {stage.relation: weighted(stage_schema(stage)) for stage in self.stages}
-        self._ends = ends(compiled.program, self.stages, self.kept | {column.relation for column in compiled.late_columns})
+        self._ends = ends(program, self.stages, self.kept | {column.relation for column in program.late_columns})
         self._schemas = {**tables, **stages, SYSTEM_VIEW: weighted(ERROR_VIEW.spark)}
-        self.timing.allow_discards(compiled, self.stages, shown_relations(compiled.program))
+        self.timing.allow_discards(program, self.stages, shown_relations(program))
         self._workers = Workers(sessions.small.sparkContext)
         self._lock = threading.RLock()
         states = {stage.relation: empty_state(stage) for stage in self.stages if keeps_state(stage)}
@@ -148,7 +146,7 @@ class Circuit:
                     raise
                 raise step_error(name, error) from error
             rejected += normaliser.rejected
-            late += [Late(name, shown(rows, self.compiled.schemas[name].spark), normaliser.waterlines) for rows in normaliser.late]
+            late += [Late(name, shown(rows, self.program.schemas[name].spark), normaliser.waterlines) for rows in normaliser.late]
         timed = self.timing.begin(self._snapshot, clock, deltas)
         timed.late += late
         return self._apply(deltas, timed, started, tuple(rejected))
@@ -176,7 +174,7 @@ class Circuit:
         :raises ValueError: when it has a table with other columns
         """
         same = {name for name, layout in snapshot.layouts.items() if self.layouts.get(name) == layout}
-        other = sorted(set(snapshot.traces) & {*self.compiled.program.tables, SYSTEM_VIEW} - same)
+        other = sorted(set(snapshot.traces) & {*self.program.tables, SYSTEM_VIEW} - same)
         if other:
             raise ValueError(f"the snapshot has {', '.join(other)} with other columns than the program")
         known = self.kept & same
@@ -231,7 +229,7 @@ class Circuit:
         snapshot = replace(evaluated, step=base.step + 1)
         deltas = {
             name: self._emitted(round_.relations[name].delta)
-            for name in self.compiled.program.views
+            for name in self.program.views
             if name in views and round_.relations[name].delta
         }
         figures = StepFigures(snapshot.step, _milliseconds(started), 0, self._figures(round_))
@@ -239,7 +237,7 @@ class Circuit:
 
     def _evaluated_anew(self, fresh: Set[str], base: Snapshot, clock: int | None) -> tuple[Round, Snapshot]:
         """The evaluation of ``fresh`` stages from nothing, with all that they read as deltas, and ``base`` with what it gives."""
-        needed = needed_for(fresh, self.stages, self.compiled.program.tables, base.traces.keys())
+        needed = needed_for(fresh, self.stages, self.program.tables, base.traces.keys())
         timed = self.timing.begin(base, clock if base.clock is None else None, {})
         round_ = self._round(base, timed)
         for name, schema in self._schemas.items():
@@ -333,7 +331,7 @@ class Circuit:
         traces = {name: round_.relations[name].after for name in self.kept}
         snapshot = Snapshot(number, traces, round_.states, timed.after.clock, timed.after.waterlines, self.layouts)
         view_deltas = {}
-        for name in self.compiled.program.views:
+        for name in self.program.views:
             delta = round_.relations[name].delta
             if delta:
                 view_deltas[name] = delta[0]
@@ -352,10 +350,10 @@ class Circuit:
         return self._compacted(Trace(batches[0].schema, batches))
 
     def _normalised(self, name: str, parts: list[TableChanges], context: Context) -> tuple[Batch, Normaliser]:
-        schema = self.compiled.schemas[name]
+        schema = self.program.schemas[name]
         trace = self._trace(self._snapshot, name)
         normaliser = Normaliser(
-            self.compiled.program.tables[name], schema, lambda wanted, names: matching_rows(trace, wanted, names, context)
+            self.program.tables[name], schema, lambda wanted, names: matching_rows(trace, wanted, names, context)
         )
         normaliser.waterlines = self._snapshot.waterlines.get(name, {})
         table = normaliser.delta(parts)

@@ -37,7 +37,7 @@ def outdated(circuit: Circuit, manifest: Mapping[str, Any], kept: Set[str]) -> O
     if not manifest["traces"] and not manifest["states"]:
         # Nothing was evaluated yet, so that nothing is missing.
         return Outdated()
-    tables, views = circuit.compiled.program.tables, circuit.compiled.program.views.keys()
+    tables, views = circuit.program.tables, circuit.program.views.keys()
     layouts = saved_layouts(manifest)
     same = {name for name, layout in layouts.items() if circuit.layouts.get(name) == layout}
     stale = {
@@ -75,13 +75,13 @@ def _reason(name: str, manifest: Mapping[str, Any]) -> str:
 
 def _unreachable(circuit: Circuit, needed: Set[str], absent: Set[str]) -> tuple[set[tuple[str, str]], set[str]]:
     """Of views that are ``needed``: those with tables that are ``absent``, and those that time has passed over."""
-    late = {column.relation for column in circuit.compiled.late_columns}
+    late = {column.relation for column in circuit.program.late_columns}
     incomplete = circuit.timing.discarding.relations
     lost, timed = set(), set()
     for stage in circuit.stages:
         if stage.relation in needed:
-            view = owner(stage.relation, circuit.compiled.program.views.keys())
-            lost |= {(view, name) for name in stage.reads & absent if name in circuit.compiled.program.tables}
+            view = owner(stage.relation, circuit.program.views.keys())
+            lost |= {(view, name) for name in stage.reads & absent if name in circuit.program.tables}
             if view in late or stage.reads & incomplete:
                 timed.add(view)
     return lost, timed

@@ -3,56 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import Protocol
 
 from airflow_pipelines.engine.batch import weighted
 from airflow_pipelines.engine.operators.accumulate import accumulator_state
 from airflow_pipelines.engine.operators.recompute_groups import touched_state
 from airflow_pipelines.engine.operators.result import stage_schema
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
-from airflow_pipelines.engine.time.lateness import LateColumn
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.relations import ViewKind
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
-from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.recursive import Recursive
-from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
-from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
-from airflow_pipelines.sql.program.declarations import ParsedProgram
+from airflow_pipelines.sql.plan.ir.stage import Stage
 
 STRATEGIES = ("auto", "incremental", "full")
 
 
-class Compiled(Protocol):
-    """What a circuit needs of a compiled program."""
-
-    @property
-    def program(self) -> ParsedProgram:
-        """Tables and views."""
-
-    @property
-    def schemas(self) -> Mapping[str, RelationSchema]:
-        """Schemas of tables and views."""
-
-    @property
-    def plans(self) -> Mapping[str, ViewPlan]:
-        """Plans of the views."""
-
-    @property
-    def markers(self) -> Sequence[Marker]:
-        """Hidden relations of one row that the views read."""
-
-    @property
-    def late_columns(self) -> Sequence[LateColumn]:
-        """Columns of tables and views that have lateness."""
-
-    @property
-    def waterlines(self) -> WaterlineAnalysis:
-        """The waterlines of all relations."""
-
-
-def stages_of(compiled: Compiled, strategy: str) -> tuple[Stage, ...]:
+def stages_of(program: Program, strategy: str) -> tuple[Stage, ...]:
     """The stages of all views in an order in which each comes after what it reads.
 
     :param strategy: ``auto`` or ``incremental`` use incremental rules where there are any, ``full`` recomputes every view
@@ -61,19 +28,19 @@ def stages_of(compiled: Compiled, strategy: str) -> tuple[Stage, ...]:
     if strategy not in STRATEGIES:
         raise ValueError(f"strategy {strategy!r} is none of {', '.join(STRATEGIES)}")
     stages: list[Stage] = []
-    for name in compiled.program.views:
-        plan = compiled.plans[name]
+    for name in program.views:
+        plan = program.plans[name]
         stages += (plan.full, *plan.after) if strategy == "full" else (*plan.stages, *plan.after)
     return tuple(stages)
 
 
-def shown_relations(program: ParsedProgram) -> frozenset[str]:
+def shown_relations(program: Program) -> frozenset[str]:
     """The relations whose contents users may ask for, so that all of their rows must stay."""
     tables = {table.name for table in program.tables.values() if table.materialized}
     return frozenset(tables | {view.name for view in program.views.values() if view.kind is ViewKind.MATERIALIZED})
 
 
-def kept_relations(program: ParsedProgram, stages: Iterable[Stage]) -> frozenset[str]:
+def kept_relations(program: Program, stages: Iterable[Stage]) -> frozenset[str]:
     """The relations whose contents are kept.
 
     Of a table that nobody may ask for, that only gains rows and that no stage reads again, nothing is ever needed.
@@ -87,7 +54,7 @@ def kept_relations(program: ParsedProgram, stages: Iterable[Stage]) -> frozenset
     return frozenset(kept)
 
 
-def ends(program: ParsedProgram, stages: Iterable[Stage], kept: Set[str]) -> frozenset[str]:
+def ends(program: Program, stages: Iterable[Stage], kept: Set[str]) -> frozenset[str]:
     """The views whose deltas nothing in the circuit needs.
 
     :param kept: relations of which more is needed than what others read

@@ -6,16 +6,15 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_pipelines.compiler.compiler import CompiledProgram
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.front_end import FrontEnd
 from airflow_pipelines.engine.outdated import outdated
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.host.durability import SavedState
 from airflow_pipelines.program.diff import ProgramDiff, compare
 from airflow_pipelines.program.names import SYSTEM_VIEW
-from airflow_pipelines.sql.program.declarations import ParsedProgram
-from airflow_pipelines.sql.program.parser import parse_program
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +33,26 @@ class BootstrapPlan:
     """Views that have not changed, but are evaluated anew because of how they were saved; each with the reason."""
 
 
-def plan_bootstrap(saved: SavedState, circuit: Circuit, new: CompiledProgram) -> BootstrapPlan:
+def plan_bootstrap(saved: SavedState, circuit: Circuit, new: Program, front_end: FrontEnd) -> BootstrapPlan:
     """Compare the saved program and its state with the new one.
 
     :param saved: what is there
     :param circuit: the new program's
     :param new: the new program
+    :param front_end: that of the saved program
     :raises Problem: ``BootstrapNotAllowed`` when there is no way to go on
     """
     difference = compare(saved.program.fingerprints, new.fingerprints)
     changes = difference.program_diff or ProgramDiff()
     fresh_tables, fresh_views = changes.fresh_tables, changes.fresh_views
     if not changes.is_empty:
-        _refuse_lateness(parse_program(saved.program.source.sql), new.program)
-        _refuse_lost_contents(new.program, fresh_tables, fresh_views)
-    relations = {*new.program.tables, *new.program.views}
+        _refuse_lateness(front_end.late_relations(saved.program.source) | new.late_relations)
+        _refuse_lost_contents(new, fresh_tables, fresh_views)
+    relations = {*new.tables, *new.views}
     fresh_connectors = difference.fresh_connectors
     connectors = {
         connector.endpoint
-        for connector in new.program.connectors()
+        for connector in new.connectors
         if connector.endpoint not in fresh_connectors and connector.relation not in fresh_tables
     }
     kept = frozenset((relations | {SYSTEM_VIEW}) - fresh_tables - fresh_views)
@@ -79,7 +79,7 @@ def describe(diff: dict[str, Any]) -> str:
 def _outdated_views(saved: SavedState, circuit: Circuit, kept: frozenset[str]) -> Mapping[str, str]:
     """The views to evaluate anew although they have not changed, and why."""
     found = outdated(circuit, {"traces": {}, "states": {}} if saved.base is None else saved.base.contents.snapshot, kept)
-    tables = circuit.compiled.program.tables.keys() & kept
+    tables = circuit.program.tables.keys() & kept
     # The journal's records have rows of tables, and nothing else.
     other = {name for name, layout in saved.layouts.items() if name in tables and circuit.layouts[name] != layout}
     reasons = [f"table {table} has other columns" for table in sorted({*found.tables, *other})]
@@ -94,17 +94,16 @@ def _outdated_views(saved: SavedState, circuit: Circuit, kept: frozenset[str]) -
     return found.views
 
 
-def _refuse_lateness(old: ParsedProgram, new: ParsedProgram) -> None:
-    late = sorted({name for program in (old, new) for name in program.late_relations})
+def _refuse_lateness(late: frozenset[str]) -> None:
     if late:
         raise Problem(
             ErrorCode.BOOTSTRAP_NOT_ALLOWED,
-            f"A pipeline that has relations with lateness cannot be modified without losing state: {', '.join(late)}. "
+            f"A pipeline that has relations with lateness cannot be modified without losing state: {', '.join(sorted(late))}. "
             "Clear its storage to start the changed program from scratch.",
         )
 
 
-def _refuse_lost_contents(program: ParsedProgram, fresh_tables: Set[str], fresh_views: Set[str]) -> None:
+def _refuse_lost_contents(program: Program, fresh_tables: Set[str], fresh_views: Set[str]) -> None:
     reads = {
         (view, name)
         for view in fresh_views

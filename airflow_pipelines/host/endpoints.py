@@ -8,12 +8,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.compiler.compiler import CompiledProgram
 from airflow_pipelines.connectors.base import InputChunk
 from airflow_pipelines.connectors.changes import Changes, changes_of
 from airflow_pipelines.connectors.http import encode_egress
 from airflow_pipelines.connectors.registry import open_input, open_output
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.host.inputs import ConnectorInput, InputEndpoint, check_start_after
 from airflow_pipelines.host.listeners import Listener, Listeners
@@ -36,7 +36,7 @@ class Endpoints:
 
     def __init__(
         self,
-        compiled: CompiledProgram,
+        program: Program,
         session: SparkSession,
         arrived: Callable[[int, int], None],
         log: PipelineLog,
@@ -44,7 +44,7 @@ class Endpoints:
         storage: Path | None = None,
         fence: Fence | None = None,
     ) -> None:
-        self._compiled = compiled
+        self._program = program
         self._session = session
         self._log = log
         self._references = references
@@ -54,14 +54,14 @@ class Endpoints:
         self.inputs: dict[str, InputEndpoint] = {}
         self.outputs: dict[str, OutputEndpoint] = {}
         self._readers: dict[str, ConnectorInput] = {}
-        declared = compiled.program.connectors()
+        declared = program.connectors
         sources = [connector for connector in declared if connector.direction is ConnectorDirection.INPUT]
         check_start_after(sources)
         for connector in sources:
             endpoint = InputEndpoint(connector.endpoint, connector.relation, connector)
             endpoint.paused = bool(connector.options.get("paused", False))
             self.inputs[endpoint.name] = endpoint
-            table = compiled.program.tables[connector.relation]
+            table = program.tables[connector.relation]
             opener = self._input_opener(connector)
             self._readers[endpoint.name] = ConnectorInput(endpoint, connector, opener, arrived, log, table=table)
         for connector in declared:
@@ -77,7 +77,7 @@ class Endpoints:
             elif name in self.inputs:
                 self.inputs[name].restore(state, same=name in kept)
                 self._readers[name].restored(was_started=not state.get("waiting", False) and name in kept)
-            elif not state["declared"] and state["table"] in self._compiled.program.tables:
+            elif not state["declared"] and state["table"] in self._program.tables:
                 self.pushed(name, state["table"]).restore(state, same=True)
 
     def pushed(self, name: str, table: str) -> InputEndpoint:
@@ -156,7 +156,7 @@ class Endpoints:
             listeners = self.listeners.of(relation)
             if not outputs and not listeners:
                 continue
-            changes = changes_of(delta, self._compiled.schemas[relation].column_names, self._session)
+            changes = changes_of(delta, self._program.schemas[relation].column_names, self._session)
             for output in outputs:
                 output.write(step, changes)
             self.tell(changes, listeners, snapshot=False)
@@ -191,9 +191,9 @@ class Endpoints:
         self.listeners.close()
 
     def _input_opener(self, connector: Connector) -> Callable[[], Any]:
-        schema = self._compiled.schemas[connector.relation]
+        schema = self._program.schemas[connector.relation]
         return lambda: open_input(connector, schema, self._references)
 
     def _output_opener(self, connector: Connector) -> Callable[[], Any]:
-        schema = self._compiled.schemas[connector.relation]
+        schema = self._program.schemas[connector.relation]
         return lambda: open_output(connector, schema, self._references, self._positions, self._fence)

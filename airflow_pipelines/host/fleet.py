@@ -12,15 +12,15 @@ from uuid import UUID
 
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.compiler.compiler import CompiledProgram
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import Registry
 from airflow_pipelines.engine.functions.python_functions import import_module
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.failures import failure_text, full_trace
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.host.compile import compile_checked
+from airflow_pipelines.host.front_ends import front_end_for
 from airflow_pipelines.host.queries import DEFAULT_QUERY_LIMITS, Queries, QueryLimits
 from airflow_pipelines.host.query_watch import QueryWatch
 from airflow_pipelines.host.runner import PipelineRunner
@@ -138,7 +138,7 @@ class Fleet:
             self._runners.pop(deployment_id, None)
         return True
 
-    def compile(self, source: ProgramSource) -> CompiledProgram:
+    def compile(self, source: ProgramSource) -> Program:
         """Compile a program without running it.
 
         Raises Problem 410 when the host ends, 400 ``SqlError`` with the messages in its details, and 422 ``CompilerFailed`` for a
@@ -152,7 +152,7 @@ class Fleet:
             with self._importing:
                 import_module(source.python_functions)
             with self._compiling:
-                return compile_checked(source, sessions, COMPILE_LIMIT_S)
+                return front_end_for(source, sessions).compile(source, COMPILE_LIMIT_S)
         except ProgramErrors as errors:
             messages = [message.to_wire() for message in errors.messages]
             raise Problem(ErrorCode.SQL_ERROR, str(errors), {"messages": messages}) from errors

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyspark.sql.functions as f
 
-from airflow_pipelines.compiler.compiler import CompiledProgram
 from airflow_pipelines.connectors.base import ConnectorError, InputChunk
 from airflow_pipelines.connectors.changes import Changes, ChangesInMemory, StreamedChanges
 from airflow_pipelines.engine.arrow import can_group, consolidate_groupable
@@ -22,6 +21,7 @@ from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.circuit import Circuit, Step
 from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import SparkSessions
@@ -31,9 +31,9 @@ from airflow_pipelines.engine.storage.journal import JournalRecord
 from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.host.bootstrap import BootstrapPlan
 from airflow_pipelines.host.clock import Clock
-from airflow_pipelines.host.compile import compile_checked
 from airflow_pipelines.host.durability import Durability, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
+from airflow_pipelines.host.front_ends import front_end_for
 from airflow_pipelines.host.inputs import Consumed, InputEndpoint
 from airflow_pipelines.host.intake import Push
 from airflow_pipelines.host.pipeline_log import PipelineLog
@@ -90,7 +90,7 @@ class Taken:
 class LivePipeline:
     """The parts of one incarnation. ``identity`` is the program that runs."""
 
-    compiled: CompiledProgram
+    program: Program
     identity: ProgramIdentity
     sessions: SparkSessions
     circuit: Circuit
@@ -161,12 +161,12 @@ class LivePipeline:
         batches, limits = self.durability.batches, self.circuit.limits
         snapshot = None if base is None else Snapshot.from_manifest(base.contents.snapshot, batches, limits)
         if plan.is_empty:
-            self._replay(self.circuit, self.compiled, snapshot, saved, plan.kept)
+            self._replay(self.circuit, self.program, snapshot, saved, plan.kept)
             self.clock.resume(self.circuit.snapshot.clock)
             return
         if snapshot is None or saved.records:
             # The journal was written by the old program, and its steps have to go through the old views.
-            old = compile_checked(saved.program.source, self.sessions)
+            old = front_end_for(saved.program.source, self.sessions).compile(saved.program.source)
             circuit = Circuit(old, self.sessions, batches, limits=limits)
             self._replay(circuit, old, snapshot, saved, plan.kept)
             snapshot = circuit.snapshot
@@ -262,9 +262,7 @@ class LivePipeline:
                 self.log.limited(f"rejected {source.name}", "connector %s: row %d: %s", source.name, row, text)
                 source.figures.parse_errors.extend([ConnectorError("rejected", f"row {row}: {text}", row)], part.count)
 
-    def _replay(
-        self, circuit: Circuit, compiled: CompiledProgram, base: Snapshot | None, saved: SavedState, kept: frozenset[str]
-    ) -> None:
+    def _replay(self, circuit: Circuit, program: Program, base: Snapshot | None, saved: SavedState, kept: frozenset[str]) -> None:
         """Apply the journal to its base. Outputs, which were taken back to the base's step, get its steps again."""
         if base is None:
             # With a clock, the start is the journal's first record.
@@ -274,8 +272,8 @@ class LivePipeline:
             circuit.restore(base)
             # Before the records: what they change must be there.
             circuit.refresh()
-        timed = bool(compiled.markers or compiled.late_columns)
-        recorded: Iterable[_Recorded] = ((record, self.durability.deltas_of(record, compiled.schemas)) for record in saved.records)
+        timed = bool(program.markers or program.late_columns)
+        recorded: Iterable[_Recorded] = ((record, self.durability.deltas_of(record, program.schemas)) for record in saved.records)
         if saved.canonical_form != CANONICAL_FORM:
             recorded = ((record, circuit.in_canonical_form(deltas)) for record, deltas in recorded)
         # Outputs get step by step what they would have got; without any, the sum of the steps is as good and far quicker. Where

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from airflow_pipelines.compiler.compiler import CompiledProgram
 from airflow_pipelines.contract.deployment import Deployment, RuntimeStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
@@ -16,6 +15,7 @@ from airflow_pipelines.contract.registry import Registry
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.errors import StepError
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.failures import failure_text
 from airflow_pipelines.engine.spark.jobs import begin_jobs, cancel_jobs
 from airflow_pipelines.engine.spark.sessions import SparkSessions
@@ -23,11 +23,11 @@ from airflow_pipelines.engine.storage.fence import OvertakenError
 from airflow_pipelines.host.bootstrap import BootstrapPlan, describe, plan_bootstrap
 from airflow_pipelines.host.checkpointing import COPY_S, CheckpointRequests, CheckpointSync
 from airflow_pipelines.host.clock import Clock, described
-from airflow_pipelines.host.compile import compile_checked
 from airflow_pipelines.host.durability import Durability, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
 from airflow_pipelines.host.failures import as_problem
 from airflow_pipelines.host.fence_watch import FenceWatch
+from airflow_pipelines.host.front_ends import front_end_for
 from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.intake import Intake, Push
 from airflow_pipelines.host.listeners import Listener
@@ -396,15 +396,15 @@ class PipelineRunner:
         durability = self._durability = Durability(Path(deployment.storage), self._options)
         self._fence.begin(durability.check)
         self._sync = CheckpointSync(self._options.sync, durability, f"pipeline-{deployment.pipeline_id}", self.log)
-        compiled = compile_checked(deployment.source, self._sessions)
+        program = front_end_for(deployment.source, self._sessions).compile(deployment.source)
         saved = self._saved_state(durability)
-        live = self._build(compiled, durability)
+        live = self._build(program, durability)
         if saved is None:
             self.log.info("nothing saved: starting from scratch")
             live.endpoints.open_outputs(frozenset(), 0)
             live.start_empty()
         else:
-            self._resume(live, saved, plan_bootstrap(saved, live.circuit, compiled))
+            self._resume(live, saved, self._plan_bootstrap(saved, live))
         self._check()
         live.endpoints.start_inputs()
         return live
@@ -422,16 +422,19 @@ class PipelineRunner:
         self._record(RuntimeStatus.INITIALIZING, checkpoints=self._listed)
         return saved
 
-    def _build(self, compiled: CompiledProgram, durability: Durability) -> LivePipeline:
+    def _plan_bootstrap(self, saved: SavedState, live: LivePipeline) -> BootstrapPlan:
+        return plan_bootstrap(saved, live.circuit, live.program, front_end_for(saved.program.source, self._sessions))
+
+    def _build(self, program: Program, durability: Durability) -> LivePipeline:
         storage = Path(self.deployment.storage) if self._options.storage else None
         self._endpoints = Endpoints(
-            compiled, self._sessions.large, self._arrived, self.log, self._options.references, storage, durability.fence
+            program, self._sessions.large, self._arrived, self.log, self._options.references, storage, durability.fence
         )
-        circuit = Circuit(compiled, self._sessions, durability.batches, limits=self._options.limits)
+        circuit = Circuit(program, self._sessions, durability.batches, limits=self._options.limits)
         circuit.has_consumers = self._endpoints.has_consumers
-        fingerprints = compiled.fingerprints
+        fingerprints = program.fingerprints
         self._live = LivePipeline(
-            compiled=compiled,
+            program=program,
             identity=ProgramIdentity(
                 self.deployment.source,
                 fingerprints,

@@ -51,3 +51,16 @@ class ViewKind(Enum):
     PLAIN = "plain"
     MATERIALIZED = "materialized"
     LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view. ``reads`` are the canonical names of the relations that it is computed from."""
+
+    name: str
+    kind: ViewKind
+    columns: tuple[Column, ...]
+    reads: tuple[str, ...]
+    case_sensitive: bool = False
+    connectors: tuple[Connector, ...] = ()
+    span: Span | None = None

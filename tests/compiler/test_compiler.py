@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
+from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
 from airflow_pipelines.connectors.base import UnknownOptionError
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.program.column_types import ColumnType, decimal
 from airflow_pipelines.program.diff import compare
 from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
@@ -69,8 +70,8 @@ def the_error(sessions: SparkSessions, view: str) -> tuple[str, str]:
     return Source(text).slice(message.span), message.message
 
 
-def types(compiled: CompiledProgram, view: str) -> dict[str, ColumnType]:
-    return {column.name: column.type for column in compiled.view_columns[view]}
+def types(compiled: Program, view: str) -> dict[str, ColumnType]:
+    return {column.name: column.type for column in compiled.views[view].columns}
 
 
 def test_the_student_grades_program(sessions: SparkSessions) -> None:
@@ -130,7 +131,7 @@ def test_column_types_nullability_and_names(sessions: SparkSessions) -> None:
         "s": ColumnType("VARCHAR"),
     }
     assert types(compiled, "w") == {"x": ColumnType("INTEGER"), "Y": ColumnType("UUID")}
-    assert [column.case_sensitive for column in compiled.view_columns["w"]] == [False, True]
+    assert [column.case_sensitive for column in compiled.views["w"].columns] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +209,7 @@ def test_a_union_takes_the_wider_type_from_either_side(sessions: SparkSessions) 
     query = "select a, d, null as n from t union all select a + 1l, 1, 'x' from t union all select 1, 2.555, b from t"
     compiled = compile_program(f"{TABLE}create view v as {query}", sessions)
     assert compiled.plans["v"].reason is None
-    assert [column.type.spark_ddl() for column in compiled.view_columns["v"]] == ["BIGINT", "DECIMAL(13,3)", "STRING"]
+    assert [column.type.spark_ddl() for column in compiled.views["v"].columns] == ["BIGINT", "DECIMAL(13,3)", "STRING"]
 
 
 def test_a_program_that_takes_too_long_is_given_up_at_a_view(sessions: SparkSessions) -> None:
@@ -305,7 +306,7 @@ def test_every_table_type_can_be_read(sessions: SparkSessions) -> None:
     create view all_of_it as select * from t;
     create view parts as select s[0] as s0, u['k'] as uk, v.x, v."Y", w.x[1] as wx, hour(n) as n from t"""
     compiled = compile_program(text, sessions)
-    table = {column.name: column.type for column in compiled.program.tables["t"].columns}
+    table = {column.name: column.type for column in compiled.tables["t"].columns}
     assert types(compiled, "all_of_it") == table
     assert types(compiled, "parts")["Y"] == ColumnType("VARCHAR")
 
@@ -315,7 +316,7 @@ def test_compiling_is_safe_from_many_threads(sessions: SparkSessions) -> None:
         text = (
             f"create table t (c{number} int, x{number} string); create view v as select * from t; create view w as select * from v"
         )
-        return [column.name for column in compile_program(text, sessions).view_columns["w"]]
+        return [column.name for column in compile_program(text, sessions).views["w"].columns]
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(one, range(8))) == [[f"c{number}", f"x{number}"] for number in range(8)]

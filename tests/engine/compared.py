@@ -42,14 +42,14 @@ class Compared:
         self.rows = rows
         self.random = random.Random(seed)
         self.tables: dict[str, list[Row]] = {name: [] for name in rows}
-        self.sums: dict[str, Counter[Row]] = {name: Counter() for name in self.running.compiled.program.views}
+        self.sums: dict[str, Counter[Row]] = {name: Counter() for name in self.running.program.views}
 
     def step(self, inserts: int, deletes: int = 0) -> None:
         """Change every table by some random rows, and compare."""
         changes = []
         for name, make in self.rows.items():
             held = self.tables[name]
-            append_only = self.running.compiled.program.tables[name].append_only
+            append_only = self.running.program.tables[name].append_only
             gone = [] if append_only else self.random.sample(held, min(deletes, len(held)))
             new = [make(self.random) for _ in range(inserts)]
             for row in gone:
@@ -68,7 +68,7 @@ class Compared:
         """Every view must hold Spark's answer to its query."""
         for name, rows in self.tables.items():
             self._declare(name, rows)
-        for name, plan in self.running.compiled.plans.items():
+        for name, plan in self.running.program.plans.items():
             answer = self.session.sql(plan.query)
             table = collected(answer)
             self._read_as(name, table, answer.schema)
@@ -77,7 +77,7 @@ class Compared:
             assert found == wanted, (name, plan.query, [stage.strategy for stage in plan.stages])
 
     def _declare(self, name: str, rows: Sequence[Row]) -> None:
-        schema = self.running.compiled.schemas[name]
+        schema = self.running.program.schemas[name]
         columns = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(schema.arrow)]
         self._read_as(name, pa.table(columns, names=schema.arrow.names), schema.spark)
 
@@ -87,4 +87,4 @@ class Compared:
 
     def strategies(self, view: str) -> list[str]:
         """How each stage of a view is computed."""
-        return [stage.strategy for stage in self.running.compiled.plans[view].stages]
+        return [stage.strategy for stage in self.running.program.plans[view].stages]

@@ -30,9 +30,9 @@ class Oracle:
     def answers(self, contents: Mapping[str, Sequence[tuple[Any, ...]]]) -> dict[str, Rows]:
         """Every view's rows."""
         for name, rows in contents.items():
-            arrow = self.running.compiled.schemas[name].arrow
+            arrow = self.running.program.schemas[name].arrow
             columns = [in_canonical_form(pa.array([row[at] for row in rows], column.type)) for at, column in enumerate(arrow)]
-            schema = self.running.compiled.schemas[name].spark
+            schema = self.running.program.schemas[name].spark
             self.session.createDataFrame(pa.table(columns, names=arrow.names), schema).createOrReplaceTempView(quote(name))
         answers = {}
         for name, query in self.queries.items():

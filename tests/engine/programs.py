@@ -9,10 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
+from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit, Step
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 
@@ -25,19 +26,19 @@ class Running:
         text: str,
         sessions: SparkSessions,
         strategy: str = "auto",
-        compiled: CompiledProgram | None = None,
+        compiled: Program | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self.compiled = compiled or compile_program(text, sessions)
+        self.program = compiled or compile_program(text, sessions)
         self.sessions = sessions
         # It goes with this object.
         self._folder = tempfile.TemporaryDirectory(prefix="batches-")
         self.store = BatchStore(self._folder.name)
-        self.circuit = Circuit(self.compiled, sessions, self.store, strategy, limits)
+        self.circuit = Circuit(self.program, sessions, self.store, strategy, limits)
 
     def changes(self, table: str, *rows: Sequence[Any], op: Op = Op.INSERT, given: Sequence[str] | None = None) -> TableChanges:
         """Whole rows of a table, all with the same operation."""
-        arrow = self.compiled.schemas[table].arrow
+        arrow = self.program.schemas[table].arrow
         columns = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(arrow)]
         data = pa.table([*columns, pa.array([int(op)] * len(rows), pa.int8())], names=[*arrow.names, OP])
         if given is not None:
@@ -59,13 +60,12 @@ class Running:
         return sorted((tuple(row) for row in self.circuit.relation(relation).collect()), key=repr)
 
 
-def only(compiled: CompiledProgram, names: Collection[str]) -> CompiledProgram:
+def only(compiled: Program, names: Collection[str]) -> Program:
     """A compiled program with some of its views, and those that they read."""
-    views, wanted = compiled.program.views, list(names)
+    views, wanted = compiled.views, list(names)
     for name in wanted:
         wanted += [read for read in views[name].reads if read in views and read not in wanted]
-    program = replace(compiled.program, views={name: view for name, view in views.items() if name in wanted})
-    return replace(compiled, program=program)
+    return replace(compiled, views={name: view for name, view in views.items() if name in wanted})
 
 
 def emitted(step: Step, view: str) -> list[tuple[Any, ...]]:

@@ -181,7 +181,7 @@ class Answers:
     def check(self) -> None:
         """All ways give the same rows, and columns of the same types."""
         for name, rows in self.tables.items():
-            schema = self.running.compiled.schemas[name]
+            schema = self.running.program.schemas[name]
             columns = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(schema.arrow)]
             frame = self.session.createDataFrame(pa.table(columns, names=schema.arrow.names), schema.spark)
             frame.createOrReplaceTempView(quote(name))
@@ -191,7 +191,7 @@ class Answers:
             asked = run_adhoc(self.running.circuit, query).frame
             assert asked is not None
             assert multiset(tuple(row) for row in asked.collect()) == kept, (name, "ad hoc")
-            schema = self.running.compiled.schemas[name].spark
+            schema = self.running.program.schemas[name].spark
             kinds = [field.dataType.simpleString() for field in schema.fields]
             assert [field.dataType.simpleString() for field in asked.schema.fields] == kinds, (name, "types")
             if name in REFERENCES:

@@ -33,7 +33,7 @@ def grades(sessions: SparkSessions) -> Running:
 
 
 def _fresh(running: Running) -> Running:
-    running.circuit = Circuit(running.compiled, running.sessions, running.store)
+    running.circuit = Circuit(running.program, running.sessions, running.store)
     return running
 
 
@@ -43,7 +43,7 @@ def test_chained_views_follow_a_change_and_have_sparks_scale(grades: Running) ->
         running.changes("students", (1, "Alice"), (2, "Bob")),
         running.changes("grades", (1, "algebra", Decimal(97), DAY), (2, "algebra", Decimal(85), datetime.date(2026, 1, 1))),
     )
-    assert [name for name, _ in running.compiled.plans["avg_grade"].columns] == ["student_id", "class", "grade"]
+    assert [name for name, _ in running.program.plans["avg_grade"].columns] == ["student_id", "class", "grade"]
     assert running.rows("avg_grade_enriched") == [("Alice", "algebra", Decimal("97.00"))]
     assert str(running.rows("avg_grade_enriched")[0][2]) == "97.000000"
     assert emitted(first, "total") == [(2, Decimal("182.00"), 1)]
@@ -79,7 +79,7 @@ def test_a_view_bootstrapped_later_gets_its_full_contents_and_others_emit_nothin
     changed = Running(
         GRADES + "create view names as select a.class, t.n from avg_grade a join total t on t.n = a.student_id;", sessions
     )
-    changed.circuit = Circuit(changed.compiled, sessions, running.store)
+    changed.circuit = Circuit(changed.program, sessions, running.store)
     changed.circuit.restore(Snapshot.from_manifest(manifest, running.store))
     step = changed.circuit.bootstrap({"names"})
     changed.circuit.publish(step)
@@ -130,7 +130,7 @@ def test_types_that_cannot_be_grouped_simply(sessions: SparkSessions) -> None:
 
 def test_an_unknown_strategy_is_refused(grades: Running) -> None:
     with pytest.raises(ValueError, match="auto, incremental, full"):
-        Circuit(grades.compiled, grades.sessions, grades.store, "fast")
+        Circuit(grades.program, grades.sessions, grades.store, "fast")
 
 
 def test_a_total_of_non_linear_aggregates_starts_over_nothing(sessions: SparkSessions) -> None:

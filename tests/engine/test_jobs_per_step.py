@@ -7,7 +7,8 @@ import uuid
 
 import pytest
 
-from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
+from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.programs import Running
 from tests.engine.sizes import SIZES
@@ -47,7 +48,7 @@ RUN = uuid.uuid4()
 
 
 @pytest.fixture(scope="module")
-def compiled(sessions: SparkSessions) -> CompiledProgram:
+def compiled(sessions: SparkSessions) -> Program:
     statements = []
     for name, query in QUERIES.items():
         one, other = f"{name}_a", f"{name}_b"
@@ -57,7 +58,7 @@ def compiled(sessions: SparkSessions) -> CompiledProgram:
 
 
 @pytest.mark.parametrize("size", JOBS)
-def test_a_change_of_one_row_takes_few_jobs(compiled: CompiledProgram, sessions: SparkSessions, size: str) -> None:
+def test_a_change_of_one_row_takes_few_jobs(compiled: Program, sessions: SparkSessions, size: str) -> None:
     running = Running("", sessions, compiled=compiled, limits=SIZES[size])
     for name in QUERIES:
         running.step(running.changes(f"{name}_a", (1, 5), (2, 6)), running.changes(f"{name}_b", (1, 7), (2, 8), (3, 9)))

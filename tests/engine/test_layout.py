@@ -32,14 +32,14 @@ def saved(running: Running) -> dict[str, Any]:
 
 def reopened(running: Running, manifest: dict[str, Any], later: Running) -> Circuit:
     """A circuit of ``later`` with what ``running`` saved."""
-    later.circuit = Circuit(later.compiled, later.sessions, running.store)
+    later.circuit = Circuit(later.program, later.sessions, running.store)
     later.store = running.store
     later.circuit.restore(Snapshot.from_manifest(manifest, running.store))
     return later.circuit
 
 
 def relations(running: Running) -> frozenset[str]:
-    return frozenset(running.compiled.schemas)
+    return frozenset(running.program.schemas)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def before(sessions: SparkSessions) -> Running:
 
 def test_a_state_of_another_layout_is_not_used(before: Running, now: Running) -> None:
     manifest = saved(before)
-    assert before.compiled.fingerprints == now.compiled.fingerprints, "the program is the same"
+    assert before.program.fingerprints == now.program.fingerprints, "the program is the same"
     found = outdated(now.circuit, manifest, relations(now))
     # What is computed from other contents may be other contents.
     assert found == Outdated({name: f"{name} was saved in another layout" for name in ("sums", "doubled", "largest")})
@@ -74,7 +74,7 @@ def test_a_state_of_another_layout_is_not_used(before: Running, now: Running) ->
 
 def test_what_is_the_same_is_restored_as_it_is(now: Running) -> None:
     running = now
-    running.circuit = Circuit(running.compiled, running.sessions, running.store)
+    running.circuit = Circuit(running.program, running.sessions, running.store)
     running.insert("t", *ROWS)
     manifest = saved(running)
     assert outdated(running.circuit, manifest, relations(running)) == Outdated()

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
+from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import SparkSessions
@@ -49,7 +50,7 @@ TEXT = assembled(string(b"2020-01-01"))
 
 
 @pytest.fixture(scope="module")
-def compiled(sessions: SparkSessions) -> CompiledProgram:
+def compiled(sessions: SparkSessions) -> Program:
     return compile_program(TABLES + "".join(f"create materialized view {n} as {q};" for n, q in QUERIES.items()), sessions)
 
 
@@ -87,7 +88,7 @@ FULLEST = 3
 @pytest.mark.parametrize(
     ("strategy", "size"), [("incremental", "small"), ("incremental", "narrow"), ("incremental", "large"), ("full", "small")]
 )
-def test_rows_go_as_they_came(sessions: SparkSessions, compiled: CompiledProgram, strategy: str, size: str) -> None:
+def test_rows_go_as_they_came(sessions: SparkSessions, compiled: Program, strategy: str, size: str) -> None:
     _follow(Running("", sessions, strategy, compiled, SIZES[size]), SIZES[size])
 
 
@@ -101,7 +102,7 @@ def _follow(running: Running, limits: Limits) -> None:
         for name, rows in oracle.answers(tables).items():
             sums[name].update(rows_of(step.view_deltas.get(name)))
             found = Counter({row: weight for row, weight in sums[name].items() if weight})
-            assert found == rows, (name, running.compiled.plans[name])
+            assert found == rows, (name, running.program.plans[name])
             assert net(running.circuit.snapshot.traces[name]) == {row: (weight,) for row, weight in rows.items()}, name
             # Spark reads the same; one such step is enough.
             assert number != FULLEST or Counter(exact(row) for row in _stored(running, name)) == rows, name
@@ -115,7 +116,7 @@ def _stored(running: Running, relation: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in collected(running.circuit.relation(relation)).to_pylist()]
 
 
-def test_tables_hold_one_representation(sessions: SparkSessions, compiled: CompiledProgram) -> None:
+def test_tables_hold_one_representation(sessions: SparkSessions, compiled: Program) -> None:
     running = Running("", sessions, compiled=compiled)
     running.insert("t", _t(1, True))
     ((_, x, s, a, m, _, _),) = _stored(running, "t")
@@ -123,7 +124,7 @@ def test_tables_hold_one_representation(sessions: SparkSessions, compiled: Compi
     running.circuit.close()
 
 
-def test_a_json_delete_finds_its_row_whatever_the_order_of_its_keys(sessions: SparkSessions, compiled: CompiledProgram) -> None:
+def test_a_json_delete_finds_its_row_whatever_the_order_of_its_keys(sessions: SparkSessions, compiled: Program) -> None:
     running = Running("", sessions, compiled=compiled)
     parser = JsonParser(compiled.schemas["u"], JsonOptions())
     inserted = parser.parse(
@@ -139,7 +140,7 @@ def test_a_json_delete_finds_its_row_whatever_the_order_of_its_keys(sessions: Sp
     running.circuit.close()
 
 
-def test_rows_stored_without_a_canonical_form_get_it(sessions: SparkSessions, compiled: CompiledProgram) -> None:
+def test_rows_stored_without_a_canonical_form_get_it(sessions: SparkSessions, compiled: Program) -> None:
     before = Running("", sessions, compiled=compiled)
     with release_without_canonical_form():
         before.step(*(before.changes(table, *rows, op=op) for table, op, rows in STEPS[0]))

@@ -46,12 +46,12 @@ def _sum(one: Rows, other: Rows) -> Rows:
 
 def _reopen(running: Running, forgotten: set[str], expected: Mapping[str, Rows]) -> None:
     """What a checkpoint, a change of the views ``forgotten``, and a restart do."""
-    relations = set(running.compiled.schemas)
+    relations = set(running.program.schemas)
     snapshot = running.circuit.snapshot.keep(relations - forgotten).flush(running.store)
     manifest = json.loads(json.dumps(snapshot.to_manifest()))
     running.circuit.close()
     limits = running.circuit.limits
-    running.circuit = Circuit(running.compiled, running.sessions, running.store, limits=limits)
+    running.circuit = Circuit(running.program, running.sessions, running.store, limits=limits)
     running.circuit.restore(Snapshot.from_manifest(manifest, running.store, limits))
     step = running.circuit.bootstrap(forgotten)
     assert set(step.view_deltas) <= forgotten
@@ -69,7 +69,7 @@ def _check(
     forgotten: set[str],
 ) -> None:
     running = Running(text, sessions, limits=limits)
-    full = Running(text, sessions, "full", running.compiled, limits)
+    full = Running(text, sessions, "full", running.program, limits)
     oracle = Oracle(running, queries, sessions)
     contents = Tables()
     sums: dict[str, Rows] = {name: Counter() for name in queries}
@@ -82,7 +82,7 @@ def _check(
         expected = oracle.answers(contents.rows)
         for name in queries:
             sums[name] = _sum(sums[name], rows_of(step.view_deltas.get(name)))
-            assert sums[name] == expected[name], (name, running.compiled.plans[name])
+            assert sums[name] == expected[name], (name, running.program.plans[name])
         # Full evaluation costs as much again, so that it takes several steps' changes at once.
         if number in {len(stream) // 2, len(stream) - 1}:
             step, waiting = full.step(*waiting), []
@@ -103,7 +103,7 @@ def _check(
     expected = oracle.answers(contents.rows)
     for name in queries:
         sums[name] = _sum(sums[name], rows_of(step.view_deltas.get(name)))
-        assert sums[name] == expected[name], (name, "without any row", running.compiled.plans[name])
+        assert sums[name] == expected[name], (name, "without any row", running.program.plans[name])
     _check_nothing_is_left(running, limits)
     running.circuit.close()
     full.circuit.close()
@@ -111,7 +111,7 @@ def _check(
 
 def _check_nothing_is_left(running: Running, limits: Limits) -> None:
     """A program whose tables have become empty again holds what one does that never saw a row."""
-    fresh = Running("", running.sessions, compiled=running.compiled, limits=limits)
+    fresh = Running("", running.sessions, compiled=running.program, limits=limits)
     fresh.step()
     ours, theirs = running.circuit.snapshot, fresh.circuit.snapshot
     for name, trace in ours.traces.items():

@@ -119,19 +119,19 @@ def _reopened(running: Running) -> None:
     """What a checkpoint and a restart do."""
     manifest = json.loads(json.dumps(running.circuit.snapshot.flush(running.store).to_manifest()))
     running.circuit.close()
-    running.circuit = Circuit(running.compiled, running.sessions, running.store)
+    running.circuit = Circuit(running.program, running.sessions, running.store)
     running.circuit.restore(Snapshot.from_manifest(manifest, running.store))
 
 
 def _compiled(text: str, sessions: SparkSessions, strategies: dict[str, str]) -> Running:
     running = Running(text, sessions)
-    found = {stage.relation: stage.strategy for plan in running.compiled.plans.values() for stage in plan.stages}
+    found = {stage.relation: stage.strategy for plan in running.program.plans.values() for stage in plan.stages}
     assert found | strategies == found
     return running
 
 
 def _check_closure(program: Running, stream: list[Moves]) -> None:
-    running = Running("", program.sessions, compiled=program.compiled)
+    running = Running("", program.sessions, compiled=program.program)
     edges: Counter[Pair] = Counter()
     for number, moves in enumerate(stream):
         _apply(running, edges, moves)
@@ -171,7 +171,7 @@ def test_views_between_recursive_ones_are_part_of_the_recursion(sessions: SparkS
 
 def test_mutually_recursive_views(sessions: SparkSessions) -> None:
     running = _compiled(PARITY, sessions, {"odd$r": "recursion"})
-    full = Running("", sessions, "full", running.compiled)
+    full = Running("", sessions, "full", running.program)
     edges: Counter[Pair] = Counter()
     other: Counter[Pair] = Counter()
     for number, moves in enumerate(_stream(7)[:3]):
@@ -199,7 +199,7 @@ def test_bounded_lengths_and_what_is_made_of_them(sessions: SparkSessions) -> No
 
 def test_a_recursive_query_counts_rows_as_often_as_spark_does(sessions: SparkSessions) -> None:
     running = _compiled(PATHS, sessions, {"paths$r2": "recursion"})
-    full = Running("", sessions, "full", running.compiled)
+    full = Running("", sessions, "full", running.program)
     for op, rows in (
         (Op.INSERT, [(0, 1), (1, 2), (1, 2), (2, 3)]),
         (Op.INSERT, [(9, 0), (0, 2), (2, 1)]),
@@ -316,7 +316,7 @@ def test_a_bootstrapped_recursive_view_gets_its_fixed_point(sessions: SparkSessi
     manifest = json.loads(json.dumps(running.circuit.snapshot.flush(running.store).to_manifest()))
     changed = Running(PARITY, sessions)
     changed.store = running.store
-    changed.circuit = Circuit(changed.compiled, sessions, running.store)
+    changed.circuit = Circuit(changed.program, sessions, running.store)
     changed.circuit.restore(Snapshot.from_manifest(manifest, running.store))
     step = changed.circuit.bootstrap({"odd", "even", "both_ways"})
     changed.circuit.publish(step)

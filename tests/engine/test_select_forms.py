@@ -24,7 +24,7 @@ create materialized view related as select k, corr(distinct id, length(s)) as c,
 
 def test_views(sessions: SparkSessions) -> None:
     running = Running(PROGRAM, sessions)
-    names = {view: [column.name for column in columns] for view, columns in running.compiled.view_columns.items()}
+    names = {name: [column.name for column in view.columns] for name, view in running.program.views.items()}
     assert (names["replaced"], names["joined"], names["least"]) == (["id", "k", "s"], ["id", "k", "s", "N"], ["id", "k"])
     assert (names["newest"], names["middle"]) == (["k", "id", "s"], ["the id"])
     running.insert("t", (1, 1, "a"), (2, 1, "bb"), (3, 2, "c"))

@@ -101,7 +101,7 @@ def test_layouts_stay(sessions: SparkSessions) -> None:
     assert kinds == {"Select", "UnionAll", "Aggregate", "AffectedKeys", "AppendOnlyTopK", "Recursive", "Full"}, (
         "each kind of node is here"
     )
-    full = Running(PROGRAM, sessions, "full", compiled=running.compiled)
+    full = Running(PROGRAM, sessions, "full", compiled=running.program)
     assert dict(full.circuit.layouts) == {
         **{name: INCREMENTAL[name] for name in INCREMENTAL if name in full.circuit.layouts},
         **FULL,

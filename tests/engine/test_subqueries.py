@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
+from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.changes import Op, TableChanges
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
 from airflow_pipelines.program.names import quote
 from tests.engine.programs import Running
@@ -56,7 +57,7 @@ Rows = Counter[tuple[Any, ...]]
 
 
 @pytest.fixture(scope="module")
-def compiled(sessions: SparkSessions) -> CompiledProgram:
+def compiled(sessions: SparkSessions) -> Program:
     views = [f"create view {name} as {query};" for name, query in QUERIES.items()]
     return compile_program("\n".join([DDL, *views]), sessions)
 
@@ -91,18 +92,18 @@ class Contents:
 class Oracle:
     """Spark's answers to all queries over the tables, in one job."""
 
-    def __init__(self, sessions: SparkSessions, compiled: CompiledProgram) -> None:
+    def __init__(self, sessions: SparkSessions, compiled: Program) -> None:
         self.session = sibling(sessions.small, SMALL_CONF)
-        self.compiled = compiled
+        self.program = compiled
 
     def answers(self, contents: Mapping[str, list[tuple[Any, ...]]]) -> dict[str, Rows]:
         for name, rows in contents.items():
-            schema = self.compiled.schemas[name]
+            schema = self.program.schemas[name]
             columns = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(schema.arrow)]
             table = pa.table(columns, names=schema.arrow.names)
             self.session.createDataFrame(table, schema.spark).createOrReplaceTempView(quote(name))
         as_text = "TO_JSON(STRUCT(*), MAP('ignoreNullFields', 'false'))"
-        queries = [f"SELECT '{name}', {as_text} FROM ({self.compiled.plans[name].query})" for name in QUERIES]
+        queries = [f"SELECT '{name}', {as_text} FROM ({self.program.plans[name].query})" for name in QUERIES]
         found: dict[str, Rows] = {name: Counter() for name in QUERIES}
         for name, text in self.session.sql(" UNION ALL ".join(queries)).collect():
             found[name][tuple(json.loads(text).values())] += 1
@@ -122,7 +123,7 @@ def _add(sums: dict[str, Rows], deltas: Mapping[str, Any]) -> None:
 
 @pytest.mark.parametrize(("size", "seed", "steps"), [("small", 11, 3), ("narrow", 12, 2)])
 def test_views_equal_the_batch_answer_after_every_step(
-    sessions: SparkSessions, compiled: CompiledProgram, size: str, seed: int, steps: int
+    sessions: SparkSessions, compiled: Program, size: str, seed: int, steps: int
 ) -> None:
     contents, oracle = Contents(random.Random(seed)), Oracle(sessions, compiled)
     sums: dict[str, Rows] = {name: Counter() for name in QUERIES}
@@ -135,7 +136,7 @@ def test_views_equal_the_batch_answer_after_every_step(
     running.circuit.close()
 
 
-def test_nothing_is_recomputed_in_full(compiled: CompiledProgram) -> None:
+def test_nothing_is_recomputed_in_full(compiled: Program) -> None:
     strategies = {name: {stage.strategy for stage in compiled.plans[name].stages} for name in QUERIES}
     assert {name for name, found in strategies.items() if "full" in found} == set()
 

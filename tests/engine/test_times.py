@@ -42,7 +42,7 @@ def test_views_over_times_are_sparks_answer_by_their_deltas(sessions: SparkSessi
         "s": lambda r: (r.choice("xy"), r.choice(TIMES)),
     }
     compared = Compared(PROGRAM, sessions, rows, seed=3)
-    for name, plan in compared.running.compiled.plans.items():
+    for name, plan in compared.running.program.plans.items():
         assert not any(isinstance(stage.node, Full) for stage in plan.stages), (name, plan.reason)
     for inserts, deletes in ((8, 0), (4, 3), (0, 5), (3, 1), (0, 20)):
         compared.step(inserts, deletes)

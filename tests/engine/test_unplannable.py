@@ -171,7 +171,7 @@ def test_a_recursion_with_a_constant_that_fails(sessions: SparkSessions) -> None
     declare recursive view r (x int, y int);
     create view r as select a as x, b as y from e union select r.x, cast('abc' as int) from r join e on r.y = e.a;"""
     running = Running(text, sessions)
-    assert isinstance(running.compiled.plans["r"].stages[-1].node, Recursive)
+    assert isinstance(running.program.plans["r"].stages[-1].node, Recursive)
     with pytest.raises(StepError) as failed:
         running.insert("e", (1, 2), (2, 3))
     assert (failed.value.view, failed.value.condition) == ("r", "CAST_INVALID_INPUT")

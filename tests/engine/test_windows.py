@@ -90,6 +90,6 @@ def test_views_with_windows_equal_the_batch_answer(sessions: SparkSessions, size
     for inserts, deletes in ((6, 0), (3, 3)):
         compared.step(inserts, deletes)
     for name in QUERIES:
-        assert "full" not in compared.strategies(name), compared.running.compiled.plans[name].reason
+        assert "full" not in compared.strategies(name), compared.running.program.plans[name].reason
     for name, strategies in RECOMPUTED.items():
         assert compared.strategies(name) == strategies

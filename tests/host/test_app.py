@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
+from airflow_pipelines.engine.front_end import FrontEnd
 from airflow_pipelines.host import fleet
 from airflow_pipelines.host.inprocess import InProcessHost
 
@@ -59,10 +60,10 @@ def test_a_constant_that_cannot_be_evaluated_is_no_failure_of_the_host(http: htt
 def test_a_fault_of_the_compiler_says_so_and_is_not_to_be_tried_again(
     http: httpx.Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object) -> FrontEnd:
         raise KeyError("there is no such node")
 
-    monkeypatch.setattr(fleet, "compile_checked", broken)
+    monkeypatch.setattr(fleet, "front_end_for", broken)
     answer = http.post("/compile", json={"program_code": "CREATE TABLE t (x INT);"})
     assert (answer.status_code, answer.json()["error_code"]) == (422, "CompilerFailed")
     assert answer.json()["message"].startswith("The compiler failed on this program (KeyError: 'there is no such node')")

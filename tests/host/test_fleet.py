@@ -26,6 +26,7 @@ from airflow_pipelines.host.app import create_app
 from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.server import DataPlane
 from airflow_pipelines.host.spark_health import SparkHealth
+from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.settings import Settings
 
 if TYPE_CHECKING:
@@ -56,15 +57,16 @@ def test_a_host_that_nobody_uses_takes_nothing_more_and_ends(
     spark: Any = None
     compiling, compiled = threading.Event(), threading.Event()
 
-    def compile_checked(*_: object) -> None:
-        compiling.set()
-        assert compiled.wait(10)
+    class SlowFrontEnd:
+        def compile(self, *_: object) -> None:
+            compiling.set()
+            assert compiled.wait(10)
 
-    monkeypatch.setattr(fleet_module, "compile_checked", compile_checked)
+    monkeypatch.setattr(fleet_module, "front_end_for", lambda *_: SlowFrontEnd())
     monkeypatch.setattr(fleet_module.SparkSessions, "of", lambda _: None)
     monkeypatch.setattr(main, "HEARTBEAT_S", 0.02)
     fleet = Fleet(spark, registry)
-    work = threading.Thread(target=fleet.compile, args=("create table t (x int);",))
+    work = threading.Thread(target=fleet.compile, args=(ProgramSource("create table t (x int);"),))
     work.start()
     assert compiling.wait(10)
     one = main.Host(host, registry, Settings.load(tmp_path, host_idle_s=0.2), DatabaseFile(registry._engine))
@@ -76,7 +78,7 @@ def test_a_host_that_nobody_uses_takes_nothing_more_and_ends(
     work.join(10)
     watch.join(10)
     assert one._ended.is_set()
-    for call in (lambda: fleet.compile(""), lambda: fleet.deploy(_deployment(tmp_path))):
+    for call in (lambda: fleet.compile(ProgramSource("")), lambda: fleet.deploy(_deployment(tmp_path))):
         with pytest.raises(Problem) as refused:
             call()
         assert (http_status(refused.value.code), refused.value.code) == (410, "Terminating")
@@ -93,11 +95,12 @@ def f(x): return x
 """
     program = "create function f(x int) returns int; create table t (x int); create view v as select f(x) as y from t;"
     fleet, found = Fleet(spark, registry), []
-    slow = threading.Thread(target=lambda: found.append(fleet.compile(program, module)))
+    slow = threading.Thread(target=lambda: found.append(fleet.compile(ProgramSource(program, module))))
     slow.start()
     try:
         assert eventually(begun.exists)
-        assert fleet.compile("create table t (x int); create view v as select x + 1 as y from t;").plans["v"].full
+        other = ProgramSource("create table t (x int); create view v as select x + 1 as y from t;")
+        assert fleet.compile(other).plans["v"].full
         assert not found
     finally:
         end.touch()

@@ -15,9 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
+from airflow_pipelines.compiler.compiler import compile_program
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
 from benchmarks.nexmark.generator import Generator, side_input
 from benchmarks.nexmark.queries import QUERIES, program
@@ -113,7 +114,7 @@ class _Batch:
 
     def __init__(self, running: Running, sessions: SparkSessions) -> None:
         self.session = sibling(sessions.small, SMALL_CONF)
-        self.schemas = {name: running.compiled.schemas[name].spark for name in TABLES}
+        self.schemas = {name: running.program.schemas[name].spark for name in TABLES}
         self.queries = {query.name: query.text for query in QUERIES}
 
     def answers(self, contents: Contents) -> dict[str, Rows]:
@@ -135,16 +136,16 @@ def _nonzero(sums: dict[str, Rows]) -> dict[str, Rows]:
 
 
 @pytest.fixture(scope="module")
-def compiled(sessions: SparkSessions) -> CompiledProgram:
+def compiled(sessions: SparkSessions) -> Program:
     return compile_program(program(QUERIES, append_only=False), sessions)
 
 
 @pytest.fixture(scope="module")
-def history(sessions: SparkSessions, compiled: CompiledProgram) -> History:
+def history(sessions: SparkSessions, compiled: Program) -> History:
     running = Running("", sessions, compiled=compiled)
     full = Running("", sessions, "full", compiled)
     oracle, contents, found = _Batch(running, sessions), Contents(random.Random(SEED)), History()
-    found.strategies = {name: tuple(stage.strategy for stage in running.compiled.plans[name].stages) for name in NAMES}
+    found.strategies = {name: tuple(stage.strategy for stage in running.program.plans[name].stages) for name in NAMES}
     sums: dict[str, Rows] = {name: Counter() for name in NAMES}
     sums_full: dict[str, Rows] = {name: Counter() for name in NAMES}
     waiting: list[TableChanges] = []
@@ -174,11 +175,11 @@ def test_views_equal_the_batch_answer(history: History, query: str) -> None:
 
 @pytest.mark.parametrize("size", [size for size in SIZES if size != "small"])
 def test_views_equal_the_batch_answer_at_every_size(
-    history: History, compiled: CompiledProgram, sessions: SparkSessions, size: str
+    history: History, compiled: Program, sessions: SparkSessions, size: str
 ) -> None:
     names = NAMES if size == "looked up" else random.Random(f"{SEED} {size}").sample(NAMES, min(SAMPLE, len(NAMES)))
     sized = Running("", sessions, compiled=only(compiled, names), limits=SIZES[size])
-    sums: dict[str, Rows] = {name: Counter() for name in sized.compiled.program.views}
+    sums: dict[str, Rows] = {name: Counter() for name in sized.program.views}
     for changes, expected in zip(history.changes, history.expected, strict=True):
         _add(sums, dict(sized.step(*changes).view_deltas))
         found = _nonzero(sums)

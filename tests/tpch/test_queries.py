@@ -70,7 +70,7 @@ class _Batch:
 
     def __init__(self, running: Running, sessions: SparkSessions) -> None:
         self.session = sibling(sessions.small, SMALL_CONF)
-        self.schemas = {name: running.compiled.schemas[name].spark for name in TABLES}
+        self.schemas = {name: running.program.schemas[name].spark for name in TABLES}
 
     def answers(self, contents: Contents) -> dict[str, Rows]:
         for name in TABLES:
@@ -86,7 +86,7 @@ def running(sessions: SparkSessions) -> Running:
 
 @pytest.fixture(scope="module")
 def history(running: Running, sessions: SparkSessions) -> History:
-    full = Running("", sessions, "full", running.compiled)
+    full = Running("", sessions, "full", running.program)
     oracle, contents = _Batch(running, sessions), Contents(Generator(SCALE), random.Random(SEED))
     found, sums, waiting = History(), {name: Counter[tuple[Any, ...]]() for name in NAMES}, []
     for number in range(2 + CHANGES):
@@ -119,7 +119,7 @@ def test_views_equal_the_batch_answer(history: History, query: str) -> None:
 @pytest.mark.parametrize("size", [size for size in SIZES if size != "small"])
 def test_views_equal_the_batch_answer_at_every_size(history: History, running: Running, sessions: SparkSessions, size: str) -> None:
     names = NAMES if size == "looked up" else random.Random(f"{SEED} {size}").sample(NAMES, min(SAMPLE, len(NAMES)))
-    sized = Running("", sessions, compiled=only(running.compiled, names), limits=SIZES[size])
+    sized = Running("", sessions, compiled=only(running.program, names), limits=SIZES[size])
     sums = {name: Counter[tuple[Any, ...]]() for name in names}
     for changes, expected in zip(history.changes, history.expected, strict=True):
         _add(sums, dict(sized.step(*changes).view_deltas))
@@ -139,7 +139,7 @@ def test_small_data_has_answers_that_change(history: History) -> None:
 
 @pytest.mark.parametrize("query", NAMES)
 def test_every_query_has_an_incremental_strategy(running: Running, query: str) -> None:
-    plan = running.compiled.plans[query]
+    plan = running.program.plans[query]
     assert [(stage.relation, stage.node.reason) for stage in plan.stages if isinstance(stage.node, Full)] == []
     strategies = [stage.strategy for stage in plan.stages]
     assert ("touched groups" in strategies) == (query in TOUCHED_GROUPS), strategies

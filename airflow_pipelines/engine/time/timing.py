@@ -5,45 +5,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 import pyarrow.compute as pc
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.operators.context import Context, Mode, RelationVersions
-from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.spark.type_text import type_text
-from airflow_pipelines.engine.time.lateness import Bounds, Late, LateColumn, Waterlines, late_rows, reports
+from airflow_pipelines.engine.time.lateness import Bounds, Late, Waterlines, late_rows, reports
 from airflow_pipelines.engine.time.markers import Markers, Times
 from airflow_pipelines.engine.time.retention import Discarding
 from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.properties.retention import retention_rules
-from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
-
-
-class Timed(Protocol):
-    """What of a compiled program has to do with time."""
-
-    @property
-    def schemas(self) -> Mapping[str, RelationSchema]:
-        """Schemas of tables and views."""
-
-    @property
-    def markers(self) -> Sequence[Marker]:
-        """Hidden relations of one row that the views read."""
-
-    @property
-    def late_columns(self) -> Sequence[LateColumn]:
-        """Columns of tables and views that have lateness."""
-
-    @property
-    def waterlines(self) -> WaterlineAnalysis:
-        """The waterlines of all relations."""
 
 
 @dataclass(slots=True)
@@ -58,26 +35,26 @@ class TimedStep:
 class Timing:
     """Moves a program's markers and waterlines from step to step."""
 
-    def __init__(self, compiled: Timed, sessions: SparkSessions, readers: Mapping[str, str]) -> None:
+    def __init__(self, program: Program, sessions: SparkSessions, readers: Mapping[str, str]) -> None:
         """:param readers: a view that reads each marker, by the marker's relation"""
         self._session = sessions.small
         self._lock = threading.Lock()
         types = {
-            (late.relation, late.column): compiled.schemas[late.relation].column(late.column).type.spark_ddl()
-            for late in compiled.late_columns
+            (late.relation, late.column): program.schemas[late.relation].column(late.column).type.spark_ddl()
+            for late in program.late_columns
         }
-        self.bounds = Bounds(compiled.late_columns, sessions.small)
-        self.markers = Markers(compiled.markers, types, sessions.small, readers)
+        self.bounds = Bounds(program.late_columns, sessions.small)
+        self.markers = Markers(program.markers, types, sessions.small, readers)
         self.discarding = Discarding((), types)
 
-    def allow_discards(self, compiled: Timed, stages: Sequence[Stage], shown: Set[str]) -> None:
+    def allow_discards(self, program: Program, stages: Sequence[Stage], shown: Set[str]) -> None:
         """Let :attr:`discarding` forget what none of ``stages`` will need again; ``shown``: relations that users may look into."""
         late: dict[str, list[str]] = {}
         for column in self.bounds.columns:
             if not any(stage.relation == column.relation for stage in stages):
                 late.setdefault(column.relation, []).append(column.column)
         if self.bounds.columns:
-            self.discarding.discards = retention_rules(stages, compiled.waterlines, late, shown, self.markers.markers)
+            self.discarding.discards = retention_rules(stages, program.waterlines, late, shown, self.markers.markers)
 
     @property
     def uses_clock(self) -> bool:

@@ -54,9 +54,9 @@ Runner = Annotated[PipelineRunner, Depends(runner_of)]
 
 def table_of(live: LivePipeline, name: str) -> Table:
     """A table by its name in a URL. Raises Problem 404."""
-    table = live.compiled.program.tables.get(canonical(name))
+    table = live.program.tables.get(canonical(name))
     if table is None:
-        known = ", ".join(sorted(live.compiled.program.tables)) or "none"
+        known = ", ".join(sorted(live.program.tables)) or "none"
         raise Problem(ErrorCode.UNKNOWN_INPUT_STREAM, f"There is no table {name}; tables: {known}.")
     return table
 
@@ -64,7 +64,7 @@ def table_of(live: LivePipeline, name: str) -> Table:
 def listenable(live: LivePipeline, name: str) -> str:
     """The canonical name of a view, or of a materialized table. Raises Problem 404."""
     relation = canonical(name)
-    program = live.compiled.program
+    program = live.program
     view = program.views.get(relation)
     if relation == SYSTEM_VIEW:
         return relation

@@ -57,8 +57,8 @@ def shutdown(request: Request, background: BackgroundTasks) -> str:
 @router.post("/compile")
 async def compile_program(request: Request, fleet: HostFleet, body: CompileRequest) -> dict[str, Any]:
     """Compile a program without running it."""
-    compiled = await slowly(request, lambda: fleet.compile(body.source))
-    return {"program_info": compiled.info, "messages": [warning.to_wire() for warning in compiled.program.warnings]}
+    program = await slowly(request, lambda: fleet.compile(body.source))
+    return {"program_info": program.info, "messages": [warning.to_wire() for warning in program.warnings]}
 
 
 @router.post("/deployments", status_code=202)

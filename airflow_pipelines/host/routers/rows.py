@@ -36,13 +36,13 @@ _OURS = frozenset({"format", "force", "pipeline_name"})
 async def ingress(request: Request, runner: Runner, table: str, format: str = "csv", force: bool = False) -> dict[str, str]:
     """Take rows; answers with a completion token. Waits while the pipeline is paused, unless forced."""
     live = runner.serving()
-    if canonical(table) == CLOCK_TABLE.name and CLOCK_TABLE.name not in live.compiled.program.tables:
+    if canonical(table) == CLOCK_TABLE.name and CLOCK_TABLE.name not in live.program.tables:
         return await run_in_threadpool(_set_clock, runner, format, dict(request.query_params), await request.body())
     relation = table_of(live, table)
     options = {key: value for key, value in request.query_params.items() if key not in _OURS}
     body = await request.body()
     try:
-        parsed = await run_in_threadpool(parse_ingress, live.compiled.schemas[relation.name], body, format, options)
+        parsed = await run_in_threadpool(parse_ingress, live.program.schemas[relation.name], body, format, options)
     except UnknownOptionError as error:
         raise Problem(ErrorCode.INVALID_PARAM, str(error)) from error
     identity = json.dumps([format, sorted(options.items())]).encode()

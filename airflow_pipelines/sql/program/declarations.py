@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from airflow_pipelines.program.connectors import Connector
+from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.program.messages import ProgramMessage
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Column, Table, ViewKind
-from airflow_pipelines.sql.program.definitions import Definitions, FunctionBody
+from airflow_pipelines.sql.program.function_bodies import FunctionBody
 from airflow_pipelines.sql.syntax.edits import Edited
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from airflow_pipelines.sql.program.definitions import Definitions
+from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.sql.rewrite.builtins import builtin_edits
 from airflow_pipelines.sql.rewrite.casts import cast_edits
 from airflow_pipelines.sql.rewrite.functions import function_edits

@@ -9,13 +9,14 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.program.functions import FunctionDefinition, FunctionKind, Parameter
 from airflow_pipelines.program.messages import COMPILATION_ERROR, SYNTAX_ERROR, ProgramMessage
 from airflow_pipelines.program.names import RESERVED_PREFIX, display, fold
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.source import twice
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import is_aggregate
-from airflow_pipelines.sql.program.definitions import JSON_PREFIX, Definitions, FunctionBody
+from airflow_pipelines.sql.program.function_bodies import JSON_PREFIX, FunctionBody
 from airflow_pipelines.sql.program.provided_functions import with_provided
 from airflow_pipelines.sql.program.safety import unsafe_part
 from airflow_pipelines.sql.rewrite.refused import CallRefused

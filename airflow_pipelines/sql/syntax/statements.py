@@ -9,13 +9,13 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.program.messages import COMPILATION_ERROR, NOT_SUPPORTED, SYNTAX_ERROR, ProgramMessage
 from airflow_pipelines.program.names import INTERNAL_PREFIX, RESERVED_PREFIX, SYSTEM_VIEW, display
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Column, Table, ViewKind
 from airflow_pipelines.program.source import twice
 from airflow_pipelines.sql.program.declarations import Lateness, PropertyText, ViewDeclaration
-from airflow_pipelines.sql.program.definitions import Definitions
 from airflow_pipelines.sql.program.safety import unsafe_part
 from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.translate import translate

@@ -127,7 +127,7 @@ def test_sql_functions(sessions: SparkSessions) -> None:
     create materialized view g as select twice(id) as k, sum(four(id)) as s from t group by twice(id);
     """
     running = Running(text, sessions)
-    assert running.compiled.plans["g"].reason is None, "what stands in a function's place is planned as if it were written there"
+    assert running.program.plans["g"].reason is None, "what stands in a function's place is planned as if it were written there"
     running.insert("t", (3, {"street": "x", "zip": 1}), (3, None))
     assert running.rows("v") == [
         (12, "abc-3", "x", [4, 5], 14, ("s", 3), None, 42),
@@ -175,4 +175,4 @@ def test_gunzip_needs_no_declaration(sessions: SparkSessions) -> None:
     own = (
         "create function gunzip(x int) returns int as x + 1; create table t (a int); create view v as select gunzip(a) as b from t"
     )
-    assert compile_program(own, sessions).view_columns["v"][0].type.name == "INTEGER"
+    assert compile_program(own, sessions).views["v"].columns[0].type.name == "INTEGER"

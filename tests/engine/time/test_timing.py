@@ -39,7 +39,7 @@ def reopened(running: Running, strategy: str = "auto") -> None:
     manifest = json.loads(json.dumps(running.circuit.snapshot.flush(running.store).to_manifest()))
     running.circuit.close()
     limits = running.circuit.limits
-    running.circuit = Circuit(running.compiled, running.sessions, running.store, strategy, limits)
+    running.circuit = Circuit(running.program, running.sessions, running.store, strategy, limits)
     running.circuit.restore(Snapshot.from_manifest(manifest, running.store, limits))
 
 
@@ -61,7 +61,7 @@ def clock(sessions: SparkSessions) -> Running:
 
 @pytest.fixture(params=["auto", "full"])
 def ticking(clock: Running, request: pytest.FixtureRequest) -> Running:
-    clock.circuit = Circuit(clock.compiled, clock.sessions, clock.store, request.param)
+    clock.circuit = Circuit(clock.program, clock.sessions, clock.store, request.param)
     return clock
 
 
@@ -83,7 +83,7 @@ def test_views_follow_the_clock_as_time_passes(ticking: Running) -> None:
     for number, clock in enumerate(("10:00:00", "10:00:01", "10:30:00", "10:31:00", "2026-01-02 10:31:00")):
         if number:
             tick(ticking, clock)
-        assert {name: ticking.rows(name) for name in ticking.compiled.program.views} == expected(clock, ROWS)
+        assert {name: ticking.rows(name) for name in ticking.program.views} == expected(clock, ROWS)
         if number == 2:
             reopened(ticking, strategy)
     assert ticking.circuit.snapshot.clock == at("2026-01-02 10:31:00")
@@ -91,7 +91,7 @@ def test_views_follow_the_clock_as_time_passes(ticking: Running) -> None:
 
 def test_a_tick_that_nothing_crosses_costs_no_job_and_is_no_step(clock: Running) -> None:
     running = clock
-    running.circuit = Circuit(running.compiled, running.sessions, running.store)
+    running.circuit = Circuit(running.program, running.sessions, running.store)
     tick(running, "10:00:00", running.changes("t", *ROWS))
     context = running.sessions.small.sparkContext
     context.setJobGroup("quiet ticks", "")
@@ -110,7 +110,7 @@ def test_a_tick_that_nothing_crosses_costs_no_job_and_is_no_step(clock: Running)
 
 def test_the_clock_never_goes_back(clock: Running) -> None:
     running = clock
-    running.circuit = Circuit(running.compiled, running.sessions, running.store)
+    running.circuit = Circuit(running.program, running.sessions, running.store)
     tick(running, "10:00:00", running.changes("t", *ROWS))
     tick(running, "11:00:00")
     tick(running, "10:00:00")
@@ -120,17 +120,17 @@ def test_the_clock_never_goes_back(clock: Running) -> None:
 
 def test_new_views_of_a_changed_program_start_at_the_clock(clock: Running) -> None:
     running = clock
-    running.circuit = Circuit(running.compiled, running.sessions, running.store)
+    running.circuit = Circuit(running.program, running.sessions, running.store)
     tick(running, "10:00:00", running.changes("t", *ROWS))
     kept = running.circuit.snapshot.keep({"t", "days"}).flush(running.store)
-    running.circuit = Circuit(running.compiled, running.sessions, running.store)
+    running.circuit = Circuit(running.program, running.sessions, running.store)
     running.circuit.restore(kept)
     step = running.circuit.bootstrap({"recent", "n", "ages"}, at("10:00:05"))
     running.circuit.publish(step)
     assert emitted(step, "n") == [(2, 1)]
-    assert {name: running.rows(name) for name in running.compiled.program.views} == expected("10:00:00", ROWS)
+    assert {name: running.rows(name) for name in running.program.views} == expected("10:00:00", ROWS)
     tick(running, "10:31:00")
-    assert {name: running.rows(name) for name in running.compiled.program.views} == expected("10:31:00", ROWS)
+    assert {name: running.rows(name) for name in running.program.views} == expected("10:31:00", ROWS)
 
 
 def test_places_of_the_clock_that_are_not_filters(sessions: SparkSessions) -> None:
@@ -189,7 +189,7 @@ def lateness(sessions: SparkSessions) -> Running:
 
 @pytest.fixture
 def tardy(lateness: Running) -> Running:
-    lateness.circuit = Circuit(lateness.compiled, lateness.sessions, lateness.store)
+    lateness.circuit = Circuit(lateness.program, lateness.sessions, lateness.store)
     return lateness
 
 

@@ -65,7 +65,7 @@ def _other(pick: random.Random) -> tuple[Any, ...]:
 def _reopened(running: Running, strategy: str) -> None:
     manifest = json.loads(json.dumps(running.circuit.snapshot.flush(running.store).to_manifest()))
     limits = running.circuit.limits
-    running.circuit = Circuit(running.compiled, running.sessions, running.store, strategy, limits)
+    running.circuit = Circuit(running.program, running.sessions, running.store, strategy, limits)
     running.circuit.restore(Snapshot.from_manifest(manifest, running.store, limits))
 
 
@@ -78,7 +78,7 @@ def test_intervals_in_tables_and_views(sessions: SparkSessions, size: str, strat
     compared.step(1, 5)
     compared.step(0, 20)
     assert not any(compared.tables.values())
-    full = {view for view in compared.running.compiled.plans if any("full" in name for name in compared.strategies(view))}
+    full = {view for view in compared.running.program.plans if any("full" in name for name in compared.strategies(view))}
     assert strategy == "full" or full == set()
 
 

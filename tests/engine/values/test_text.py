@@ -38,8 +38,8 @@ class Checked(Running):
     def __init__(self, text: str, sessions: SparkSessions, limits: Limits = DEFAULT_LIMITS) -> None:
         super().__init__(text, sessions, limits=limits)
         self.session = sibling(sessions.small, SMALL_CONF)
-        self.contents: dict[str, list[Sequence[Any]]] = {name: [] for name in self.compiled.program.tables}
-        self.sums: dict[str, Counter[Any]] = {name: Counter() for name in self.compiled.program.views}
+        self.contents: dict[str, list[Sequence[Any]]] = {name: [] for name in self.program.tables}
+        self.sums: dict[str, Counter[Any]] = {name: Counter() for name in self.program.views}
 
     def change(self, table: str, insert: Sequence[Sequence[Any]] = (), delete: Sequence[Sequence[Any]] = ()) -> Step:
         """Delete and insert rows in one step, then compare."""
@@ -60,11 +60,11 @@ class Checked(Running):
 
     def check(self) -> None:
         for name, rows in self.contents.items():
-            arrow = self.compiled.schemas[name].arrow
+            arrow = self.program.schemas[name].arrow
             columns = [pa.array([row[at] for row in rows], column.type) for at, column in enumerate(arrow)]
-            schema = self.compiled.schemas[name].spark
+            schema = self.program.schemas[name].spark
             self.session.createDataFrame(pa.table(columns, names=arrow.names), schema).createOrReplaceTempView(name)
-        for name, plan in self.compiled.plans.items():
+        for name, plan in self.program.plans.items():
             table = self.session.sql(plan.query).toArrow().rename_columns([column for column, _ in plan.columns])
             schema = StructType.fromDDL(", ".join(f"{column} {kind}" for column, kind in plan.columns))
             self.session.createDataFrame(table, schema).createOrReplaceTempView(name)
@@ -74,11 +74,11 @@ class Checked(Running):
     def reopen(self) -> None:
         manifest = json.loads(json.dumps(self.circuit.snapshot.flush(self.store).to_manifest()))
         limits = self.circuit.limits
-        self.circuit = Circuit(self.compiled, self.sessions, self.store, limits=limits)
+        self.circuit = Circuit(self.program, self.sessions, self.store, limits=limits)
         self.circuit.restore(Snapshot.from_manifest(manifest, self.store, limits))
 
     def strategies(self) -> dict[str, list[str]]:
-        return {name: [stage.strategy for stage in plan.stages] for name, plan in self.compiled.plans.items()}
+        return {name: [stage.strategy for stage in plan.stages] for name, plan in self.program.plans.items()}
 
 
 def _key(values: Any) -> tuple[Any, ...]:
@@ -149,7 +149,7 @@ def test_union_all_widens_types_pair_by_pair(sessions: SparkSessions) -> None:
         create view w as select cast(null as int) as x, i as y from t union all select b, null from u;""",
         sessions,
     )
-    assert running.compiled.plans["v"].columns == (("x", "bigint"), ("y", "decimal(6,3)"))
+    assert running.program.plans["v"].columns == (("x", "bigint"), ("y", "decimal(6,3)"))
     running.change("t", [(1, decimal.Decimal("2.5")), (None, None)])
     running.change("u", [(2**40, decimal.Decimal("0.125"), "it's"), (1, decimal.Decimal("2.500"), None)])
     running.change("t", [(2, decimal.Decimal("-999.9"))], [(1, decimal.Decimal("2.5"))])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.compiler.compiler import CompiledProgram, compile_program
+from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
 from airflow_pipelines.sql.plan.ir.full import Full
@@ -21,7 +22,7 @@ def _strategies(text: str, sessions: SparkSessions) -> dict[str, str]:
     return {stage.relation: stage.strategy for plan in program.plans.values() for stage in plan.stages}
 
 
-def _recursive(program: CompiledProgram, view: str) -> Recursive:
+def _recursive(program: Program, view: str) -> Recursive:
     return next(stage.node for stage in program.plans[view].stages if isinstance(stage.node, Recursive))
 
 

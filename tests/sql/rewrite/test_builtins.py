@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_pipelines.sql.program.definitions import Definitions
+from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.sql.rewrite.builtins import TEMPLATES
 from airflow_pipelines.sql.rewrite.translate import translate
 from airflow_pipelines.sql.syntax.edits import Edited

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any
 
-from airflow_pipelines.sql.program.definitions import Definitions
+from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.sql.rewrite.json_calls import JSON_CALLS
 from airflow_pipelines.sql.rewrite.translate import translate
 from airflow_pipelines.sql.syntax.edits import Edited

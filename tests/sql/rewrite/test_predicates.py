@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_pipelines.sql.program.definitions import Definitions
+from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.sql.rewrite.translate import translate
 from airflow_pipelines.sql.syntax.edits import Edited
 

@@ -50,8 +50,8 @@ def test_a_join_of_four_relations_follows_changes_of_each(sessions: SparkSession
 
 def answer(running: Running, view: str) -> Counter[tuple[object, ...]]:
     snapshot = running.circuit.snapshot
-    contents = ", ".join(f"{t} as ({running.circuit.contents(t, snapshot)})" for t in running.compiled.program.tables)
-    query = running.compiled.program.views[view].query
+    contents = ", ".join(f"{t} as ({running.circuit.contents(t, snapshot)})" for t in running.program.tables)
+    query = running.program.plans[view].query
     return Counter(tuple(row) for row in sessions_sql(running, f"with {contents} select * from ({query})"))
 
 

@@ -1,4 +1,4 @@
-"""What a SQL program defines for itself besides relations: named types and functions."""
+"""What a program defines for itself besides relations: named types and functions."""
 
 from __future__ import annotations
 
@@ -7,18 +7,6 @@ from dataclasses import dataclass, field
 
 from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.functions import FunctionDefinition, FunctionKind
-from airflow_pipelines.sql.syntax.edits import Edited
-
-JSON_PREFIX = "jsonstring_as_"
-"""A function without a body whose name starts so reads JSON text; its type says what it gives."""
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionBody:
-    """The expression of a SQL function: where it starts in the program's text, and what became of it."""
-
-    offset: int
-    edits: Edited
 
 
 @dataclass(frozen=True, slots=True)

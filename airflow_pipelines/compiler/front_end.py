@@ -1,0 +1,43 @@
+"""The front end for SQL: text, with a Python module for its functions, to a program that the engine runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from airflow_pipelines.compiler.compiler import ConnectorCheck, compile_program
+from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.program.sources import ProgramSource
+from airflow_pipelines.sql.program.parser import parse_program
+
+
+@dataclass(frozen=True, slots=True)
+class SqlFrontEnd:
+    """A :class:`~airflow_pipelines.engine.front_end.FrontEnd` for programs in SQL.
+
+    :param sessions: any sessions of the application whose analyzer is asked
+    :param check_connector: called for each declared connector with its relation's schema
+    """
+
+    sessions: SparkSessions
+    check_connector: ConnectorCheck | None = None
+
+    def compile(self, source: ProgramSource, limit_s: float = math.inf) -> Program:
+        """Compile a program. Runs no Spark job.
+
+        :param source: its SQL text and its Python module
+        :param limit_s: no further view is begun after so many seconds
+        :returns: the program
+        :raises ProgramErrors: with the places of all errors found; when the text itself cannot be read, only those of the text
+        """
+        return compile_program(source.sql, self.sessions, self.check_connector, source.python_functions, limit_s)
+
+    def late_relations(self, source: ProgramSource) -> frozenset[str]:
+        """The tables and views rows of which may come too late.
+
+        :param source: the source of a program that compiled
+        :returns: their canonical names
+        :raises ProgramErrors: when the text cannot be read
+        """
+        return parse_program(source.sql).late_relations

@@ -1,0 +1,61 @@
+"""A program as the engine runs it, whichever front end made it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.time.lateness import LateColumn
+from airflow_pipelines.program.connectors import Connector
+from airflow_pipelines.program.definitions import Definitions
+from airflow_pipelines.program.fingerprints import Fingerprints
+from airflow_pipelines.program.messages import ProgramMessage
+from airflow_pipelines.program.relations import Table, View
+from airflow_pipelines.sql.plan.ir.markers import Marker
+from airflow_pipelines.sql.plan.ir.stage import ViewPlan
+from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that can run.
+
+    :param tables: its tables by canonical name, in the order written
+    :param views: its views by canonical name, each after those that it reads
+    :param definitions: its own types and functions
+    :param schemas: those of all tables and views, and of the system view
+    :param plans: the stages of each view
+    :param fingerprints: those of its parts, by which it is compared with other programs
+    :param info: the ``program_info`` of the REST contract
+    :param waterlines: the waterlines of all relations, which follow from ``late_columns``
+    :param late_columns: the columns of tables and views that have LATENESS
+    :param markers: the hidden relations of one row, for the clock and the waterlines, that the plans read
+    :param append_only: the relations whose rows are never deleted
+    :param warnings: what its author should know, although it runs
+    """
+
+    tables: Mapping[str, Table]
+    views: Mapping[str, View]
+    definitions: Definitions
+    schemas: Mapping[str, RelationSchema]
+    plans: Mapping[str, ViewPlan]
+    fingerprints: Fingerprints
+    info: Mapping[str, Any]
+    waterlines: WaterlineAnalysis
+    late_columns: tuple[LateColumn, ...] = ()
+    markers: tuple[Marker, ...] = ()
+    append_only: frozenset[str] = frozenset()
+    warnings: tuple[ProgramMessage, ...] = ()
+
+    @property
+    def connectors(self) -> tuple[Connector, ...]:
+        """All declared connectors, of tables first."""
+        relations: list[Table | View] = [*self.tables.values(), *self.views.values()]
+        return tuple(connector for relation in relations for connector in relation.connectors)
+
+    @property
+    def late_relations(self) -> frozenset[str]:
+        """The tables and views rows of which may come too late."""
+        return frozenset(column.relation for column in self.late_columns)
