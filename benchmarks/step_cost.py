@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.program import Program

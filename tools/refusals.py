@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.spark.sessions import SparkSessions, build_spark
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.source import Source

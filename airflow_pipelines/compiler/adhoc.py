@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from airflow_pipelines.compiler.query_meaning import ClockEdits, Understood, understood
+from airflow_pipelines.compiler.analyze_query import AnalyzedQuery, ClockEdits, analyze_query
 from airflow_pipelines.compiler.spark_analyzer import SessionAnalyzer
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
@@ -96,7 +96,7 @@ def run_adhoc(
         _check_reads(circuit, statement)
         if statement.kind is AdhocKind.SELECT:
             with request.session(statement.reads) as session:
-                query = request.understood(statement, session).query
+                query = request.analyze(statement, session).query
                 frame = canonical_frame(request.named(session.sql(query.text), statement, query))
         elif statement.kind is AdhocKind.INSERT:
             changes.append(_insert(request, statement))
@@ -150,12 +150,12 @@ class _Request:
             for name in reads:
                 session.catalog.dropTempView(quote(name))
 
-    def understood(self, statement: AdhocStatement, session: SparkSession) -> Understood:
-        """What a statement's query means, in a session that knows what it reads. Raises ProgramErrors."""
+    def analyze(self, statement: AdhocStatement, session: SparkSession) -> AnalyzedQuery:
+        """Analyze a statement's query in a session that knows what it reads. Raises ProgramErrors."""
         schemas = self.circuit.program.schemas
         columns = {column for name in (*statement.reads, statement.target) if name for column in schemas[name].column_names}
         try:
-            return understood(statement.query, SessionAnalyzer(session), Analysis(session), self.clock_edits(columns))
+            return analyze_query(statement.query, SessionAnalyzer(session), Analysis(session), self.clock_edits(columns))
         except (QueryRefused, SyntaxFailure) as refused:
             source = Source(self.text)
             span = source.span(*statement.place(refused.start, refused.end))
@@ -239,7 +239,7 @@ def _insert(request: _Request, statement: AdhocStatement) -> TableChanges:
     if unknown:
         raise AdhocError(f"Table {display(table.name)} has no column {', '.join(map(display, unknown))}")
     with request.session(statement.reads) as session:
-        given = request.understood(statement, session)
+        given = request.analyze(statement, session)
         count = len(given.analyzed.fields)
         if count != len(names):
             raise AdhocError(f"INSERT into {display(table.name)} gives {count} values for {len(names)} columns")
@@ -266,7 +266,7 @@ def _delete(request: _Request, statement: AdhocStatement) -> TableChanges:
     if table.append_only:
         raise AdhocError(f"Table {display(table.name)} is append-only; its rows cannot be deleted")
     with request.session(tuple(dict.fromkeys((table.name, *statement.reads)))) as session:
-        rows = request.collect(session.sql(request.understood(statement, session).query.text))
+        rows = request.collect(session.sql(request.analyze(statement, session).query.text))
     return TableChanges(table.name, _with_operation(_typed(rows, schema), Op.DELETE))
 
 

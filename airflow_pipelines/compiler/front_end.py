@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from airflow_pipelines.compiler.compiler import ConnectorCheck, compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
+from airflow_pipelines.compiler.connector_checks import ConnectorCheck
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.program.sources import ProgramSource

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.spark.jobs import started_jobs
 from airflow_pipelines.engine.spark.sessions import build_spark

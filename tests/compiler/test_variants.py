@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_pipelines.compiler.adhoc import run_adhoc
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.source import Source

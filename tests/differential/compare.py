@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.circuit import Step

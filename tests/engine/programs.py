@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit, Step
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits

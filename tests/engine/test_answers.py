@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_pipelines.compiler.adhoc import run_adhoc
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.changes import Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine import failing_row as blame
 from airflow_pipelines.engine import scheduler as evaluation
 from airflow_pipelines.engine.errors import StepError

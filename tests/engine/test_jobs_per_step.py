@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.programs import Running

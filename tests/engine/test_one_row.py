@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.layout import CANONICAL_FORM

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.changes import Op, TableChanges
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.program.messages import ProgramErrors

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.program import Program

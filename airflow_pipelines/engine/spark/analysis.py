@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.spark.failures import spark_cause
 from airflow_pipelines.engine.spark.internals import empty_rows, java_session
-from airflow_pipelines.engine.spark.java_errors import java_causes
+from airflow_pipelines.engine.spark.java_errors import is_stack_overflow
 from airflow_pipelines.engine.spark.logical_plans import analyzed_plan, optimized_plan
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.program.source import Source
@@ -100,7 +100,7 @@ def _refusals(query: str) -> Iterator[None]:
 
 def _unnamed(error: Py4JJavaError) -> str:
     """The message for a failure inside of Spark that has no error condition."""
-    if any(cause.name == "StackOverflowError" for cause in java_causes(error)):
+    if is_stack_overflow(error):
         # Spark's parser has an error condition for this, but the stack of the thread may end before the parser's limit.
         return "The query is too complex to parse: its expressions are nested too deeply for Spark. Divide it into several views."
     return f"Spark cannot analyze this query: {spark_cause(error)}"

@@ -60,6 +60,15 @@ def java_stack(error: BaseException) -> str | None:
     return None
 
 
+def is_stack_overflow(error: BaseException | None) -> bool:
+    """Whether a query nests so deep that it exhausted a stack of the JVM.
+
+    :param error: what Spark raised, None for nothing
+    :returns: whether that is the reason
+    """
+    return error is not None and any(cause.name == "StackOverflowError" for cause in java_causes(error))
+
+
 def java_causes(error: BaseException) -> tuple[JavaCause, ...]:
     """The exceptions behind an error, the innermost last; empty when it does not come from Java."""
     stack = java_stack(error)

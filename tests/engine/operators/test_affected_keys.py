@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import VariantVal
 
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.functions.value_bytes import register_value_bytes
 from airflow_pipelines.engine.limits import Limits

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
 from tests.engine.programs import Running, emitted

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import AnalysisException
 
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.spark.sessions import LARGE_CONF, sibling
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.source import Source

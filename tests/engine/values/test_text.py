@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.circuit import Circuit, Step
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_pipelines.compiler.compiler import compile_program
+from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
 from airflow_pipelines.connectors.base import UnknownOptionError
 from airflow_pipelines.engine.program import Program

@@ -1,4 +1,4 @@
-"""What compiling a program has to do with time: the clock in queries, LATENESS, and views that emit only final rows."""
+"""Compiles what a program says about time: the clock in queries, LATENESS, and views that emit only final rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NUMBERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DECIMAL", "DO
 _TIMES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_TZ"})
 
 
-class TimeCompiler:
+class TimeAnalysis:
     """Collects a program's markers and late columns relation by relation; errors go to ``note``."""
 
     def __init__(self, analyzer: SparkAnalyzer, analysis: Analysis, note: Note) -> None:

@@ -1,4 +1,4 @@
-"""What a query means: one chain of passes from its text to what Spark runs, for views and for ad-hoc requests alike."""
+"""Analyzes queries: one chain of passes from a query's text to what Spark runs, for views and for ad-hoc requests alike."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ CLOCK_HINT = "NOW() is a TIMESTAMP without time zone here"
 
 
 @dataclass(frozen=True, slots=True)
-class Understood:
-    """A query as Spark is to run it. ``analyzed``: what Spark knows of it; ``clocked``: whether it reads the clock."""
+class AnalyzedQuery:
+    """A query as Spark runs it. ``analyzed``: what Spark knows of it; ``reads_clock``: whether it reads the clock."""
 
     query: Edited
     analyzed: Analyzed
-    clocked: bool
+    reads_clock: bool
 
 
-def understood(query: Edited, analyzer: Analyzer, analysis: Analysis, clock: ClockEdits) -> Understood:
-    """Bring a translated query into the words of Spark, with one answer, over the pipeline's clock.
+def analyze_query(query: Edited, analyzer: Analyzer, analysis: Analysis, clock: ClockEdits) -> AnalyzedQuery:
+    """Rewrite a translated query into Spark's syntax, make it deterministic, and let it read the pipeline's clock.
 
     :param query: folded text that parses, after :func:`~airflow_pipelines.sql.rewrite.translate.translate`
     :param analyzer: knows the relations that the query reads
     :param analysis: of a session that knows them too
     :param clock: how the query reads the clock
+    :returns: the query, analyzed
     :raises QueryRefused: when Spark refuses the query; its offsets are those of the query as first written
     :raises SyntaxFailure: when a construct is used in a wrong way; so are its offsets
     """
@@ -43,10 +44,10 @@ def understood(query: Edited, analyzer: Analyzer, analysis: Analysis, clock: Clo
         analyzed = _analyzed(kept, analysis)
     edits = clock(kept.text)
     if not edits:
-        return Understood(kept, analyzed, False)
+        return AnalyzedQuery(kept, analyzed, False)
     timed = kept.edit(edits)
     try:
-        return Understood(timed, _analyzed(timed, analysis), True)
+        return AnalyzedQuery(timed, _analyzed(timed, analysis), True)
     except QueryRefused as refused:
         message = f"{refused.message}. {CLOCK_HINT}"
         raise QueryRefused(refused.start, refused.end, message, refused.condition) from refused

@@ -1,0 +1,80 @@
+"""What compiling a program has found so far. The parts of the compiler read it and add to it, relation by relation."""
+
+from __future__ import annotations
+
+from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
+from airflow_pipelines.compiler.time_analysis import TimeAnalysis
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.spark.analysis import Analysis, QueryRefused, is_unknown_name
+from airflow_pipelines.engine.spark.type_text import type_text
+from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramMessage
+from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.source import Source
+from airflow_pipelines.sql.plan.ir.node import ColumnTypes
+from airflow_pipelines.sql.plan.ir.stage import ViewPlan
+from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
+from airflow_pipelines.sql.syntax.dialect import SyntaxFailure
+from airflow_pipelines.sql.syntax.hints import string_hint
+
+
+class Compilation:
+    """A program that is being compiled.
+
+    ``messages`` are the errors so far; compiling goes on with the rest, so that all of them are told at once. ``schemas`` and
+    ``types`` (in Spark's words) are those of the relations whose declarations are right, ``plans`` those of the views.
+    """
+
+    def __init__(self, program: ParsedProgram, analyzer: SparkAnalyzer) -> None:
+        """:param analyzer: of a session that this compilation has for itself."""
+        self.program = program
+        self.source = Source(program.text)
+        self.analyzer = analyzer
+        self.analysis = Analysis(analyzer.session)
+        self.messages: list[ProgramMessage] = []
+        self.schemas: dict[str, RelationSchema] = {}
+        self.types: dict[str, ColumnTypes] = {}
+        self.plans: dict[str, ViewPlan] = {}
+        self.append_only = {table.name for table in program.tables.values() if table.append_only and table.primary_key is None}
+        self.time = TimeAnalysis(analyzer, self.analysis, self.note)
+
+    def add_schema(self, schema: RelationSchema) -> None:
+        """Take in the schema of a table or view."""
+        self.schemas[schema.name] = schema
+        self.types[schema.name] = tuple((field.name, type_text(field.dataType)) for field in schema.spark.fields)
+
+    def note(self, span: Span | None, message: str) -> None:
+        """Note an error at a place of the program's text.
+
+        :param span: the place, None for none
+        :param message: what is wrong and what to do
+        """
+        self.messages.append(error_message(self.source, span, message))
+
+    def note_in(self, view: ViewDeclaration, start: int, end: int, message: str) -> None:
+        """Note an error at a place of a view's query.
+
+        :param view: the view
+        :param start: the offset of the place's first character in the query
+        :param end: the offset behind its last
+        :param message: what is wrong and what to do
+        """
+        self.note(self.source.span(*view.place(start, end)), message)
+
+    def note_refused(self, view: ViewDeclaration, refused: QueryRefused | SyntaxFailure) -> None:
+        """Note what Spark, or a rewriting, has against a view's query."""
+        span = self.source.span(*view.place(refused.start, refused.end))
+        hint = string_hint(self.source.slice(span)) if is_unknown_name(refused) else ""
+        self.note(span, refused.message + hint)
+
+
+def error_message(source: Source, span: Span | None, message: str) -> ProgramMessage:
+    """An error of a program that parses and does not hold together.
+
+    :param source: the program's text
+    :param span: its place there, None for none
+    :param message: what is wrong and what to do
+    :returns: the message with the text around its place
+    """
+    if span is None:
+        return ProgramMessage(None, COMPILATION_ERROR, message)
+    return source.message(span, COMPILATION_ERROR, message)

@@ -1,0 +1,126 @@
+"""Compiles the text of a SQL program: parses it, compiles its functions, tables and views, and checks its connectors."""
+
+from __future__ import annotations
+
+import math
+import time
+from threading import Lock
+from typing import Final
+
+from cachetools import LRUCache
+
+from airflow_pipelines.compiler.compilation import Compilation, error_message
+from airflow_pipelines.compiler.connector_checks import ConnectorCheck, connector_messages
+from airflow_pipelines.compiler.functions import add_functions
+from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
+from airflow_pipelines.compiler.tables import add_table
+from airflow_pipelines.compiler.views import ViewCompiler
+from airflow_pipelines.engine.functions.python_functions import check_functions
+from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.time.lateness import ERROR_VIEW
+from airflow_pipelines.program.messages import ProgramErrors
+from airflow_pipelines.program.names import SYSTEM_VIEW, display
+from airflow_pipelines.program.relations import Column, View
+from airflow_pipelines.program.source import Source
+from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
+from airflow_pipelines.sql.program.describe import program_info
+from airflow_pipelines.sql.program.fingerprint import fingerprint
+from airflow_pipelines.sql.program.parser import parse_program
+from airflow_pipelines.sql.program.provided_functions import is_provided
+
+_RECENT: Final[LRUCache[tuple[str, str], Program]] = LRUCache(64)
+"""Programs compiled lately, by their text and Python module: a host compiles most twice, to check them and to run them."""
+_RECENT_LOCK: Final = Lock()
+
+
+def compile_program(
+    text: str,
+    sessions: SparkSessions,
+    check_connector: ConnectorCheck | None = None,
+    udf_python: str = "",
+    limit_s: float = math.inf,
+) -> Program:
+    """Compile a program. Runs no Spark job and may be called from several threads at once.
+
+    :param text: the program's SQL
+    :param sessions: any sessions of the application whose analyzer is asked
+    :param check_connector: called for each declared connector with its relation's schema
+    :param udf_python: the text of the Python module with the functions that the program declares without a body
+    :param limit_s: no further view is begun after so many seconds
+    :returns: the program
+    :raises ProgramErrors: with all errors found and their places; when the text itself cannot be read, only those of the text
+    """
+    key = text, udf_python
+    with _RECENT_LOCK:
+        known = _RECENT.get(key)
+    if known is not None:
+        # What a connector may be depends on the host, and is not remembered.
+        messages = connector_messages(Source(text), known.connectors, known.schemas, check_connector)
+        if messages:
+            raise ProgramErrors(messages)
+        return known
+    program = _compiled(text, sessions, check_connector, udf_python, limit_s)
+    with _RECENT_LOCK:
+        _RECENT[key] = program
+    return program
+
+
+def _compiled(
+    text: str, sessions: SparkSessions, check_connector: ConnectorCheck | None, udf_python: str, limit_s: float
+) -> Program:
+    until = time.monotonic() + limit_s
+    parsed = parse_program(text, udf_python)
+    _check_module(parsed, udf_python)
+    compilation = Compilation(parsed, SparkAnalyzer(sessions.small))
+    add_functions(compilation)
+    for table in parsed.tables.values():
+        add_table(compilation, table)
+    views = ViewCompiler(compilation)
+    for number, view in enumerate(parsed.views.values(), 1):
+        if time.monotonic() > until:
+            raise _too_slow(compilation, view, number, limit_s)
+        views.add(view)
+    views.add_cycles()
+    wrong = connector_messages(compilation.source, parsed.connectors(), compilation.schemas, check_connector)
+    messages = [*compilation.messages, *wrong]
+    if messages:
+        raise ProgramErrors(messages)
+    return _program(compilation)
+
+
+def _check_module(parsed: ParsedProgram, udf_python: str) -> None:
+    functions = [function for function in parsed.definitions.python_functions if not is_provided(function)]
+    wrong = check_functions(Source(parsed.text), functions, udf_python)
+    if wrong:
+        raise ProgramErrors(wrong)
+
+
+def _too_slow(compilation: Compilation, view: ViewDeclaration, number: int, limit_s: float) -> ProgramErrors:
+    place = f"it has come to view {display(view.name)}, number {number} of {len(compilation.program.views)}"
+    message = f"Compiling this program takes more than {limit_s:.0f} s: {place}. Divide it into several pipelines"
+    return ProgramErrors([error_message(compilation.source, view.span, message)])
+
+
+def _program(compilation: Compilation) -> Program:
+    """The program, of which nothing is wrong."""
+    parsed, timing = compilation.program, compilation.time
+    columns = {name: compilation.schemas[name].columns for name in parsed.views}
+    return Program(
+        tables=parsed.tables,
+        views={name: _view(view, columns[name]) for name, view in parsed.views.items()},
+        definitions=parsed.definitions,
+        schemas={**compilation.schemas, SYSTEM_VIEW: ERROR_VIEW},
+        plans=compilation.plans,
+        info=program_info(parsed, columns),
+        fingerprints=fingerprint(parsed, columns),
+        waterlines=timing.waterlines,
+        late_columns=tuple(timing.late_columns),
+        markers=timing.markers,
+        append_only=frozenset(compilation.append_only),
+        warnings=parsed.warnings,
+    )
+
+
+def _view(view: ViewDeclaration, columns: tuple[Column, ...]) -> View:
+    return View(view.name, view.kind, columns, view.reads, view.case_sensitive, view.connectors, view.span)
