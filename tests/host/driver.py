@@ -14,6 +14,7 @@ import httpx
 
 from airflow_pipelines.contract.deployment import Deployment, RuntimeTransition
 from airflow_pipelines.host.inprocess import InProcessHost
+from airflow_pipelines.program.sources import ProgramSource
 
 PROGRAM = """
 CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, v INT, name VARCHAR);
@@ -38,13 +39,13 @@ class Pipeline:
     def log(self) -> str:
         return (self.folder / "pipeline.log").read_text()
 
-    def start(self, wait_for: str = "Running", **options: Any) -> RuntimeTransition:
+    def start(self, wait_for: str = "Running", udf_python: str = "", **options: Any) -> RuntimeTransition:
         self.deployment_id = uuid4()
         deployment = Deployment(
             deployment_id=self.deployment_id,
             pipeline_id=self.pipeline_id,
             pipeline_name="tested",
-            program_code=self.program,
+            source=ProgramSource(self.program, udf_python),
             runtime_config=self.runtime_config,
             storage=str(self.folder / "storage"),
             log_path=str(self.folder / "pipeline.log"),

@@ -144,7 +144,7 @@ def test_a_host_whose_store_is_deleted_ends(
 
 def _deployment(folder: Path) -> Deployment:
     return Deployment(
-        deployment_id=UUID(int=1), pipeline_id=UUID(int=2), pipeline_name="p", program_code="", runtime_config={},
+        deployment_id=UUID(int=1), pipeline_id=UUID(int=2), pipeline_name="p", source=ProgramSource(""), runtime_config={},
         storage=str(folder / "storage"), log_path=str(folder / "p.log"),
     )  # fmt: skip
 

@@ -18,6 +18,7 @@ from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.registry import Base, HostRecord, Registry
 from airflow_pipelines.database import open_database
 from airflow_pipelines.host import submit
+from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service.deployers.base import SubmitRequest
 from airflow_pipelines.service.deployers.submit import LocalSubmitter
 from airflow_pipelines.service.processes import is_alive
@@ -144,7 +145,7 @@ class HostProcess:
             deployment_id=self._deployment_id,
             pipeline_id=self._pipeline_id,
             pipeline_name="chaos",
-            program_code=program,
+            source=ProgramSource(program),
             runtime_config=self._runtime_config,
             storage=str(self.folder / "storage"),
             log_path=str(self.folder / "pipeline.log"),

@@ -17,6 +17,7 @@ from airflow_pipelines.contract.registry import Base, Registry
 from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.database import open_database
 from airflow_pipelines.host.store_address import database_url
+from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service.deployers.base import SubmitError, SubmitRequest, SubmittedProcess
 from airflow_pipelines.service.deployers.dedicated import spark_conf
 from airflow_pipelines.service.deployers.launch import HOST_SCRIPT, Launcher
@@ -57,7 +58,7 @@ def deployment() -> Deployment:
         deployment_id=UUID(int=1),
         pipeline_id=UUID(int=2),
         pipeline_name="p",
-        program_code="",
+        source=ProgramSource(""),
         runtime_config={},
         storage="s",
         log_path="l",
