@@ -23,7 +23,7 @@ from airflow_pipelines.engine.storage.batch_store import Verification
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.merge import merging
-from airflow_pipelines.sql.rewrite.determinism.total_order import sortable
+from airflow_pipelines.sql.values.total_order import sortable
 
 _VIEW = "airflow_pipelines_batch_"
 _PREFIX = f"global_temp.{_VIEW}"

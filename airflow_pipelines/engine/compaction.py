@@ -13,7 +13,7 @@ from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql import canonical_form
+from airflow_pipelines.sql.values import canonical_form
 
 
 def without_cancelled(delta: Batch, context: Context) -> Batch:

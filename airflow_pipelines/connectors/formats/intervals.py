@@ -10,7 +10,7 @@ from typing import Any
 from airflow_pipelines.connectors.formats import jsontext
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
 from airflow_pipelines.program.column_types import INTERVAL_UNITS, ColumnType
-from airflow_pipelines.sql.rewrite.durations import UNITS
+from airflow_pipelines.sql.values.durations import UNITS
 
 _NUMBER = r"([+-]?\d{1,18})"
 _MONTHS = re.compile(rf"([+-])?P(?=.)(?:{_NUMBER}Y)?(?:{_NUMBER}M)?", re.ASCII)

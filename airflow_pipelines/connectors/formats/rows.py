@@ -16,7 +16,7 @@ from airflow_pipelines.connectors.formats.values import Converter, is_null_text,
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.column_types import INTERVAL_UNITS
 from airflow_pipelines.program.relations import Column
-from airflow_pipelines.sql.rewrite.durations import microseconds, months
+from airflow_pipelines.sql.values.durations import microseconds, months
 
 
 class RowReader:

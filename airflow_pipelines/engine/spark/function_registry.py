@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from airflow_pipelines.engine.spark.internals import JavaObject, java_session
-from airflow_pipelines.sql.program.allowed_functions import ALLOWED_FUNCTIONS
+from airflow_pipelines.program.allowed_functions import ALLOWED_FUNCTIONS
 
 _NAME = re.compile(r"(?:.*\.)?(\w+)")
 _others: WeakKeyDictionary[SparkContext, tuple[list[JavaObject], ...]] = WeakKeyDictionary()

@@ -20,7 +20,7 @@ from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.values.text import as_text, order, scalar
 from airflow_pipelines.program.names import SYSTEM_VIEW, quote
-from airflow_pipelines.sql.program.describe import ERROR_VIEW_COLUMNS
+from airflow_pipelines.program.system_view import ERROR_VIEW_COLUMNS
 
 Waterlines = Mapping[str, Mapping[str, str]]
 """The waterline of each column that has lateness, by relation and column, as text; none before the first row."""

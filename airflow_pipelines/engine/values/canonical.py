@@ -1,4 +1,4 @@
-"""The canonical form of values (see ``sql/canonical_form.py``), for Arrow columns and DataFrames."""
+"""The canonical form of values (see ``sql/values/canonical_form.py``), for Arrow columns and DataFrames."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from airflow_pipelines.engine.arrow import ArrowColumn, is_variant
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.values.variant_binary import canonical
-from airflow_pipelines.sql import canonical_form
+from airflow_pipelines.sql.values import canonical_form
 
 
 def has_several_forms(kind: pa.DataType) -> bool:

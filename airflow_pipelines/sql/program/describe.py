@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.names import SYSTEM_VIEW
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Column, Table, ViewKind
+from airflow_pipelines.program.system_view import ERROR_VIEW_COLUMNS
 from airflow_pipelines.sql.program.declarations import ParsedProgram, PropertyText, ViewDeclaration
-
-ERROR_VIEW_COLUMNS: tuple[Column, ...] = (
-    Column("table_or_view_name", ColumnType("VARCHAR", nullable=False)),
-    Column("message", ColumnType("VARCHAR", nullable=False)),
-    Column("metadata", ColumnType("VARIANT", nullable=False)),
-)
-"""Columns of the system view that lists rows which were refused or came too late."""
 
 
 def program_info(program: ParsedProgram, view_columns: Mapping[str, Sequence[Column]]) -> dict[str, Any]:

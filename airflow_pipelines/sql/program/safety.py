@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from airflow_pipelines.sql.program.allowed_functions import NOT_ALLOWED
+from airflow_pipelines.program.allowed_functions import NOT_ALLOWED
 from airflow_pipelines.sql.syntax.dialect import tokenise
 
 _SESSION = frozenset({"current_catalog", "current_database", "current_schema", "current_user", "session_user", "user"})

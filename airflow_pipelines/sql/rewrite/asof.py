@@ -8,11 +8,11 @@ from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
-from airflow_pipelines.sql.rewrite.determinism.total_order import has_order, sortable
 from airflow_pipelines.sql.rewrite.token_walker import mentions
 from airflow_pipelines.sql.syntax.asof import AsofPlaces, asof_places
 from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
+from airflow_pipelines.sql.values.total_order import has_order, sortable
 
 _AT = "__asof"
 _NEAREST = {exp.GTE: "DESC", exp.GT: "DESC", exp.LTE: "ASC", exp.LT: "ASC"}

@@ -10,8 +10,8 @@ from sqlglot import exp
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
-from airflow_pipelines.sql.rewrite.determinism.total_order import sortable
 from airflow_pipelines.sql.syntax.dialect import DIALECT
+from airflow_pipelines.sql.values.total_order import sortable
 
 _SOURCES = ("from_", "joins", "laterals")
 _INVISIBLE = frozenset({"SEMI", "ANTI"})

@@ -8,11 +8,11 @@ from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.rewrite.clauses import SelectText, around, selects
-from airflow_pipelines.sql.rewrite.durations import duration
 from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 from airflow_pipelines.sql.syntax.window_tables import Place, WindowTablePlaces, window_table_places
+from airflow_pipelines.sql.values.durations import duration
 
 _GROUPINGS = ("tumble", "hop", "session")
 _ENDS = {"start": ".`start`", "end": ".`end`"}

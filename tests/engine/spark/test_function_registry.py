@@ -9,9 +9,9 @@ from pyspark.errors import AnalysisException
 
 from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.spark.sessions import LARGE_CONF, sibling
+from airflow_pipelines.program.allowed_functions import ALLOWED_FUNCTIONS, NOT_ALLOWED
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.source import Source
-from airflow_pipelines.sql.program.allowed_functions import ALLOWED_FUNCTIONS, NOT_ALLOWED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.values.canonical import in_canonical_form
-from airflow_pipelines.sql import canonical_form
+from airflow_pipelines.sql.values import canonical_form
 
 NAN = float("nan")
 TEXTS = pa.map_(pa.string(), pa.int32())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.sql.rewrite.durations import duration, microseconds
 from airflow_pipelines.sql.rewrite.time_windows import time_windows
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 from airflow_pipelines.sql.syntax.edits import Edited
 from airflow_pipelines.sql.syntax.relation_names import references
+from airflow_pipelines.sql.values.durations import duration, microseconds
 
 BOUNDS = "window({0}).`start` AS window_start, window({0}).`end` AS window_end"
 

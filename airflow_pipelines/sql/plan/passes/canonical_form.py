@@ -1,4 +1,4 @@
-"""Brings every value that a plan stores, or passes between relations, into canonical form (see ``sql/canonical_form.py``).
+"""Brings every value that a plan stores, or passes between relations, into canonical form (see ``sql/values/canonical_form.py``).
 
 Values of relations are canonical, and so are columns that stages copy unchanged. Computed values are brought into canonical form
 where they leave a stage, and where a stage adds up equal rows of its input. A view's columns are canonical by definition. Within a
@@ -15,7 +15,6 @@ from typing import cast
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.canonical_form import has_several_forms, has_visible_forms, in_canonical_form
 from airflow_pipelines.sql.plan.builder import Builder
 from airflow_pipelines.sql.plan.expression_trees import parse_expression, source_column
 from airflow_pipelines.sql.plan.expressions import function_name
@@ -29,6 +28,7 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.plan.properties.representation import propagates_representation
 from airflow_pipelines.sql.syntax.dialect import parse_query
+from airflow_pipelines.sql.values.canonical_form import has_several_forms, has_visible_forms, in_canonical_form
 
 _CHOOSING = frozenset({"any_value", "first", "first_value", "last", "last_value", "max", "min"})
 """Aggregates that give one of their arguments."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
-from airflow_pipelines.sql.rewrite.determinism.total_order import ListKey, has_order, sortable, sorted_list
 from airflow_pipelines.sql.rewrite.probe import types_in
 from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
+from airflow_pipelines.sql.values.total_order import ListKey, has_order, sortable, sorted_list
 
 _LISTS = frozenset({"array_agg", "collect_list", "collect_set"})
 _LEAST = frozenset({"any_value", "first", "first_value"})

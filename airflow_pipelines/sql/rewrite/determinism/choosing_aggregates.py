@@ -5,11 +5,11 @@ from __future__ import annotations
 from sqlglot import exp
 
 from airflow_pipelines.sql.plan.analyzer import Analyzer
-from airflow_pipelines.sql.rewrite.determinism.total_order import sortable
 from airflow_pipelines.sql.rewrite.probe import types_in
 from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
+from airflow_pipelines.sql.values.total_order import sortable
 
 _CHOICES = frozenset({"max_by", "min_by", "mode"})
 

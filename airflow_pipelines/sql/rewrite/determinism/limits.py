@@ -6,11 +6,11 @@ from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.analyzer import Analyzer
-from airflow_pipelines.sql.rewrite.determinism.total_order import has_order, sortable
 from airflow_pipelines.sql.rewrite.probe import output_columns
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker, mentions
 from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
+from airflow_pipelines.sql.values.total_order import has_order, sortable
 
 
 def deterministic_limits(query: Edited, analyzer: Analyzer) -> Edited:

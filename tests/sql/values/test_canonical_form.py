@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.sql.canonical_form import has_several_forms, in_canonical_form
+from airflow_pipelines.sql.values.canonical_form import has_several_forms, in_canonical_form
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,13 @@
+"""The columns of the system view."""
+
+from __future__ import annotations
+
+from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.program.relations import Column
+
+ERROR_VIEW_COLUMNS: tuple[Column, ...] = (
+    Column("table_or_view_name", ColumnType("VARCHAR", nullable=False)),
+    Column("message", ColumnType("VARCHAR", nullable=False)),
+    Column("metadata", ColumnType("VARIANT", nullable=False)),
+)
+"""Columns of the system view that lists rows which were refused or came too late."""
