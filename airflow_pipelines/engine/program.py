@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.time.lateness import LateColumn
 from airflow_pipelines.program.connectors import Connector
 from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.program.fingerprints import Fingerprints
+from airflow_pipelines.program.info import ProgramInfo
 from airflow_pipelines.program.messages import ProgramMessage
 from airflow_pipelines.program.relations import Table, View
 from airflow_pipelines.sql.plan.ir.markers import Marker
@@ -42,7 +42,7 @@ class Program:
     schemas: Mapping[str, RelationSchema]
     plans: Mapping[str, ViewPlan]
     fingerprints: Fingerprints
-    info: Mapping[str, Any]
+    info: ProgramInfo
     waterlines: WaterlineAnalysis
     late_columns: tuple[LateColumn, ...] = ()
     markers: tuple[Marker, ...] = ()

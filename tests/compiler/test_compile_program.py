@@ -83,7 +83,7 @@ def test_the_student_grades_program(sessions: SparkSessions) -> None:
     }
     assert set(compiled.schemas) == {"students", "grades", "avg_grade", "avg_grade_enriched", "error_view"}
     assert list(compiled.plans) == ["avg_grade", "avg_grade_enriched"]
-    outputs = {relation["name"]: relation for relation in compiled.info["schema"]["outputs"]}
+    outputs = {relation["name"]: relation for relation in compiled.info.to_wire()["schema"]["outputs"]}
     assert set(outputs) == {"avg_grade", "avg_grade_enriched", "error_view"}
     assert outputs["avg_grade_enriched"]["materialized"] is True
     assert outputs["avg_grade"]["fields"][2]["columntype"]["scale"] == 6
@@ -250,7 +250,7 @@ def test_variables_are_not_replaced(sessions: SparkSessions) -> None:
 def test_views_may_have_intervals(sessions: SparkSessions) -> None:
     text = "create view v as select ts - ts as gap, interval '1-2' year to month as m, interval '1' day as d from t"
     compiled = compile_program(TABLE + text, sessions)
-    [v, _] = compiled.info["schema"]["outputs"]
+    [v, _] = compiled.info.to_wire()["schema"]["outputs"]
     kinds = [field["columntype"]["type"] for field in v["fields"]]
     assert kinds == ["INTERVAL_DAY_SECOND", "INTERVAL_YEAR_MONTH", "INTERVAL_DAY"]
 

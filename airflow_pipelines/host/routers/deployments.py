@@ -58,7 +58,7 @@ def shutdown(request: Request, background: BackgroundTasks) -> str:
 async def compile_program(request: Request, fleet: HostFleet, body: CompileRequest) -> dict[str, Any]:
     """Compile a program without running it."""
     program = await slowly(request, lambda: fleet.compile(body.source))
-    return {"program_info": program.info, "messages": [warning.to_wire() for warning in program.warnings]}
+    return {"program_info": program.info.to_wire(), "messages": [warning.to_wire() for warning in program.warnings]}
 
 
 @router.post("/deployments", status_code=202)

@@ -159,9 +159,9 @@ def test_columns_that_cannot_be_compared_and_columns_that_do_not_exist(sessions:
 
 def test_the_declared_columns_are_the_views_columns(sessions: SparkSessions) -> None:
     program = compile_program(EDGES + CLOSURE.replace("create view", "create materialized view"), sessions)
-    described = program.info["schema"]["outputs"][0]
-    assert (described["name"], described["materialized"]) == ("c", True)
-    assert [(field["name"], field["columntype"]["type"]) for field in described["fields"]] == [("x", "INTEGER"), ("y", "INTEGER")]
+    described = program.info.outputs[0]
+    assert (described.name, described.materialized) == ("c", True)
+    assert [(column.name, column.type.name) for column in described.columns] == [("x", "INTEGER"), ("y", "INTEGER")]
 
 
 def test_a_change_of_one_view_of_a_circle_changes_all(sessions: SparkSessions) -> None:

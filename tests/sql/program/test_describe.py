@@ -17,7 +17,7 @@ create materialized view "V" with ('connectors' = '[{"transport": {"name": "null
 
 def test_program_info() -> None:
     columns = {"hidden": (Column("id", ColumnType("INTEGER")),), "V": (Column("id", ColumnType("INTEGER", nullable=False)),)}
-    info = program_info(parse_program(TEXT), columns)
+    info = program_info(parse_program(TEXT), columns).to_wire()
     json.dumps(info)
     assert set(info) == {"schema", "udf_stubs", "input_connectors", "output_connectors"}
     (table,) = info["schema"]["inputs"]
