@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -398,7 +397,7 @@ class Circuit:
             return round_.relations[name].after
         return base.traces[name]
 
-    def _merge(self, due: Any) -> bool:
+    def _merge(self, due: Callable[[Trace], bool]) -> bool:
         """Merge the traces for which ``due`` holds."""
         with self._lock:
             base = self._snapshot

@@ -39,17 +39,17 @@ def moved_range(crossing: TemporalFilter, marker: str, relations: Mapping[str, R
     return f"({crossing.text}) >= {literal(low, kind)} AND ({crossing.text}) <= {literal(high, kind)}"
 
 
-def literal(value: Any, kind: str) -> str:
+def literal(value: pa.Scalar, kind: str) -> str:
     """An Arrow scalar as Spark SQL text of the type ``kind`` (Spark DDL)."""
     text = value.cast(pa.string()).as_py()
     return f"CAST('{text}' AS {kind})"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: pa.Scalar) -> Any:
     return value.value if pa.types.is_temporal(value.type) else value.as_py()
 
 
-def _may_hold(batch: Batch, column: str, low: Any, high: Any) -> bool:
+def _may_hold(batch: Batch, column: str, low: pa.Scalar, high: pa.Scalar) -> bool:
     """Whether a batch may have a row with a value from ``low`` to ``high`` in a column."""
     if batch.table is not None:
         values = batch.table[column]
@@ -61,7 +61,7 @@ def _may_hold(batch: Batch, column: str, low: Any, high: Any) -> bool:
     return any(_group_may_hold(group, low, high) for name in batch.files for group in _ranges(batch.store.open(name), column))
 
 
-def _group_may_hold(group: tuple[Any, Any] | None, low: Any, high: Any) -> bool:
+def _group_may_hold(group: tuple[Any, Any] | None, low: pa.Scalar, high: pa.Scalar) -> bool:
     if group is None or pa.scalar(group[0]).type != pa.scalar(low.as_py()).type:
         return True
     return bool(group[0] <= high.as_py() and group[1] >= low.as_py())

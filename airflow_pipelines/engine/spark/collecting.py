@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 from pyspark.errors.exceptions.captured import unwrap_spark_exception
@@ -63,7 +63,7 @@ class Collector:
             return arrow_schema(frame.schema).empty_table()
         return pa.Table.from_batches([readable(batch) for batch in batches])
 
-    def _read(self, source: Any, server: JavaObject, frame: DataFrame) -> list[pa.RecordBatch]:
+    def _read(self, source: BinaryIO, server: JavaObject, frame: DataFrame) -> list[pa.RecordBatch]:
         batches: list[pa.RecordBatch] = []
         order: list[int] = []
         # PySpark does not type it.

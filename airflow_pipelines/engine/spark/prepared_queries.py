@@ -9,9 +9,9 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import DataType
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
@@ -113,7 +113,8 @@ class PreparedQueries:
                 size -= 0 if forgotten is None else forgotten.bytes
 
 
-_Key = tuple[tuple[str, ...], tuple[int, ...], tuple[Any, ...]]
+_Signature = tuple[tuple[str, DataType], ...]
+_Key = tuple[tuple[str, ...], tuple[int, ...], tuple[_Signature, ...]]
 """A query's parts, which batch is named between each two, and the columns of the batches."""
 
 
@@ -121,6 +122,6 @@ class _NotPreparedError(Exception):
     """A query could not be planned or run as a prepared one, for a reason that may have nothing to do with the query."""
 
 
-def _signature(batch: Batch) -> tuple[Any, ...]:
+def _signature(batch: Batch) -> _Signature:
     """The columns of a batch as Spark sees them."""
     return tuple((column.name, column.dataType) for column in batch.schema.fields)

@@ -7,7 +7,6 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -20,6 +19,7 @@ from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory
 log = logging.getLogger(__name__)
 
 _Rows = Sequence[tuple[int, int]]
+_Row = tuple[int | None, int | None]
 _SCHEMA = StructType([StructField("k", LongType()), StructField("v", LongType())])
 _CONTENTS: Sequence[_Rows] = (((1, 2), (2, 1), (3, 1)), (), ((2, 2),))
 """The rows of the leaves in one run after the other. The plan is made while they have none."""
@@ -68,12 +68,12 @@ def _batch(rows: _Rows) -> Batch:
     return Batch(_SCHEMA, len(rows), pa.table(columns))
 
 
-def _answer(query: PlannedQuery, rows: _Rows) -> Counter[tuple[Any, ...]] | None:
+def _answer(query: PlannedQuery, rows: _Rows) -> Counter[_Row] | None:
     found = query.result([_batch(rows)])
     return None if found is None else Counter(tuple(row.values()) for row in found.rows.to_pylist())
 
 
-def _joined(rows: _Rows) -> Counter[tuple[Any, ...]]:
+def _joined(rows: _Rows) -> Counter[_Row]:
     counts: Counter[int | None] = Counter()
     for k, v in rows:
         counts[v] += sum(other == k for _, other in rows)
@@ -84,5 +84,5 @@ def _joined(rows: _Rows) -> Counter[tuple[Any, ...]]:
     return Counter(counts.items())
 
 
-def _with_most(rows: _Rows) -> Counter[tuple[Any, ...]]:
+def _with_most(rows: _Rows) -> Counter[_Row]:
     return Counter((k, max(v for _, v in rows)) for k, _ in rows)

@@ -79,7 +79,7 @@ class RemoteCheckpoints:
         """Ids of the complete checkpoints, oldest first."""
         folder = f"{self._root}/checkpoints"
 
-        def listed() -> Sequence[Any]:
+        def listed() -> Sequence[str]:
             return self._system.ls(folder, detail=False, refresh=True) if self._system.exists(folder) else ()
 
         entries = remotely(f"The checkpoints in {self.url} cannot be listed", listed)

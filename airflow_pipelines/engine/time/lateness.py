@@ -97,7 +97,7 @@ def _greatest(delta: Batch, column: str) -> pa.Scalar | None:
     return max(found, key=order, default=None)
 
 
-def _less(greatest: Any, bound: Any) -> Any:
+def _less(greatest: pa.Scalar, bound: Any) -> pa.Scalar:
     value = greatest.as_py()
     if isinstance(bound, datetime.timedelta):
         if isinstance(value, datetime.datetime):

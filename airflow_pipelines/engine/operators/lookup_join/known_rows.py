@@ -89,7 +89,7 @@ class Known:
     def _kind(self, column: tuple[str, str]) -> str:
         return type_text(self.context.relations[column[0]].before.schema[column[1]].dataType)
 
-    def _values(self, start: int, columns: list[tuple[str, str]], versions: Mapping[int, Version]) -> list[Any] | None:
+    def _values(self, start: int, columns: list[tuple[str, str]], versions: Mapping[int, Version]) -> list[pa.ChunkedArray] | None:
         """Values of columns of what is known at a place, or of a small relation."""
         if start in self.rows:
             table = self.rows[start]

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrow import arrow_schema, can_group
+from airflow_pipelines.engine.arrow import ArrowColumn, arrow_schema, can_group
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.lookup.index import can_look_up, file_index, memory_index
@@ -79,7 +79,7 @@ def matching_batch(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The distinct rows (a pyarrow Table of some columns) that are asked of a relation."""
+    """The distinct rows of some columns that are asked of a relation."""
 
     relation: str
     rows: pa.Table
@@ -99,15 +99,15 @@ def wanted_of(
     if lookup is None:
         return None
     schema = relations[lookup.relation].before.schema
-    columns: dict[str, Any] = {}
+    columns: dict[str, ArrowColumn] = {}
     for column, kind, value in zip(lookup.columns, kinds, values, strict=True):
         if column is not None and same_kind(type_text(schema[column].dataType), kind):
             columns.setdefault(column, value)
     return Wanted(lookup.relation, distinct_rows(columns)) if columns else None
 
 
-def distinct_rows(columns: Mapping[str, Any]) -> Any:
-    """The distinct rows of some columns, as a pyarrow Table; all rows where a type cannot be grouped, nor looked up then."""
+def distinct_rows(columns: Mapping[str, ArrowColumn]) -> pa.Table:
+    """The distinct rows of some columns; all rows where a type cannot be grouped, nor looked up then."""
     rows = pa.table(dict(columns))
     return rows if not can_group(rows.schema) else rows.group_by(list(columns), use_threads=False).aggregate([])
 
