@@ -1,4 +1,4 @@
-"""A batch: an immutable piece of a delta or trace, in memory as Arrow or in Parquet files."""
+"""Batches: immutable pieces of deltas and traces, in memory as Arrow tables or in Parquet files."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Batch:
         return shaped(self.store.read(self.files), arrow)
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        """The rows as a DataFrame of ``spark``: a local relation when in memory, else a scan of the files."""
+        """The rows as a DataFrame: a local relation when they are in memory, else a scan of the files."""
         if self.table is not None:
             if has_months(self.schema):
                 return arrow_frame(spark, self.table, relaxed(self.schema))
@@ -104,7 +104,10 @@ class Batch:
         return spark.read.schema(relaxed(self.schema)).parquet(*(str(self.store.open(name)) for name in self.files))
 
     def to_manifest(self) -> dict[str, Any]:
-        """The batch as JSON; its files are on disk then. Raises ValueError while its rows are only in memory."""
+        """The batch as JSON, after its files are on disk.
+
+        :raises ValueError: when its rows are only in memory
+        """
         if self.rows and not self.files:
             raise ValueError("a batch must be flushed before it can be named in a manifest")
         if self.store is not None:
@@ -115,9 +118,9 @@ class Batch:
     def from_manifest(
         cls, manifest: dict[str, Any], schema: StructType, store: BatchStore, limits: Limits = DEFAULT_LIMITS
     ) -> Batch:
-        """The batch that :meth:`to_manifest` described; small ones are read into memory.
+        """The batch that :meth:`to_manifest` described; a small one is read into memory.
 
-        Raises StorageError naming the file when one is missing or damaged.
+        :raises StorageError: naming the file, when one is missing or damaged
         """
         files = tuple(manifest["files"])
         store.verify(files)

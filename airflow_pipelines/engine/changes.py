@@ -1,4 +1,4 @@
-"""What inputs hand to the engine: changes of one table, not yet normalised into a delta."""
+"""Changes of tables as inputs give them, before they are normalised to deltas."""
 
 from __future__ import annotations
 

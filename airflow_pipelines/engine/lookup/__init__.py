@@ -1,1 +1,1 @@
-"""Finding stored rows by their keys without a Spark job."""
+"""Looks up stored rows by their keys, where possible without a Spark job."""

@@ -1,1 +1,1 @@
-"""The only place that uses what PySpark keeps private: sessions, prepared queries, plans, analysis, collection."""
+"""The only folder that uses what PySpark keeps private: sessions, prepared queries, plans, analysis, collection."""

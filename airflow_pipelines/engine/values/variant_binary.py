@@ -1,8 +1,8 @@
-"""VARIANT values in the binary form that Spark and Parquet share, taken apart and put together.
+"""Reads and writes VARIANT values in the binary form of Spark and Parquet.
 
 A value is a pair of byte strings: ``metadata``, a dictionary of object keys, and ``value``, a tree of tagged values that refers to
-keys by their number in the dictionary. All numbers are little-endian. What is written here is what Spark's own builder writes: an
-object's keys are in the order in which Java compares strings, and the dictionary has them in the order in which the tree is walked.
+keys by their number in the dictionary. All numbers are little-endian. The writer gives the same bytes as Spark's own builder: the
+keys of an object are in the order in which Java compares strings, and the dictionary has them in the order of the tree.
 
 Source: the Parquet project's "Variant Binary Encoding".
 """
@@ -20,9 +20,9 @@ NULL, TRUE, FALSE, INT8, INT16, INT32, INT64, DOUBLE, DECIMAL4, DECIMAL8, DECIMA
 DATE, TIMESTAMP, TIMESTAMP_NTZ, FLOAT, BINARY, STRING, TIME = range(11, 18)
 UUID = 20
 INTEGERS = {INT8: 1, INT16: 2, INT32: 4, INT64: 8}
-"""Integer types with their sizes in bytes, smallest first."""
+"""Integer types with their sizes in bytes, the smallest first."""
 DECIMALS = {DECIMAL4: (4, 9), DECIMAL8: (8, 18), DECIMAL16: (16, 38)}
-"""Decimal types with the sizes of their numbers in bytes and their digits, smallest first."""
+"""Decimal types with the sizes of their numbers in bytes and their digits, the smallest first."""
 DIGITS = Context(prec=60)
 """For exact arithmetic with the decimals of a VARIANT."""
 
@@ -31,11 +31,11 @@ _MOST_SHORT = 63
 _FLOATS = {DOUBLE: "<d", FLOAT: "<f"}
 
 Tree = bytes | list["Tree"] | dict[str, "Tree"]
-"""A value taken apart: the bytes of a value that holds no others, the elements of an array, or the members of an object."""
+"""A parsed value: the bytes of a scalar, the elements of an array, or the members of an object."""
 
 
 def assembled(tree: Tree) -> dict[str, bytes]:
-    """The value of a tree, as the struct in which Arrow carries a VARIANT.
+    """Write a tree as the struct in which Arrow represents a VARIANT.
 
     :raises UnicodeEncodeError: when a key is not valid Unicode
     """
@@ -45,12 +45,12 @@ def assembled(tree: Tree) -> dict[str, bytes]:
 
 
 def taken_apart(variant: Mapping[str, bytes]) -> Tree:
-    """The tree of a value."""
+    """Parse a value."""
     return _taken_apart(variant["value"], 0, keys_of(variant["metadata"]))
 
 
 def canonical(variant: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The one form of all values that no function of SQL can tell from this one.
+    """The canonical form of a value: the same for all values that no function of SQL can tell apart.
 
     Integers are as short as can be, decimals have no zeros at their end, a zero no sign; there is one NaN.
     """
@@ -63,7 +63,7 @@ def null() -> bytes:
 
 
 def boolean(value: bool) -> bytes:
-    """A truth value."""
+    """A boolean."""
     return _tag(TRUE if value else FALSE)
 
 
@@ -105,27 +105,27 @@ def double(value: float, kind: int = DOUBLE) -> bytes:
 
 
 def unsigned(value: int, size: int) -> bytes:
-    """A number of ``size`` bytes that is not negative."""
+    """An unsigned number of ``size`` bytes."""
     return value.to_bytes(size, "little")
 
 
 def read_unsigned(data: bytes, at: int, size: int) -> int:
-    """The number that :func:`unsigned` wrote at a place."""
+    """The unsigned number of ``size`` bytes at a place."""
     return int.from_bytes(data[at : at + size], "little")
 
 
 def read_signed(data: bytes, at: int, size: int) -> int:
-    """A number with a sign at a place."""
+    """The signed number of ``size`` bytes at a place."""
     return int.from_bytes(data[at : at + size], "little", signed=True)
 
 
 def read_decimal(data: bytes, at: int, size: int) -> Decimal:
-    """A decimal behind its tag: its scale, and its number of ``size`` bytes."""
+    """The decimal after a tag: its scale, and its number of ``size`` bytes."""
     return Decimal(read_signed(data, at + 1, size)).scaleb(-data[at], DIGITS)
 
 
 def read_float(data: bytes, at: int, kind: int) -> float:
-    """A floating-point number behind its tag."""
+    """The floating-point number after a tag."""
     return float(struct.unpack_from(_FLOATS[kind], data, at)[0])
 
 
@@ -154,7 +154,10 @@ def _metadata(names: list[bytes]) -> bytes:
 
 
 def _assembled(tree: Tree, numbers: dict[str, int]) -> bytes:
-    """``numbers``: of the keys in the dictionary, which is added to."""
+    """Write a tree.
+
+    :param numbers: the number of each key in the dictionary; new keys are added
+    """
     match tree:
         case bytes():
             return tree
@@ -212,7 +215,7 @@ def _taken_apart(data: bytes, at: int, keys: list[str]) -> Tree:
 
 
 def _size(kind: int, data: bytes, at: int) -> int:
-    """How many bytes a value has behind its tag."""
+    """The number of bytes of a value after its tag."""
     if kind in INTEGERS:
         return INTEGERS[kind]
     if kind in DECIMALS:
