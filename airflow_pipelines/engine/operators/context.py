@@ -8,8 +8,7 @@ from enum import Enum
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, Observation
-from pyspark.sql.functions import count, lit
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
@@ -18,6 +17,7 @@ from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.operators.moved_range import moved_range
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.spark.collecting import collected
+from airflow_pipelines.engine.spark.counting import evaluate_and_count
 from airflow_pipelines.engine.spark.failures import refused_write
 from airflow_pipelines.engine.spark.planned_query import Result
 from airflow_pipelines.engine.spark.sessions import SparkSessions
@@ -206,7 +206,8 @@ class Context:
         """
         schema = weighted(stage_schema(stage))
         if mode is Mode.LARGE and stage.relation in self.unobserved:
-            return Outcome(Batch.empty(schema), consolidated=True, unobserved=self._evaluated(query))
+            rows = evaluate_and_count(self.batch_views.query(self.sessions.large, query))
+            return Outcome(Batch.empty(schema), consolidated=True, unobserved=rows)
         if mode is Mode.LARGE and not consolidated and not unit_weights:
             # Otherwise the rows would be written, read and written again.
             return Outcome(self.run(consolidated_sql(Trace(schema), f"({query})"), schema, mode), consolidated=True)
@@ -215,13 +216,6 @@ class Context:
     def gains(self, names: frozenset[str]) -> bool:
         """Whether the contents and the deltas of relations have rows of the weight 1 only."""
         return all(batch.insert_only for name in names for batch in self.relations[name].after.batches)
-
-    def _evaluated(self, query: str) -> int:
-        """Evaluate every row of a query and keep none; gives their number."""
-        seen = Observation()
-        rows = self.batch_views.query(self.sessions.large, query).observe(seen, count(lit(1)).alias("rows"))
-        rows.write.format("noop").mode("overwrite").save()
-        return int(seen.get["rows"])
 
     def run(self, query: str, schema: StructType, mode: Mode, may_grow: bool = False) -> Batch:
         """The result of a query as a batch: in files when the mode is large.
