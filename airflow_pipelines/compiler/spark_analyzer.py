@@ -53,7 +53,7 @@ class SessionAnalyzer:
             raise AnalysisFailed(spark_complaint(error)) from error
         return tuple((column.name, type_text(column.dataType)) for column in schema.fields)
 
-    def same(self, one: str, other: str) -> bool:
+    def same_plan(self, one: str, other: str) -> bool:
         """Whether Spark optimises both queries to one plan, but for the names and numbers that it gives to expressions."""
         try:
             mine, yours = self._optimised(one), self._optimised(other)
@@ -62,7 +62,7 @@ class SessionAnalyzer:
             # A constant cannot be evaluated, or the optimizer fails by a fault of its own: then nothing is known.
             return False
 
-    def complaint(self, query: str) -> str | None:
+    def planning_error(self, query: str) -> str | None:
         """Why Spark cannot plan a query that it understands, such as a constant that cannot be evaluated; None when it can."""
         try:
             self._optimised(query)

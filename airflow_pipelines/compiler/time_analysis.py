@@ -17,10 +17,11 @@ from airflow_pipelines.sql.plan.ir.full import Full
 from airflow_pipelines.sql.plan.ir.linear import Item, Scan, Select, Source
 from airflow_pipelines.sql.plan.ir.markers import CLOCK, Marker
 from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
-from airflow_pipelines.sql.plan.passes.clock import ClockMarkers, clock_edits
+from airflow_pipelines.sql.plan.passes.clock import ClockMarkers
 from airflow_pipelines.sql.plan.pipeline import finished_plan
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
 from airflow_pipelines.sql.program.declarations import PropertyText, ViewDeclaration
+from airflow_pipelines.sql.rewrite.clock_calls import clock_edits
 from airflow_pipelines.sql.syntax.edits import Edit
 
 Note = Callable[[Span | None, str], None]

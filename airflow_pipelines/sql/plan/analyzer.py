@@ -13,16 +13,31 @@ class AnalysisFailed(Exception):
 
 
 class Analyzer(Protocol):
-    """Answers about queries over a set of relations."""
+    """Analyzes queries over a set of relations."""
 
     def declare(self, relations: Mapping[str, ColumnTypes]) -> None:
-        """Let queries read these relations from now on."""
+        """Make relations known to queries.
+
+        :param relations: their columns, by canonical name
+        """
 
     def columns(self, query: str) -> ColumnTypes:
-        """Names and types of a query's columns. Raises AnalysisFailed."""
+        """Names and types of a query's columns.
 
-    def same(self, one: str, other: str) -> bool:
-        """Whether Spark surely reads two queries as the same."""
+        :param query: Spark SQL
+        :raises AnalysisFailed: when Spark refuses it
+        """
 
-    def complaint(self, query: str) -> str | None:
-        """Why Spark cannot plan a query that it understands, such as a constant that cannot be evaluated; None when it can."""
+    def same_plan(self, one: str, other: str) -> bool:
+        """Whether Spark optimises two queries to the same plan, so that they surely mean the same.
+
+        :param one: Spark SQL
+        :param other: Spark SQL
+        """
+
+    def planning_error(self, query: str) -> str | None:
+        """Why Spark cannot plan a query that it has analyzed, such as a constant that cannot be evaluated.
+
+        :param query: Spark SQL
+        :returns: None when Spark can plan it
+        """

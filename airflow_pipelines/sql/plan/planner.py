@@ -115,7 +115,7 @@ def _set_operation(tree: exp.SetOperation, scope: Scope) -> Node:
 
 def _limited(tree: exp.Expr, rows: Linear, scope: Scope) -> Node:
     """LIMIT and OFFSET of a whole query in parentheses or of a set operation, which can only sort by its own columns."""
-    top = row_limit_of(tree, [(name, exp.column(name)) for name in rows.columns])
-    if top is None or top.sort_columns:
+    limit = row_limit_of(tree, [(name, exp.column(name)) for name in rows.columns])
+    if limit is None or limit.sort_columns:
         raise NotIncremental("a set operation sorted by something else than its columns has no incremental rule")
-    return first_rows(scope.builder, rows, rows.columns, top)
+    return first_rows(scope.builder, rows, rows.columns, limit)

@@ -20,9 +20,9 @@ def require_same(query: str, tree: exp.Expr, analyzer: Analyzer, reason: str) ->
     :param reason: what the refusal says when it means something else
     :raises NotIncremental: also when Spark cannot plan the query itself
     """
-    if analyzer.same(query, sql(tree)):
+    if analyzer.same_plan(query, sql(tree)):
         return
-    complaint = analyzer.complaint(query)
+    complaint = analyzer.planning_error(query)
     if complaint is not None:
         raise Unplannable(f"Spark cannot plan the query: {complaint}")
     raise NotIncremental(reason)

@@ -126,10 +126,10 @@ def test_texts_that_differ_only_in_a_late_column_are_not_the_same(analyzer: Spar
     columns = [f"c{at}" for at in range(40)]
     one = f"select {', '.join(columns)} from wide"
     other = f"select {', '.join([*columns[:38], 'c39 as c38', 'c38 as c39'])} from wide"
-    assert analyzer.same(one, one)
-    assert not analyzer.same(one, other)
-    assert not analyzer.same("select k from t where s = 'a'", "select k from t where s = 'b'")
-    assert not analyzer.same("select k from t", "select nothing from t")
+    assert analyzer.same_plan(one, one)
+    assert not analyzer.same_plan(one, other)
+    assert not analyzer.same_plan("select k from t where s = 'a'", "select k from t where s = 'b'")
+    assert not analyzer.same_plan("select k from t", "select nothing from t")
 
 
 def test_equal_calls_and_accumulators_are_shared(analyzer: SparkAnalyzer) -> None:

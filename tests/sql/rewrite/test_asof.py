@@ -29,7 +29,7 @@ class Tables:
             raise AnalysisFailed(name)
         return self.tables[name]
 
-    def same(self, one: str, other: str) -> bool:
+    def same_plan(self, one: str, other: str) -> bool:
         return one == other
 
 

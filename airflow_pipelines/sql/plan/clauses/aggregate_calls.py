@@ -116,7 +116,7 @@ _BY_VALUE = frozenset({exp.Avg, exp.Count, exp.Max, exp.Min, exp.Sum})
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class LinearCall:
     """A call that may be computed from accumulators: its function, and the texts of its arguments and FILTER condition."""
 
     function: str
@@ -124,7 +124,7 @@ class Linear:
     condition: str | None
 
 
-def linear_form(call: exp.Expr) -> Linear | None:
+def linear_form(call: exp.Expr) -> LinearCall | None:
     """The call as one that may be linear, depending on the types of its arguments; None when it never is."""
     condition: str | None = None
     if isinstance(call, exp.Filter):
@@ -136,7 +136,7 @@ def linear_form(call: exp.Expr) -> Linear | None:
     texts = tuple(argument.sql(dialect=DIALECT) for argument in arguments)
     if function != "count" and len(texts) != 1:
         return None
-    return Linear(function, texts, condition)
+    return LinearCall(function, texts, condition)
 
 
 def _function(call: exp.Expr) -> tuple[str | None, list[exp.Expr]]:
@@ -168,7 +168,7 @@ class Accumulators:
     found: list[Accumulator] = field(default_factory=list)
     append_only: bool = False
 
-    def value(self, call: Linear, argument_types: tuple[str, ...], result_type: str) -> str | None:
+    def value(self, call: LinearCall, argument_types: tuple[str, ...], result_type: str) -> str | None:
         """The call's value over accumulators.
 
         :param call: the call
@@ -191,13 +191,13 @@ class Accumulators:
             case _:
                 return self._sum(call, argument_types[0].upper(), result_type)
 
-    def _count(self, call: Linear) -> str:
+    def _count(self, call: LinearCall) -> str:
         there = [f"({text}) IS NOT NULL" for text in call.arguments if text != "*"]
         if call.condition is not None:
             there.insert(0, f"({call.condition})")
         return self._number(" AND ".join(there) or None)
 
-    def _sum(self, call: Linear, kind: str, result_type: str) -> str | None:
+    def _sum(self, call: LinearCall, kind: str, result_type: str) -> str | None:
         text = _filtered(call, 0)
         decimal = _DECIMAL.fullmatch(kind)
         if kind in _NARROW:
@@ -218,7 +218,7 @@ class Accumulators:
             answer = f"CAST({total} AS DOUBLE) / {count}"
         return f"(CASE WHEN {count} > 0 THEN {answer} END)"
 
-    def _extreme(self, call: Linear, kind: str) -> str | None:
+    def _extreme(self, call: LinearCall, kind: str) -> str | None:
         if not self.append_only or not (kind in _SORTED or _DECIMAL.fullmatch(kind)):
             return None
         text = f"{call.function.upper()}({_filtered(call, 0)})"
@@ -250,6 +250,6 @@ def _is_summed(function: str, precision: int, scale: int) -> bool:
     return kept and (function == "sum" or is_exact(precision, scale))
 
 
-def _filtered(call: Linear, at: int) -> str:
+def _filtered(call: LinearCall, at: int) -> str:
     text = call.arguments[at]
     return f"({text})" if call.condition is None else f"(CASE WHEN ({call.condition}) THEN ({text}) END)"

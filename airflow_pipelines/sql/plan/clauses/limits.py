@@ -54,22 +54,22 @@ def row_limit_of(tree: exp.Expr, outputs: Outputs) -> RowLimit | None:
     return RowLimit(keys, sort_columns, clauses)
 
 
-def first_rows(builder: Builder, node: Linear, columns: tuple[str, ...], top: RowLimit) -> AffectedKeys:
+def first_rows(builder: Builder, node: Linear, columns: tuple[str, ...], limit: RowLimit) -> AffectedKeys:
     """Plan the first rows of a node.
 
     :param builder: the plan
     :param node: the rows, with the sort columns behind their own
     :param columns: the columns of the result
-    :param top: the limit
+    :param limit: the limit
     """
     source = builder.name("s")
     keys = []
-    for name, ordered in top.keys:
+    for name, ordered in limit.keys:
         key = ordered.copy()
         key.set("this", exp.column(name, table=source, quoted=True))
         keys.append(sql(key))
     items = ", ".join(f"{quote(source)}.{quote(name)} AS {quote(name)}" for name in columns)
-    query = f"SELECT {items} FROM {quote(source)} ORDER BY {', '.join(keys)} {top.clauses}"
+    query = f"SELECT {items} FROM {quote(source)} ORDER BY {', '.join(keys)} {limit.clauses}"
     return AffectedKeys((KeyedSource(source, builder.rereadable(node), ()),), query, columns, (), Shape.TOP)
 
 

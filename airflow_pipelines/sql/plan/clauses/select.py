@@ -49,15 +49,15 @@ def plan_select(tree: exp.Select, scope: Scope) -> Node | Scan:
         return _constant(tree, scope)
     names = tuple(name for name, _ in outputs)
     # Without LIMIT, ORDER BY says nothing about a relation.
-    top = row_limit_of(tree, outputs)
+    limit = row_limit_of(tree, outputs)
     block = Block(scope.builder, _wanted(tree))
     apply_conditions(block, scope, plan_from(tree, block, scope))
-    node = _projected(tree, block, scope, [*outputs, *(top.sort_columns if top is not None else [])])
+    node = _projected(tree, block, scope, [*outputs, *(limit.sort_columns if limit is not None else [])])
     if tree.args.get("distinct"):
-        if top is not None and top.sort_columns:
+        if limit is not None and limit.sort_columns:
             raise NotIncremental("DISTINCT sorted by what is not selected has no incremental rule")
         node = distinct(scope.builder, scope.builder.linear(node))
-    return node if top is None else first_rows(scope.builder, scope.builder.linear(node), names, top)
+    return node if limit is None else first_rows(scope.builder, scope.builder.linear(node), names, limit)
 
 
 def _projected(tree: exp.Select, block: Block, scope: Scope, outputs: Outputs) -> Node | Scan:

@@ -12,7 +12,11 @@ from airflow_pipelines.sql.plan.ir.node import Node
 
 
 def to_sql(node: Node | Linear) -> str:
-    """The node's query over the relations themselves. Raises ValueError for recursion, which no query of its own can say."""
+    """The node's query over the relations themselves.
+
+    :param node: any node
+    :raises ValueError: for a recursion, which reads its own result, so that no query can express it
+    """
     match node:
         case Aggregate():
             return aggregate_to_sql(node)

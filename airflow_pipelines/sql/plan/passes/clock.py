@@ -1,9 +1,9 @@
-"""Replaces NOW() and its relatives by reads of markers, before any strategy sees the query.
+"""Replaces reads of the clock by markers that change less often, and by joins with them.
 
-First, on the text, every call becomes a scalar subquery over the clock's marker, which is always right. Then, on the tree, the
-largest expressions that depend on nothing but the clock get markers of their own, which change less often than the clock
-(CURRENT_DATE once a day). Where a cross join with the marker means the same as the subquery, it replaces the subquery, because a
-join has an incremental delta.
+Each call of NOW() and its relatives is a scalar subquery over the clock's marker when this pass begins. The largest expressions
+that depend on nothing but the clock get markers of their own, which change less often than the clock (CURRENT_DATE once a day).
+Where a cross join with the marker means the same as the subquery, it replaces the subquery, because a join has an incremental
+delta.
 """
 
 from __future__ import annotations
@@ -12,83 +12,18 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
 from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls, is_aggregate
 from airflow_pipelines.sql.plan.ir.markers import CLOCK, CLOCK_COLUMN, CLOCK_RELATION, Marker
-from airflow_pipelines.sql.rewrite.token_walker import mentions
-from airflow_pipelines.sql.syntax.dialect import DIALECT, parse_query, tokenise
-from airflow_pipelines.sql.syntax.edits import Edit
+from airflow_pipelines.sql.syntax.dialect import DIALECT, parse_query
 
-_MARKER = f"(SELECT {quote(CLOCK_COLUMN)} FROM {quote(CLOCK_RELATION)})"
-_DATE = "CAST({now} AS DATE)"
-_TIME = "MAKE_TIME(HOUR({now}), MINUTE({now}), EXTRACT(SECOND FROM {now}))"
-_CALLS = {
-    "now": "{now}",
-    "current_timestamp": "{now}",
-    "localtimestamp": "{now}",
-    "current_date": _DATE,
-    "curdate": _DATE,
-    "current_time": _TIME,
-    "unix_timestamp": "UNIX_SECONDS(CAST({now} AS TIMESTAMP))",
-}
-"""Spark SQL for a call, over the time as a TIMESTAMP without time zone."""
-_BARE = frozenset({"current_timestamp", "current_date", "current_time"})
-"""Functions that may be called without parentheses."""
-CLOCK_FUNCTIONS = frozenset(_CALLS)
-"""Functions that views may call and that give the time of the clock when they are called without arguments."""
 _HOISTED_TYPES = ("timestamp", "timestamp_ntz", "date", "boolean", "tinyint", "smallint", "int", "bigint", "decimal(")
 _LEAVES = (exp.Literal, exp.Boolean, exp.Null, exp.DataType, exp.DataTypeParam, exp.Var, exp.Identifier, exp.IntervalSpan)
 _BARRIERS = (exp.Query, exp.Window, exp.Lambda, exp.Star, exp.Column, exp.UDTF)
 _PUSHED = "pushed"
 _FROM_PLACES = (exp.From, exp.Join, exp.Subquery, exp.CTE, exp.With, exp.SetOperation)
-
-
-def clock_edits(query: str, columns: Collection[str], now: str = _MARKER) -> list[Edit]:
-    """The edits that make every clock function of a query read the pipeline's clock.
-
-    NOW() and CURRENT_TIMESTAMP are TIMESTAMPs without time zone, the type of a table's TIMESTAMP columns.
-
-    :param query: Spark SQL
-    :param columns: names of all columns that the query may read; such a name without parentheses is the column
-    :param now: Spark SQL for the time; by default a scalar subquery over the clock's marker
-    """
-    if not mentions(query, *_CALLS):
-        return []
-    tokens = tokenise(query)
-    edits = []
-    for at, token in enumerate(tokens):
-        name = token.text.lower()
-        if name not in _CALLS or token.token_type in (TokenType.IDENTIFIER, TokenType.STRING):
-            continue
-        before = tokens[at - 1].text.lower() if at else ""
-        if before in {".", "as"}:
-            continue
-        found = _call(tokens, at, name)
-        if found is not None:
-            end, text = found
-            edits.append(Edit(token.start, tokens[end].end + 1, text.format(now=now)))
-        elif name in _BARE and name not in columns and not _follows(tokens, at, "(") and not _follows(tokens, at, "."):
-            edits.append(Edit(token.start, token.end + 1, _CALLS[name].format(now=now)))
-    return edits
-
-
-def _call(tokens: list[Token], at: int, name: str) -> tuple[int, str] | None:
-    """The last token of the call without arguments that begins at token ``at``, and its replacement."""
-    if not _follows(tokens, at, "("):
-        return None
-    if _follows(tokens, at + 1, ")"):
-        return at + 2, _CALLS[name]
-    precision = tokens[at + 2].text if at + 2 < len(tokens) else ""
-    if name == "current_time" and precision.isdigit() and _follows(tokens, at + 2, ")"):
-        return at + 3, f"CAST({_TIME} AS TIME({precision}))"
-    return None
-
-
-def _follows(tokens: list[Token], at: int, text: str) -> bool:
-    return at + 1 < len(tokens) and tokens[at + 1].text == text
 
 
 @dataclass(slots=True)
@@ -100,12 +35,12 @@ class ClockMarkers:
     def rewrite(self, query: str, analyzer: Analyzer) -> str:
         """Replace a query's reads of the clock by markers that change less often, without changing its meaning.
 
-        :param query: a query after :func:`clock_edits`
+        :param query: a query after :func:`~airflow_pipelines.sql.rewrite.clock_calls.clock_edits`
         :param analyzer: knows the relations that the query reads, and the clock's marker
         """
         tree = parse_query(query)
         # The tree stands for the query only when Spark reads its text as the same.
-        if not analyzer.same(query, tree.sql(dialect=DIALECT)):
+        if not analyzer.same_plan(query, tree.sql(dialect=DIALECT)):
             self._add(CLOCK.text, CLOCK.type)
             return query
         # The innermost first, because conditions are copied when they are moved.
@@ -163,7 +98,7 @@ def _kind(query: str, analyzer: Analyzer) -> str | None:
         kind = analyzer.columns(query)[0][1]
     except AnalysisFailed:
         return None
-    return kind if analyzer.complaint(query) is None else None
+    return kind if analyzer.planning_error(query) is None else None
 
 
 def _clock_reads(tree: exp.Expr) -> Iterator[exp.Expr]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.sql.plan.passes.clock import clock_edits
+from airflow_pipelines.sql.rewrite.clock_calls import clock_edits
 from airflow_pipelines.sql.syntax.edits import Edited
 
 NOW = "(SELECT `__now` FROM `now$0`)"
