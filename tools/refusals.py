@@ -14,7 +14,7 @@ from pathlib import Path
 from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.spark.sessions import SparkSessions, build_spark
 from airflow_pipelines.program.messages import ProgramErrors
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 
 EXAMPLES = Path(__file__).with_suffix(".sql")
 PAGE = Path(__file__).parent.parent / "docs" / "refusals.md"
@@ -90,7 +90,7 @@ def refused(refusal: Refusal, tables: str, sessions: SparkSessions) -> tuple[str
         raise NotRefusedError(f"{refusal.name} is not refused: {refusal.text}")
     if message.span is None:
         raise NotRefusedError(f"the error of {refusal.name} has no place: {message.message}")
-    place = Source(text).slice(message.span)
+    place = SourceText(text).slice(message.span)
     if place not in refusal.text:
         raise NotRefusedError(f"the error of {refusal.name} points outside of its example: {place}")
     if refusal.instead is not None:

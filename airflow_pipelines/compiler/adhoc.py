@@ -32,7 +32,7 @@ from airflow_pipelines.program.functions import FunctionDefinition
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors
 from airflow_pipelines.program.names import SYSTEM_VIEW, display, quote
 from airflow_pipelines.program.relations import Column, Table, ViewKind
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.sql.plan.ir.markers import CLOCK_TYPE
 from airflow_pipelines.sql.program.provided_functions import with_provided
 from airflow_pipelines.sql.rewrite.casts import cast_text, spark_type
@@ -157,7 +157,7 @@ class _Request:
         try:
             return analyze_query(statement.query, SessionAnalyzer(session), Analysis(session), self.clock_edits(columns))
         except (QueryRefused, SyntaxFailure) as refused:
-            source = Source(self.text)
+            source = SourceText(self.text)
             span = source.span(*statement.place(refused.start, refused.end))
             hint = string_hint(source.slice(span)) if is_unknown_name(refused) else ""
             raise ProgramErrors([source.message(span, COMPILATION_ERROR, refused.message + hint)]) from refused

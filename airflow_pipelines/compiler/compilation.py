@@ -9,7 +9,7 @@ from airflow_pipelines.engine.spark.analysis import Analysis, QueryRefused, is_u
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramMessage
 from airflow_pipelines.program.places import Span
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.plan.ir.stage import ViewPlan
 from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
@@ -27,7 +27,7 @@ class Compilation:
     def __init__(self, program: ParsedProgram, analyzer: SparkAnalyzer) -> None:
         """:param analyzer: of a session that this compilation has for itself."""
         self.program = program
-        self.source = Source(program.text)
+        self.source = SourceText(program.text)
         self.analyzer = analyzer
         self.analysis = Analysis(analyzer.session)
         self.messages: list[ProgramMessage] = []
@@ -67,7 +67,7 @@ class Compilation:
         self.note(span, refused.message + hint)
 
 
-def error_message(source: Source, span: Span | None, message: str) -> ProgramMessage:
+def error_message(source: SourceText, span: Span | None, message: str) -> ProgramMessage:
     """An error of a program that parses and does not hold together.
 
     :param source: the program's text

@@ -22,7 +22,7 @@ from airflow_pipelines.engine.time.lateness import ERROR_VIEW
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.names import SYSTEM_VIEW, display
 from airflow_pipelines.program.relations import Column, View
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
 from airflow_pipelines.sql.program.describe import program_info
 from airflow_pipelines.sql.program.fingerprint import fingerprint
@@ -56,7 +56,7 @@ def compile_program(
         known = _RECENT.get(key)
     if known is not None:
         # What a connector may be depends on the host, and is not remembered.
-        messages = connector_messages(Source(text), known.connectors, known.schemas, check_connector)
+        messages = connector_messages(SourceText(text), known.connectors, known.schemas, check_connector)
         if messages:
             raise ProgramErrors(messages)
         return known
@@ -91,7 +91,7 @@ def _compiled(
 
 def _check_module(parsed: ParsedProgram, udf_python: str) -> None:
     functions = [function for function in parsed.definitions.python_functions if not is_provided(function)]
-    wrong = check_functions(Source(parsed.text), functions, udf_python)
+    wrong = check_functions(SourceText(parsed.text), functions, udf_python)
     if wrong:
         raise ProgramErrors(wrong)
 

@@ -10,7 +10,7 @@ from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.connectors import Connector
 from airflow_pipelines.program.messages import ProgramMessage
 from airflow_pipelines.program.places import Span
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 
 ConnectorCheck = Callable[[Connector, RelationSchema], None]
 """Raises ValueError when a connector's declaration is wrong, with a message for the user that names the connector.
@@ -19,7 +19,7 @@ Where the error has an attribute ``word``, that is the string of the declaration
 
 
 def connector_messages(
-    source: Source, connectors: Iterable[Connector], schemas: Mapping[str, RelationSchema], check: ConnectorCheck | None
+    source: SourceText, connectors: Iterable[Connector], schemas: Mapping[str, RelationSchema], check: ConnectorCheck | None
 ) -> list[ProgramMessage]:
     """What is wrong with the declarations of connectors.
 
@@ -43,7 +43,7 @@ def connector_messages(
     return messages
 
 
-def _place_of(source: Source, span: Span | None, word: str | None) -> Span | None:
+def _place_of(source: SourceText, span: Span | None, word: str | None) -> Span | None:
     """The place of a JSON string within a declaration; the whole declaration when it is not there, or more than once."""
     if span is None or word is None:
         return span

@@ -10,7 +10,7 @@ from airflow_pipelines.compiler.compilation import Compilation
 from airflow_pipelines.engine.schema import column_from_spark_json
 from airflow_pipelines.engine.spark.analysis import AUTOMATIC, Analyzed
 from airflow_pipelines.program.column_types import CALENDAR_INTERVAL, ColumnType
-from airflow_pipelines.program.names import INTERNAL_PREFIX, apart, display
+from airflow_pipelines.program.names import INTERNAL_PREFIX, deduplicated, display
 from airflow_pipelines.program.relations import Column
 from airflow_pipelines.sql.program.declarations import ViewDeclaration
 
@@ -23,7 +23,7 @@ def view_columns(compilation: Compilation, view: ViewDeclaration, analyzed: Anal
     :param analyzed: what Spark knows of its query
     :returns: the columns; None when something about them is wrong
     """
-    names = apart(_output_names(analyzed))
+    names = deduplicated(_output_names(analyzed))
     count = len(compilation.messages)
     if view.column_names is not None:
         if len(view.column_names) != len(names):

@@ -45,7 +45,7 @@ def display(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def apart(names: Sequence[str]) -> list[str]:
+def deduplicated(names: Sequence[str]) -> list[str]:
     """The names with a number behind each that is there already: ``i, i`` becomes ``i, i0``.
 
     The number is the least from 0 on that gives a name which no other column has, as written or renamed.

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from airflow_pipelines.compiler.adhoc import AdhocError, AdhocResult, run_adhoc
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.program.messages import ProgramErrors
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 from tests.engine.programs import Running
 
 PROGRAM = """
@@ -106,7 +106,7 @@ def test_errors_have_places_in_the_request(running: Running, sql: str, at: str, 
     (message,) = caught.value.messages
     assert says in message.message.lower()
     assert message.span is not None
-    assert Source(sql).slice(message.span) == at
+    assert SourceText(sql).slice(message.span) == at
 
 
 def test_the_time_is_the_pipelines_also_in_changes(running: Running) -> None:

@@ -13,7 +13,7 @@ from airflow_pipelines.engine.program import Program
 from airflow_pipelines.program.column_types import ColumnType, decimal
 from airflow_pipelines.program.diff import compare
 from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 
 if TYPE_CHECKING:
     from airflow_pipelines.engine.schema import RelationSchema
@@ -67,7 +67,7 @@ def the_error(sessions: SparkSessions, view: str) -> tuple[str, str]:
     text = TABLE + view
     (message,) = errors(sessions, text)
     assert message.span is not None
-    return Source(text).slice(message.span), message.message
+    return SourceText(text).slice(message.span), message.message
 
 
 def types(compiled: Program, view: str) -> dict[str, ColumnType]:
@@ -179,7 +179,7 @@ def test_errors_in_queries(sessions: SparkSessions, view: str, at: str | None, s
     assert span is not None
     assert says in messages[0].message.replace("Rand()", "rand()")
     if at is not None:
-        assert Source(text).slice(span) == at
+        assert SourceText(text).slice(span) == at
         assert len(messages) == 1
     for noise in ("SQLSTATE", "Project", "https://", "\n"):
         assert noise not in messages[0].message
@@ -218,7 +218,7 @@ def test_a_program_that_takes_too_long_is_given_up_at_a_view(sessions: SparkSess
         compile_program(text, sessions, limit_s=0.0)
     (message,) = raised.value.messages
     assert message.span is not None
-    assert Source(text).slice(message.span) == "v"
+    assert SourceText(text).slice(message.span) == "v"
     assert "more than 0 s: it has come to view v, number 1 of 2. Divide it" in message.message
 
 
@@ -294,7 +294,7 @@ def test_connectors_are_checked_at_their_place(sessions: SparkSessions, word: st
         (message,) = caught.value.messages
         assert message.message == "Connector 't.two': unknown transport 'fil_input'"
         assert message.span is not None
-        assert Source(text).slice(message.span) == place
+        assert SourceText(text).slice(message.span) == place
         assert [c.name for c in compile_program(text, sessions).connectors] == ["one", "two"]
     assert seen == ["t.one(a)", "t.two(a)"] * 2
 

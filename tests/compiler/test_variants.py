@@ -12,7 +12,7 @@ from airflow_pipelines.compiler.adhoc import run_adhoc
 from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.program.messages import ProgramErrors
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 from tests.engine.programs import Running
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def test_a_field_that_cannot_be_grouped_by_is_named(sessions: SparkSessions) -> 
     [message] = caught.value.messages
     assert 'cannot be used as a grouping expression because its data type "VARIANT"' in message.message
     assert message.span is not None
-    assert Source(text).slice(message.span).startswith("v['l'][1]")
+    assert SourceText(text).slice(message.span).startswith("v['l'][1]")
 
 
 def test_timestamps_are_milliseconds_as_numbers(sessions: SparkSessions) -> None:

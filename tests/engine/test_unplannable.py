@@ -8,7 +8,7 @@ from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.program.messages import ProgramErrors
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.sql.plan.ir.full import Full
 from airflow_pipelines.sql.plan.ir.recursive import Recursive
 from tests.engine.programs import Running
@@ -131,7 +131,7 @@ def test_what_spark_refuses_is_an_error_at_its_place(sessions: SparkSessions) ->
     text = marked.replace("«", "").replace("»", "")
     with pytest.raises(ProgramErrors) as caught:
         compile_program(text, sessions)
-    source = Source(text)
+    source = SourceText(text)
     assert len(caught.value.messages) == len(REFUSED)
     for (query, says), message in zip(REFUSED, caught.value.messages, strict=True):
         assert says in message.message, query
@@ -201,7 +201,7 @@ def test_constants_of_a_declaration_are_evaluated(sessions: SparkSessions, text:
     (message,) = caught.value.messages
     assert message.message.startswith(says)
     assert message.span is not None
-    assert Source(text).slice(message.span) == place
+    assert SourceText(text).slice(message.span) == place
 
 
 def test_what_nests_too_deep_is_recomputed(sessions: SparkSessions) -> None:

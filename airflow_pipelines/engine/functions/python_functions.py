@@ -21,7 +21,7 @@ from airflow_pipelines.engine.spark.python_udfs import register_pandas, register
 from airflow_pipelines.program.functions import FunctionDefinition
 from airflow_pipelines.program.messages import COMPILATION_ERROR, SYNTAX_ERROR, ProgramErrors, ProgramMessage
 from airflow_pipelines.program.names import display
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 
 IMPORT_TIMEOUT_S = 60.0
 """How long importing a program's module may take."""
@@ -64,7 +64,7 @@ def import_module(module: str) -> None:
             raise ProgramErrors([refused.message]) from refused
 
 
-def check_functions(source: Source, functions: Sequence[FunctionDefinition], module: str) -> list[ProgramMessage]:
+def check_functions(source: SourceText, functions: Sequence[FunctionDefinition], module: str) -> list[ProgramMessage]:
     """The errors of a program's Python module, and of declarations that do not match it.
 
     :param source: the program's text
@@ -180,7 +180,7 @@ def _module_message(module: str, error_type: str, message: str, line: int | None
     """A message about the module. Its text names the place, because places of messages are in the program."""
     if line is None:
         return ProgramMessage(None, error_type, f"udf_python: {message}")
-    source = Source(module)
+    source = SourceText(module)
     start = source.offset(line, max(1, column or 1))
     where = f"udf_python, line {line}" + (f", column {column}" if column else "")
     return ProgramMessage(None, error_type, f"{where}: {message}", source.snippet(source.span(start, start + 1)))

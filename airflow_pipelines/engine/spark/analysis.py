@@ -19,7 +19,7 @@ from airflow_pipelines.engine.spark.internals import empty_rows, java_session
 from airflow_pipelines.engine.spark.java_errors import is_stack_overflow
 from airflow_pipelines.engine.spark.logical_plans import analyzed_plan, optimized_plan
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
 _WORD = re.compile(r"\w+|\S")
@@ -120,6 +120,6 @@ def _place(error: PySparkException, query: str) -> tuple[int, int]:
     found = _PLACE.search(str(error))
     if found is None:
         return 0, len(query)
-    start = min(Source(query).offset(int(found[1]), int(found[2]) + 1), max(0, len(query) - 1))
+    start = min(SourceText(query).offset(int(found[1]), int(found[2]) + 1), max(0, len(query) - 1))
     word = _WORD.match(query, start)
     return start, word.end() if word else start + 1

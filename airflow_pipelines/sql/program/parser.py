@@ -9,7 +9,7 @@ from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors,
 from airflow_pipelines.program.names import display
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Table
-from airflow_pipelines.program.source import Source, twice
+from airflow_pipelines.program.source_text import SourceText, twice
 from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
 from airflow_pipelines.sql.program.provided_functions import with_provided
 from airflow_pipelines.sql.program.recursive_views import ordered, recursion_errors, with_declarations
@@ -52,7 +52,7 @@ def parse_program(text: str, udf_python: str = "") -> ParsedProgram:
     return ParsedProgram(text, tables, resolved, statements.definitions, statements.table_properties, defined.bodies, warnings)
 
 
-def _declare(statements: Statements, source: Source) -> tuple[dict[str, Table], dict[str, ParsedView]]:
+def _declare(statements: Statements, source: SourceText) -> tuple[dict[str, Table], dict[str, ParsedView]]:
     """The relations by name; a name declared twice is an error that gives both places."""
     spans: dict[str, Span] = {}
     tables: dict[str, Table] = {}
@@ -76,7 +76,7 @@ def _declare(statements: Statements, source: Source) -> tuple[dict[str, Table], 
     return tables, views
 
 
-def _add_lateness(statements: Statements, tables: Mapping[str, Table], views: dict[str, ParsedView], source: Source) -> None:
+def _add_lateness(statements: Statements, tables: Mapping[str, Table], views: dict[str, ParsedView], source: SourceText) -> None:
     """Give each view the LATENESS statements about it."""
     for name, lateness in statements.lateness:
         parsed = views.get(name.text)
@@ -93,7 +93,7 @@ def _add_lateness(statements: Statements, tables: Mapping[str, Table], views: di
 
 
 def _resolve(
-    parsed: ParsedView, tables: Mapping[str, Table], views: Mapping[str, ParsedView], statements: Statements, source: Source
+    parsed: ParsedView, tables: Mapping[str, Table], views: Mapping[str, ParsedView], statements: Statements, source: SourceText
 ) -> ViewDeclaration:
     reads: list[str] = []
     for reference in references(parsed.tree):
@@ -106,7 +106,7 @@ def _resolve(
     return replace(parsed.view, reads=tuple(reads))
 
 
-def object_not_found(source: Source, name: str, start: int, end: int) -> ProgramMessage:
+def object_not_found(source: SourceText, name: str, start: int, end: int) -> ProgramMessage:
     """The message about a relation that does not exist, in the form that clients of the REST contract know."""
     span = source.span(start, end)
     place = f"From line {span.start_line}, column {span.start_column} to line {span.end_line}, column {span.end_column}"

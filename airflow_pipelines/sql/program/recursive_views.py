@@ -11,7 +11,7 @@ from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramMessage
 from airflow_pipelines.program.names import display
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Table
-from airflow_pipelines.program.source import Source, twice
+from airflow_pipelines.program.source_text import SourceText, twice
 from airflow_pipelines.sql.plan.properties.monotone import not_monotone
 from airflow_pipelines.sql.program.cycles import components
 from airflow_pipelines.sql.program.declarations import ViewDeclaration
@@ -19,7 +19,7 @@ from airflow_pipelines.sql.syntax.statements import Statements
 
 
 def with_declarations(
-    views: Mapping[str, ViewDeclaration], tables: Mapping[str, Table], statements: Statements, source: Source
+    views: Mapping[str, ViewDeclaration], tables: Mapping[str, Table], statements: Statements, source: SourceText
 ) -> dict[str, ViewDeclaration]:
     """The views with the columns that DECLARE RECURSIVE VIEW gives them; declarations that do not fit are noted.
 
@@ -47,7 +47,7 @@ def with_declarations(
     return declared
 
 
-def ordered(views: Mapping[str, ViewDeclaration], messages: list[ProgramMessage], source: Source) -> dict[str, ViewDeclaration]:
+def ordered(views: Mapping[str, ViewDeclaration], messages: list[ProgramMessage], source: SourceText) -> dict[str, ViewDeclaration]:
     """The views in dependency order, otherwise in the order written, with their cycles noted in ``cycle``.
 
     Of a cycle those declared recursive come first. A cycle in which no view is declared so is an error.
@@ -71,7 +71,9 @@ def ordered(views: Mapping[str, ViewDeclaration], messages: list[ProgramMessage]
     return placed
 
 
-def recursion_errors(views: Mapping[str, ViewDeclaration], trees: Mapping[str, exp.Query], source: Source) -> list[ProgramMessage]:
+def recursion_errors(
+    views: Mapping[str, ViewDeclaration], trees: Mapping[str, exp.Query], source: SourceText
+) -> list[ProgramMessage]:
     """The reads in the queries of a cycle that are not monotone in the views of the cycle, with their places.
 
     :param views: the views by name
@@ -92,7 +94,7 @@ def recursion_errors(views: Mapping[str, ViewDeclaration], trees: Mapping[str, e
     return messages
 
 
-def _undeclared(names: tuple[str, ...], views: Mapping[str, ViewDeclaration], source: Source) -> ProgramMessage:
+def _undeclared(names: tuple[str, ...], views: Mapping[str, ViewDeclaration], source: SourceText) -> ProgramMessage:
     """The error about a cycle of views of which none is declared recursive; it shows one path around it."""
     path = [names[0]]
     while True:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA, ColumnType
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.column_types import parse_type
 from airflow_pipelines.sql.syntax.cursor import Cursor, StatementError
@@ -116,7 +116,7 @@ def _as(walker: TokenWalker, first: int, close: int) -> int | None:
 
 def _type(walker: TokenWalker, first: int, types: Mapping[str, ColumnType]) -> tuple[ColumnType, int] | None:
     """The type that starts at token ``first`` and the token behind it; None for what only Spark can read, such as intervals."""
-    cursor = Cursor(FoldedText(Source(walker.text), walker.text, tuple(walker.tokens)), walker.tokens[first:], types)
+    cursor = Cursor(FoldedText(SourceText(walker.text), walker.text, tuple(walker.tokens)), walker.tokens[first:], types)
     try:
         return parse_type(cursor), first + cursor.index
     except StatementError:

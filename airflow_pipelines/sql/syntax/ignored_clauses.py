@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from airflow_pipelines.program.messages import NO_EFFECT, ProgramMessage
 from airflow_pipelines.program.places import Span
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 
 _ARRANGED = "the pipeline arranges the rows that it stores by itself"
 _CONNECTED = "a pipeline keeps its rows itself, and they come and go through connectors: WITH ('connectors' = '[...]')"
@@ -45,7 +45,7 @@ class Ignored:
         """Remember a clause, which is one of :data:`REASONS`; of several of a kind only the first counts."""
         self._found.setdefault(clause, span)
 
-    def warnings(self, source: Source) -> list[ProgramMessage]:
+    def warnings(self, source: SourceText) -> list[ProgramMessage]:
         """One warning for each kind of clause."""
         return [
             source.warning(span, NO_EFFECT, f"{clause} has no effect: {REASONS[clause]}") for clause, span in self._found.items()

@@ -14,7 +14,7 @@ from airflow_pipelines.program.messages import COMPILATION_ERROR, NOT_SUPPORTED,
 from airflow_pipelines.program.names import INTERNAL_PREFIX, RESERVED_PREFIX, SYSTEM_VIEW, display
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Column, Table, ViewKind
-from airflow_pipelines.program.source import twice
+from airflow_pipelines.program.source_text import twice
 from airflow_pipelines.sql.program.declarations import Lateness, PropertyText, ViewDeclaration
 from airflow_pipelines.sql.program.safety import unsafe_part
 from airflow_pipelines.sql.rewrite.refused import CallRefused

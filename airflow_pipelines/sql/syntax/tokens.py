@@ -11,7 +11,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_pipelines.program.messages import SYNTAX_ERROR, ProgramErrors
 from airflow_pipelines.program.names import fold
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.sql.syntax.dialect import tokenise
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -44,7 +44,7 @@ _CLOSES: Final = {
 class FoldedText:
     """A text and its folded form of the same length: unquoted names in lower case, quoted ones in back quotes, no comments."""
 
-    source: Source
+    source: SourceText
     text: str
     tokens: tuple[Token, ...]
 
@@ -54,7 +54,7 @@ def fold_text(text: str) -> FoldedText:
 
     :raises ProgramErrors: when a quote or comment is not closed, or a quoted name cannot be written for Spark
     """
-    source = Source(text)
+    source = SourceText(text)
     if text.startswith(_BYTE_ORDER_MARK):
         text = " " + text[1:]
     try:
@@ -79,7 +79,7 @@ def fold_text(text: str) -> FoldedText:
     return FoldedText(source, folded, tuple(tokenise(folded)))
 
 
-def _check_depth(tokens: Sequence[Token], source: Source) -> None:
+def _check_depth(tokens: Sequence[Token], source: SourceText) -> None:
     """Refuse text that nests too deep before parsing it, because the time of parsing grows with the cube of the depth.
 
     :raises ProgramErrors: when more is open at one place than :data:`MOST_OPEN` allows
@@ -114,7 +114,7 @@ def _blank(gap: str) -> str:
     return "".join(char if char.isspace() else " " for char in gap)
 
 
-def _fold_token(token: Token, written: str, source: Source) -> str:
+def _fold_token(token: Token, written: str, source: SourceText) -> str:
     if token.token_type in LITERALS:
         return written
     if token.token_type == TokenType.IDENTIFIER:
@@ -122,7 +122,7 @@ def _fold_token(token: Token, written: str, source: Source) -> str:
     return fold(written)
 
 
-def _back_quoted(token: Token, written: str, source: Source) -> str:
+def _back_quoted(token: Token, written: str, source: SourceText) -> str:
     if written[0] == "`":
         return written
     name = written[1:-1].replace('""', '"').replace("`", "``")

@@ -13,7 +13,7 @@ from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 from tests.engine.programs import Running
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def test_functions_that_the_module_does_not_have(sessions: SparkSessions) -> Non
     (alone,) = errors("create function f(x int) returns int", sessions)
     assert "add AS <expression>, or give the pipeline a Python module" in alone.message
     assert alone.span is not None
-    assert Source("create function f(x int) returns int").slice(alone.span) == "f"
+    assert SourceText("create function f(x int) returns int").slice(alone.span) == "f"
 
 
 def test_sql_functions(sessions: SparkSessions) -> None:
@@ -140,7 +140,7 @@ def test_errors_of_a_functions_expression_have_their_place(sessions: SparkSessio
     text = "create function f(x int) returns int as 1 +\n  y;\ncreate function g(x int) returns date as x"
     first, second = errors(text, sessions)
     assert first.span is not None
-    assert (Source(text).slice(first.span), "`y`" in first.message) == ("y", True)
+    assert (SourceText(text).slice(first.span), "`y`" in first.message) == ("y", True)
     assert second.span is not None
     assert (second.span.start_line, "cannot cast" in second.message) == (3, True)
 
@@ -149,7 +149,7 @@ def test_errors_at_a_call_have_the_place_of_the_call(sessions: SparkSessions) ->
     text = "create function f(x int) returns int as x;\ncreate table t (a int);\ncreate view v as select a, f(nope) as b from t"
     (message,) = errors(text, sessions)
     assert message.span is not None
-    assert Source(text).slice(message.span) == "f(nope)"
+    assert SourceText(text).slice(message.span) == "f(nope)"
     assert "`nope`" in message.message
 
 

@@ -11,7 +11,7 @@ from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.spark.sessions import LARGE_CONF, sibling
 from airflow_pipelines.program.allowed_functions import ALLOWED_FUNCTIONS, NOT_ALLOWED
 from airflow_pipelines.program.messages import ProgramErrors
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,5 +87,5 @@ def test_every_expression_of_a_program_is_checked(sessions: SparkSessions, progr
         compile_program(program, sessions)
     (message,) = raised.value.messages
     assert message.span is not None
-    assert Source(program).slice(message.span) == at
+    assert SourceText(program).slice(message.span) == at
     assert says in message.message

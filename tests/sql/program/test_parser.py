@@ -9,7 +9,7 @@ from airflow_pipelines.program.connectors import ConnectorDirection
 from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import ViewKind
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.sql.program.parser import parse_program
 
 GRADES = """create table students (
@@ -42,11 +42,11 @@ def the_error(text: str, at: str, occurrence: int = 0) -> str:
     assert len(messages) == 1, caught_texts(messages)
     span = messages[0].span
     assert span is not None
-    assert Source(text).slice(span) == at
+    assert SourceText(text).slice(span) == at
     start = -1
     for _ in range(occurrence + 1):
         start = text.index(at, start + 1)
-    assert Source(text).position(start) == (span.start_line, span.start_column)
+    assert SourceText(text).position(start) == (span.start_line, span.start_column)
     return messages[0].message
 
 
@@ -350,7 +350,7 @@ def test_bad_keys() -> None:
 def test_syntax_errors_have_a_place(text: str, at: str, says: str) -> None:
     (message,) = errors(text)
     assert message.span is not None
-    assert Source(text).slice(message.span) == at
+    assert SourceText(text).slice(message.span) == at
     assert says in message.message
 
 
@@ -360,8 +360,8 @@ def test_properties() -> None:
     assert program.tables["t"].append_only
     assert not program.tables["t"].materialized
     place = program.table_properties["t"]["append_only"]
-    assert Source(text).slice(place.key_span) == "'append_only'"
-    assert Source(text).slice(place.value_span) == "'true'"
+    assert SourceText(text).slice(place.key_span) == "'append_only'"
+    assert SourceText(text).slice(place.value_span) == "'true'"
     assert "Known properties: append_only, connectors" in the_error(
         "create table t (a int) with ('materialised' = 'true')", "'materialised'"
     )
@@ -393,7 +393,7 @@ def test_connectors() -> None:
     assert (output.endpoint, output.direction) == ("v.unnamed-0", ConnectorDirection.OUTPUT)
     assert output.options == {"labels": ["x"]}
     assert second.span is not None
-    assert Source(CONNECTED).slice(second.span) == '{"transport": {"name": "datagen"}}'
+    assert SourceText(CONNECTED).slice(second.span) == '{"transport": {"name": "datagen"}}'
     assert [connector.endpoint for connector in program.connectors()] == ["t.it's", "t.unnamed-1", "v.unnamed-0"]
 
 
@@ -421,7 +421,7 @@ def test_connector_errors_have_a_place_in_the_program(value: str, at: str, says:
     assert message.span is not None
     assert says in message.message
     assert message.span.start_line == 2
-    assert Source(text).slice(message.span) == at
+    assert SourceText(text).slice(message.span) == at
 
 
 def test_connector_names_declared_twice() -> None:

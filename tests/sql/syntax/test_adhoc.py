@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_pipelines.program.messages import ProgramErrors
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.sql.syntax.adhoc import AdhocKind, parse_adhoc
 
 
@@ -83,7 +83,7 @@ def test_refusals_have_a_place(text: str, at: str, says: str) -> None:
     (message,) = caught.value.messages
     assert message.span is not None
     assert says in message.message
-    assert Source(text).slice(message.span) == at
+    assert SourceText(text).slice(message.span) == at
 
 
 def test_all_errors_are_reported() -> None:

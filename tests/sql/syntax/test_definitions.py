@@ -8,7 +8,7 @@ from airflow_pipelines.program.column_types import ColumnType, decimal
 from airflow_pipelines.program.diff import compare
 from airflow_pipelines.program.functions import FunctionKind
 from airflow_pipelines.program.messages import ProgramErrors
-from airflow_pipelines.program.source import Source
+from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.sql.program.fingerprint import fingerprint
 from airflow_pipelines.sql.program.parser import parse_program
 
@@ -18,7 +18,7 @@ def the_error(text: str, place: str) -> str:
         parse_program(text)
     (message,) = caught.value.messages
     assert message.span is not None
-    assert Source(text).slice(message.span) == place
+    assert SourceText(text).slice(message.span) == place
     return message.message
 
 

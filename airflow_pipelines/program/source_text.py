@@ -11,7 +11,7 @@ from airflow_pipelines.program.places import Span
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
-class Source:
+class SourceText:
     """A text that can say where an offset is. Lines end with LF, CR LF or CR; columns count characters from 1."""
 
     def __init__(self, text: str) -> None:
