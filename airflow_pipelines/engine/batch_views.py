@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import threading
 import weakref
-from collections import OrderedDict, deque
+from collections import deque
 
 import pyarrow as pa
+from cachetools import LRUCache
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -43,7 +44,7 @@ class BatchViews:
         self._limits = limits
         self._prepared = PreparedQueries(sessions.small, limits)
         self._views: set[int] = set()
-        self._bundles: OrderedDict[tuple[int, ...], Batch] = OrderedDict()
+        self._bundles: LRUCache[tuple[int, ...], Batch] = LRUCache(limits.bundles)
         # A batch that was flushed, or read back into memory, is another object of the same number.
         self._users: dict[int, weakref.WeakSet[Batch]] = {}
         self._dead: deque[int] = deque()
@@ -152,14 +153,12 @@ class BatchViews:
             return batches
         numbers = tuple(batch.number for batch in batches[newest:])
         with self._lock:
-            bundle = self._bundles.pop(numbers, None)
+            bundle = self._bundles.get(numbers)
             if bundle is None:
                 table = pa.concat_tables([batch.table for batch in batches[newest:]])
                 insert_only = all(batch.insert_only for batch in batches[newest:])
                 bundle = Batch(batches[0].schema, table.num_rows, table, insert_only=insert_only)
-            self._bundles[numbers] = bundle
-            while len(self._bundles) > self._limits.bundles:
-                self._bundles.popitem(last=False)
+                self._bundles[numbers] = bundle
         return (*batches[:newest], bundle)
 
     def contents(self, trace: Trace, single_partition: bool = False) -> str:

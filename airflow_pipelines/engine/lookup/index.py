@@ -17,7 +17,6 @@ import threading
 import uuid
 import weakref
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -27,6 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from cachetools import FIFOCache
 
 from airflow_pipelines.engine.storage.batch_store import BatchStore, Verification
 from airflow_pipelines.engine.storage.errors import storage_access
@@ -202,8 +202,7 @@ class MemoryIndex:
 
     def __init__(self, size: int = 256) -> None:
         """:param size: so many sets of hashes are cached."""
-        self._size = size
-        self._hashes: OrderedDict[tuple[int, tuple[str, ...]], _SortedHashes] = OrderedDict()
+        self._hashes: FIFOCache[tuple[int, tuple[str, ...]], _SortedHashes] = FIFOCache(size)
         self._lock = threading.Lock()
 
     def find(self, number: int, table: pa.Table, wanted: pa.Table, columns: Sequence[str], most: int) -> pa.Table | None:
@@ -220,8 +219,6 @@ class MemoryIndex:
             known = (hashes[order], order)
             with self._lock:
                 self._hashes[key] = known
-                while len(self._hashes) > self._size:
-                    self._hashes.popitem(last=False)
         return _found(known[0], known[1], lambda name: table[name], wanted, columns, most)
 
 
