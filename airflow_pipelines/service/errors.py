@@ -11,7 +11,15 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.records import PipelineRecord
+from airflow_pipelines.service.store_failures import StoreFailure, store_failure
 
+_ADVICE = {
+    StoreFailure.CANNOT_OPEN: "check that its folder exists and that this user may write there",
+    StoreFailure.READ_ONLY: "check that this user may write to the file and its folder",
+    StoreFailure.NO_DATABASE: "the file is damaged or is no SQLite database: restore it from a backup or move it away",
+    StoreFailure.DAMAGED: "the file is damaged: restore it from a backup or move it away",
+    StoreFailure.EXISTS: "another process creates the same at this moment: try again",
+}
 _CODES = frozenset(code.value for code in ErrorCode)
 
 
@@ -102,18 +110,17 @@ def of_host(status: int, text: str) -> Problem:
 
 
 def store_unusable(error: SQLAlchemyError, url: URL) -> Problem:
-    """The database does not work; SQL text and parameters stay out of the message because they hold programs and tokens."""
+    """The database does not work; SQL text and parameters stay out of the message because they hold programs and tokens.
+
+    :param error: what SQLAlchemy raised
+    :param url: the address of the database
+    """
     where = url.render_as_string(hide_password=True)
     cause = str(error.orig) if isinstance(error, DBAPIError) else type(error).__name__
-    if "locked" in cause or "deadlock" in cause.lower():
+    failure = store_failure(error)
+    if failure is StoreFailure.LOCKED:
         return Problem(ErrorCode.LOCK_TOOK_TOO_LONG, f"The store {where} stayed locked by another process ({cause}). Try again")
-    hint = {
-        "unable to open": "check that its folder exists and that this user may write there",
-        "readonly": "check that this user may write to the file and its folder",
-        "not a database": "the file is damaged or is no SQLite database: restore it from a backup or move it away",
-        "malformed": "the file is damaged: restore it from a backup or move it away",
-    }
-    advice = next((text for key, text in hint.items() if key in cause), "check that the database runs and accepts this user")
+    advice = "check that the database runs and accepts this user" if failure is None else _ADVICE[failure]
     return Problem(ErrorCode.STORE_UNAVAILABLE, f"The store {where} cannot be used ({cause}): {advice}")
 
 

@@ -40,6 +40,7 @@ from airflow_pipelines.contract.deployment import RuntimeStatus
 from airflow_pipelines.contract.registry import Base, TransitionRow
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
+from airflow_pipelines.service.store_failures import StoreFailure, store_failure
 
 logger = logging.getLogger(__name__)
 
@@ -389,6 +390,8 @@ def _lost_a_race(error: BaseException) -> bool:
     """Whether a table, column or index could not be created because another process has just created it."""
     if isinstance(error, IntegrityError):
         return True
-    return isinstance(error, OperationalError | ProgrammingError) and (
-        "already exists" in str(error.orig) or "duplicate column" in str(error.orig)
-    )
+    if not isinstance(error, OperationalError | ProgrammingError):
+        return False
+    # SQLite has one code for all that is wrong with a statement.
+    text = str(error.orig)
+    return store_failure(error) is StoreFailure.EXISTS or "already exists" in text or "duplicate column" in text
