@@ -34,12 +34,12 @@ from airflow_pipelines.program.names import SYSTEM_VIEW, display, quote
 from airflow_pipelines.program.relations import Column, Table, ViewKind
 from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.sql.plan.ir.markers import CLOCK_TYPE
+from airflow_pipelines.sql.program.adhoc import AdhocKind, AdhocStatement, parse_adhoc
 from airflow_pipelines.sql.program.provided_functions import with_provided
 from airflow_pipelines.sql.rewrite.casts import cast_text, spark_type
 from airflow_pipelines.sql.rewrite.clauses import Tokens, around, level, selects, split
 from airflow_pipelines.sql.rewrite.clock_calls import clock_edits
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
-from airflow_pipelines.sql.syntax.adhoc import AdhocKind, AdhocStatement, parse_adhoc
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure
 from airflow_pipelines.sql.syntax.edits import Edited
 from airflow_pipelines.sql.syntax.hints import string_hint

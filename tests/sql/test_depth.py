@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from airflow_pipelines.program.messages import ProgramErrors
+from airflow_pipelines.sql.program.adhoc import parse_adhoc
 from airflow_pipelines.sql.program.parser import parse_program
-from airflow_pipelines.sql.syntax.adhoc import parse_adhoc
 
 TABLE = "create table t (a int, s varchar);\n"
 SECONDS = 30

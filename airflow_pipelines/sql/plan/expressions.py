@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
+from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.syntax.dialect import DIALECT
 
 _NOT_SCALAR = (exp.Query, exp.Subquery, exp.Exists, exp.Window, exp.Star, exp.Parameter, exp.Placeholder)

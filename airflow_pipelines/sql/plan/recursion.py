@@ -10,7 +10,6 @@ from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.analyzer import Analyzer
-from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.plan.expressions import NotIncremental, sql
 from airflow_pipelines.sql.plan.ir.full import Full
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Scan, Select, Source, UnionAll
@@ -20,6 +19,7 @@ from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from airflow_pipelines.sql.plan.passes.canonical_form import canonical_query, columns_with_visible_forms
 from airflow_pipelines.sql.plan.planner import plan_view
 from airflow_pipelines.sql.plan.verify import require_same
+from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.syntax.dialect import parse_query
 
 _VIEW = "__view"

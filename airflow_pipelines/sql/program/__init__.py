@@ -1,1 +1,1 @@
-"""What a SQL program declares, before it is planned: relations, connectors, functions and their fingerprints."""
+"""Reads a SQL program or request: statements, names, functions, the order of views, fingerprints. Nothing is planned yet."""

@@ -11,11 +11,11 @@ from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Table
 from airflow_pipelines.program.source_text import SourceText, twice
 from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
+from airflow_pipelines.sql.program.definitions import is_definition, read_definitions
 from airflow_pipelines.sql.program.provided_functions import with_provided
 from airflow_pipelines.sql.program.recursive_views import ordered, recursion_errors, with_declarations
-from airflow_pipelines.sql.syntax.definitions import is_definition, read_definitions
+from airflow_pipelines.sql.program.statements import ParsedView, Statements, parse_statement
 from airflow_pipelines.sql.syntax.relation_names import references
-from airflow_pipelines.sql.syntax.statements import ParsedView, Statements, parse_statement
 from airflow_pipelines.sql.syntax.tokens import fold_text, split_statements
 
 

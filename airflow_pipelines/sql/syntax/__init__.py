@@ -1,1 +1,1 @@
-"""The syntax of a program's text: tokens, names, statements and their places."""
+"""The syntax of SQL texts: tokens, dialect, types, clauses and their places. Knows nothing of what a program declares."""

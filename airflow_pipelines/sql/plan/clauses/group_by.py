@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.clauses.aggregate_calls import Accumulators, ValueCall, aggregate_calls, linear_form, value_call
+from airflow_pipelines.sql.plan.clauses.accumulators import Accumulators, ValueCall, linear_form, value_call
 from airflow_pipelines.sql.plan.clauses.grouping_sets import grouping_sets, in_sets, is_session, over_sets
 from airflow_pipelines.sql.plan.clauses.query_blocks import Block, is_key_type
 from airflow_pipelines.sql.plan.expressions import (
@@ -23,6 +23,7 @@ from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSourc
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
 from airflow_pipelines.sql.plan.ir.linear import Item, Select
 from airflow_pipelines.sql.plan.ir.to_sql import groups_over, linear_to_sql
+from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
 
 Outputs = list[tuple[str, exp.Expr]]
 """The SELECT list: names and trees."""

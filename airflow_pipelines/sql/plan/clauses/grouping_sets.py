@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls, is_aggregate
 from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, function_name, require_only, require_scalar
+from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls, is_aggregate
 
 _PARTS = frozenset({"expressions", "all", "rollup", "cube", "grouping_sets"})
 

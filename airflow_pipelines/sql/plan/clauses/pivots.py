@@ -8,13 +8,13 @@ from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.builder import Builder
-from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.plan.clauses.group_by import Groups, Outputs, aggregate
 from airflow_pipelines.sql.plan.clauses.query_blocks import Block, is_number
 from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, function_name, require_only, sql, substitute
 from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
+from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
 
 _PLACED = frozenset({"boolean", "tinyint", "smallint", "int", "bigint", "float", "double"})
 """When all aggregates have these types or decimals, Spark groups by the pivot value too and puts each result into its column."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.builder import Builder
-from airflow_pipelines.sql.plan.clauses.aggregate_calls import Accumulators, LinearCall
+from airflow_pipelines.sql.plan.clauses.accumulators import Accumulators, LinearCall
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Select, Source, UnionAll
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.plan.clauses.query_blocks import ColumnRef, column
 from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, distinct, require_deterministic, substitute
 from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.scope import Scope
 from airflow_pipelines.sql.plan.sources import free_sources
+from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
 
 _PLAIN = frozenset({"with_", "kind", "expressions", "hint", "from_", "joins", "laterals", "where", "order"})
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.plan.clauses.group_by import Groups, aggregate
 from airflow_pipelines.sql.plan.clauses.outer_joins import equal_pairs
 from airflow_pipelines.sql.plan.clauses.query_blocks import Block, ColumnRef, column, is_key_type, key_types, unqualified
@@ -18,6 +17,7 @@ from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSourc
 from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.plan.scope import Scope
+from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
 
 
 class SubqueryJoins:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.clauses.aggregate_calls import is_aggregate
 from airflow_pipelines.sql.plan.clauses.group_by import Groups
 from airflow_pipelines.sql.plan.clauses.query_blocks import Block, column
 from airflow_pipelines.sql.plan.decorrelate.subquery_predicates import subquery_expressions
@@ -15,6 +14,7 @@ from airflow_pipelines.sql.plan.decorrelate.unnest_subqueries import unnest_subq
 from airflow_pipelines.sql.plan.expressions import substitute
 from airflow_pipelines.sql.plan.scope import Scope
 from airflow_pipelines.sql.plan.sources import own_sources
+from airflow_pipelines.sql.syntax.aggregate_calls import is_aggregate
 
 _ALIAS = "__subquery"
 _AROUND_ARGUMENTS = (exp.Filter, exp.Where, exp.Distinct, exp.WithinGroup, exp.Order, exp.Ordered)

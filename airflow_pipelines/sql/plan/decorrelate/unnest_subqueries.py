@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.plan.clauses.outer_joins import outer_join
 from airflow_pipelines.sql.plan.clauses.query_blocks import Block, column, common_type, is_key_type
 from airflow_pipelines.sql.plan.decorrelate.correlation import Correlation, correlation, is_one_row
@@ -36,6 +35,7 @@ from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.ir.to_sql import linear_to_sql
 from airflow_pipelines.sql.plan.scope import Scope
 from airflow_pipelines.sql.plan.sources import free_sources
+from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
 
 
 def apply_conditions(block: Block, scope: Scope, conditions: Sequence[exp.Expr]) -> None:

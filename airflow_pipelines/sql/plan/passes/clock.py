@@ -15,8 +15,8 @@ from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
-from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls, is_aggregate
 from airflow_pipelines.sql.plan.ir.markers import CLOCK, CLOCK_COLUMN, CLOCK_RELATION, Marker
+from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls, is_aggregate
 from airflow_pipelines.sql.syntax.dialect import DIALECT, parse_query
 
 _HOISTED_TYPES = ("timestamp", "timestamp_ntz", "date", "boolean", "tinyint", "smallint", "int", "bigint", "decimal(")

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.plan.ir.markers import is_marker
+from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.syntax.dialect import parse_query
 
 _SELECT = frozenset({

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.clauses.aggregate_calls import is_aggregate
+from airflow_pipelines.sql.syntax.aggregate_calls import is_aggregate
 
 _CONNECTIVES = (exp.And, exp.Or, exp.Paren)
 _LIMITS = ("limit", "offset", "fetch")

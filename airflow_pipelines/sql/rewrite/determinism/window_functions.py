@@ -9,10 +9,10 @@ from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.analyzer import Analyzer
-from airflow_pipelines.sql.plan.clauses.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.rewrite.clauses import SelectText, Tokens, around, level, selects, split, text
 from airflow_pipelines.sql.rewrite.probe import input_columns
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker, mentions
+from airflow_pipelines.sql.syntax.aggregate_calls import aggregate_calls
 from airflow_pipelines.sql.syntax.dialect import parse_query
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 from airflow_pipelines.sql.values.total_order import ListKey, sorted_list

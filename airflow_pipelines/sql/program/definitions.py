@@ -15,13 +15,13 @@ from airflow_pipelines.program.messages import COMPILATION_ERROR, SYNTAX_ERROR, 
 from airflow_pipelines.program.names import RESERVED_PREFIX, display, fold
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.source_text import twice
-from airflow_pipelines.sql.plan.clauses.aggregate_calls import is_aggregate
 from airflow_pipelines.sql.program.function_bodies import JSON_PREFIX, FunctionBody
 from airflow_pipelines.sql.program.provided_functions import with_provided
 from airflow_pipelines.sql.program.safety import unsafe_part
 from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.token_walker import NOT_CALLED, TokenWalker
 from airflow_pipelines.sql.rewrite.translate import inline_functions
+from airflow_pipelines.sql.syntax.aggregate_calls import is_aggregate
 from airflow_pipelines.sql.syntax.column_types import RESERVED_TYPES, parse_type
 from airflow_pipelines.sql.syntax.cursor import Cursor, Name, StatementError
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_tokens, tokenise

@@ -4,7 +4,7 @@ import pytest
 
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.source_text import SourceText
-from airflow_pipelines.sql.syntax.adhoc import AdhocKind, parse_adhoc
+from airflow_pipelines.sql.program.adhoc import AdhocKind, parse_adhoc
 
 
 def test_select() -> None:
