@@ -1,1 +1,1 @@
-"""From a program's text to what runs: the SQL front end together with Spark's analyzer."""
+"""The SQL front end: compiles the text of a program, with Spark's analyzer, into stages that the engine runs."""

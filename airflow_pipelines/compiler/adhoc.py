@@ -1,4 +1,4 @@
-"""Ad-hoc SQL over one snapshot: queries of materialized relations, and INSERT and DELETE as changes of tables."""
+"""Runs ad-hoc SQL over one snapshot: queries of materialized relations, and INSERT and DELETE as changes of tables."""
 
 from __future__ import annotations
 
@@ -45,16 +45,17 @@ from airflow_pipelines.sql.syntax.edits import Edited
 from airflow_pipelines.sql.syntax.hints import string_hint
 
 _GROWING = re.compile(r"(?i)\b(?:repeat|space|[lr]pad|sequence|array_repeat|format_string|printf)\s*\(")
-"""Calls that make much of little. Spark would compute those of constants in its driver, where no task's limits hold."""
+"""Functions whose result can be far larger than their arguments. Spark evaluates calls with constant arguments in its driver,
+where no limit of a task holds."""
 
 
 class AdhocError(ValueError):
-    """An ad-hoc request cannot be run; the text says why and what to do."""
+    """An ad-hoc request cannot be run. The text says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdhocResult:
-    """What a request gave: the rows of its query (None without one), and the changes that its statements ask for.
+    """The result of a request: the rows of its query (None without one), and the changes of tables by its statements.
 
     ``count``: rows that the changes insert or delete. ``snapshot`` is what was read; whoever runs ``frame`` keeps it, so that the
     files stay.
@@ -107,20 +108,20 @@ def run_adhoc(
 
 
 def _time(circuit: Circuit, snapshot: Snapshot, clock: Callable[[], int]) -> int:
-    """What NOW() is in the views of a snapshot; where no view follows the clock, nothing ticks, and it is asked."""
+    """The value of NOW() in the views of a snapshot; the time of ``clock`` where no view reads the clock."""
     reached = snapshot.clock if circuit.timing.uses_clock else None
     return clock() if reached is None else reached
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A request with what its statements see: one snapshot, and one time."""
+    """A request, with the snapshot and the time that all of its statements see."""
 
     circuit: Circuit
     snapshot: Snapshot
     text: str
     time: int
-    """What NOW() is, in microseconds since the epoch."""
+    """The value of NOW(), in microseconds since the epoch."""
     functions: tuple[FunctionDefinition, ...]
     """The Python functions that the request may call."""
     collect: Callable[[DataFrame], Any]
@@ -128,16 +129,16 @@ class _Request:
 
     @contextmanager
     def session(self, reads: tuple[str, ...]) -> Iterator[SparkSession]:
-        """A session in which ``reads`` name the contents in the snapshot. Frames made in it stay valid afterwards."""
+        """A session with a temporary view for each of ``reads`` over its contents in the snapshot. Frames made in it stay valid."""
         known = self.circuit.program.definitions.python_functions
         extra = IN_TASKS_CONF if _GROWING.search(self.text) else {}
         if not reads and self.functions == known and not extra:
-            # Such as INSERT ... VALUES: without names there is nothing to keep apart, and a new session takes its time.
+            # Such as INSERT ... VALUES: no temporary view is needed, so no session either, which takes time to make.
             yield self.circuit.sessions.small
             return
         traces = [self.snapshot.traces.get(name) for name in reads]
         small = all(trace is None or trace.is_small(self.circuit.limits) for trace in traces)
-        # A sibling session of its own per request: names of relations in one cannot meet those of another.
+        # Each request has a session of its own, so that its temporary views cannot replace those of another request.
         session = sibling(self.circuit.sessions.small, {**(SMALL_CONF if small else LARGE_CONF), **extra})
         register_value_bytes(session)
         register_functions(session, self.functions)
@@ -151,7 +152,10 @@ class _Request:
                 session.catalog.dropTempView(quote(name))
 
     def analyze(self, statement: AdhocStatement, session: SparkSession) -> AnalyzedQuery:
-        """Analyze a statement's query in a session that knows what it reads. Raises ProgramErrors."""
+        """Analyze a statement's query in a session that has what it reads.
+
+        :raises ProgramErrors: when the query does not resolve
+        """
         schemas = self.circuit.program.schemas
         columns = {column for name in (*statement.reads, statement.target) if name for column in schemas[name].column_names}
         try:
@@ -163,17 +167,17 @@ class _Request:
             raise ProgramErrors([source.message(span, COMPILATION_ERROR, refused.message + hint)]) from refused
 
     def clock_edits(self, columns: Set[str]) -> ClockEdits:
-        """How a query over ``columns`` reads the time."""
+        """The edits by which a query over ``columns`` reads the time of the request."""
         moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=self.time)
-        # Spark takes a bare literal for something that the query has named.
+        # Spark names the column of a bare literal after the literal, as if the query had named it.
         return partial(clock_edits, columns=columns, now=f"CAST('{moment}' AS {CLOCK_TYPE.upper()})")
 
     def default(self, column: Column) -> str:
-        """The text of what a column holds when an INSERT does not name it."""
+        """The SQL text of the value that a column has when an INSERT does not name it."""
         return Edited(column.default).edit(self.clock_edits(set())(column.default)).text if column.default else "NULL"
 
     def named(self, frame: DataFrame, statement: AdhocStatement, query: Edited) -> DataFrame:
-        """The frame with columns named after the request where Spark named them after what the passes made of it."""
+        """The frame with its unnamed columns named after the text of the request, not after the rewritten query."""
         if not query.edits:
             return frame
         walker, fields = TokenWalker(query.text), frame.schema.fields
@@ -187,7 +191,7 @@ class _Request:
 
 
 def _items(walker: TokenWalker, count: int) -> list[Tokens | None]:
-    """The entry of a query's SELECT list for each of its ``count`` columns; None for a star's, and where nobody knows."""
+    """The entry of a query's SELECT list for each of its ``count`` columns; None for columns of a star, and where it is unknown."""
     unknown: list[Tokens | None] = [None] * count
     first = next((at for at in level(walker, (0, len(walker.tokens))) if walker.word(at) == "select"), None)
     select = around(selects(walker), first) if first is not None else None

@@ -13,7 +13,7 @@ from airflow_pipelines.sql.rewrite.to_spark_syntax import to_spark_syntax
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 ClockEdits = Callable[[str], list[Edit]]
-"""Gives the edits by which a text that asks for the time reads the pipeline's clock; none when it does not ask."""
+"""Takes a query, and gives the edits by which its calls of NOW() read the pipeline's clock; none when it has no such call."""
 CLOCK_HINT = "NOW() is a TIMESTAMP without time zone here"
 
 
@@ -37,7 +37,7 @@ def analyze_query(query: Edited, analyzer: Analyzer, analysis: Analysis, clock: 
     :raises QueryRefused: when Spark refuses the query; its offsets are those of the query as first written
     :raises SyntaxFailure: when a construct is used in a wrong way; so are its offsets
     """
-    # Errors are told in terms of the text as written, so that it is analyzed first.
+    # The text is analyzed before it is made deterministic, so that errors are about what was written.
     accepted, analyzed = analyze_variants(to_spark_syntax(query, analyzer), analysis)
     kept = make_deterministic(accepted, analyzer)
     if kept is not accepted:

@@ -1,4 +1,4 @@
-"""What compiling a program has found so far. The parts of the compiler read it and add to it, relation by relation."""
+"""The state of compiling one program: schemas, plans and errors so far, shared by the parts of the compiler."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Compilation:
         self.time = TimeAnalysis(analyzer, self.analysis, self.note)
 
     def add_schema(self, schema: RelationSchema) -> None:
-        """Take in the schema of a table or view."""
+        """Add the schema of a table or view."""
         self.schemas[schema.name] = schema
         self.types[schema.name] = tuple((field.name, type_text(field.dataType)) for field in schema.spark.fields)
 
@@ -61,14 +61,14 @@ class Compilation:
         self.note(self.source.span(*view.place(start, end)), message)
 
     def note_refused(self, view: ViewDeclaration, refused: QueryRefused | SyntaxFailure) -> None:
-        """Note what Spark, or a rewriting, has against a view's query."""
+        """Note why Spark, or a rewrite, refuses a view's query."""
         span = self.source.span(*view.place(refused.start, refused.end))
         hint = string_hint(self.source.slice(span)) if is_unknown_name(refused) else ""
         self.note(span, refused.message + hint)
 
 
 def error_message(source: SourceText, span: Span | None, message: str) -> ProgramMessage:
-    """An error of a program that parses and does not hold together.
+    """A semantic error of a program.
 
     :param source: the program's text
     :param span: its place there, None for none

@@ -30,7 +30,7 @@ from airflow_pipelines.sql.program.parser import parse_program
 from airflow_pipelines.sql.program.provided_functions import is_provided
 
 _RECENT: Final[LRUCache[tuple[str, str], Program]] = LRUCache(64)
-"""Programs compiled lately, by their text and Python module: a host compiles most twice, to check them and to run them."""
+"""The programs compiled last, by text and Python module. A host compiles most programs twice: to check them, and to run them."""
 _RECENT_LOCK: Final = Lock()
 
 
@@ -55,7 +55,7 @@ def compile_program(
     with _RECENT_LOCK:
         known = _RECENT.get(key)
     if known is not None:
-        # What a connector may be depends on the host, and is not remembered.
+        # Connectors are checked each time, because the check is the caller's.
         messages = connector_messages(SourceText(text), known.connectors, known.schemas, check_connector)
         if messages:
             raise ProgramErrors(messages)
@@ -103,7 +103,7 @@ def _too_slow(compilation: Compilation, view: ViewDeclaration, number: int, limi
 
 
 def _program(compilation: Compilation) -> Program:
-    """The program, of which nothing is wrong."""
+    """The program of a compilation without errors."""
     parsed, timing = compilation.program, compilation.time
     columns = {name: compilation.schemas[name].columns for name in parsed.views}
     return Program(

@@ -21,7 +21,7 @@ Where the error has an attribute ``word``, that is the string of the declaration
 def connector_messages(
     source: SourceText, connectors: Iterable[Connector], schemas: Mapping[str, RelationSchema], check: ConnectorCheck | None
 ) -> list[ProgramMessage]:
-    """What is wrong with the declarations of connectors.
+    """Check the declarations of connectors.
 
     :param source: the program's text
     :param connectors: the declared connectors
@@ -32,7 +32,7 @@ def connector_messages(
     messages = []
     for connector in connectors if check is not None else ():
         schema = schemas.get(connector.relation)
-        # Without a schema the relation itself is wrong, which is said already.
+        # A relation without a schema is wrong itself, and its error is noted already.
         if check is not None and schema is not None:
             try:
                 check(connector, schema)

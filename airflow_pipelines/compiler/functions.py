@@ -16,7 +16,7 @@ from airflow_pipelines.sql.syntax.edits import Edited
 
 
 def add_functions(compilation: Compilation) -> None:
-    """Let queries call the Python functions, and check that each SQL function's expression gives its type."""
+    """Register the Python functions, and check that the expression of each SQL function can be cast to the function's type."""
     program = compilation.program
     register_functions(compilation.analyzer.session, program.definitions.python_functions)
     for function in program.definitions.functions.values():

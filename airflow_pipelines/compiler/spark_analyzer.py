@@ -1,4 +1,4 @@
-"""Answers the planner's questions with Spark's own analyzer and optimizer."""
+"""The planner's analyzer on Spark: column types, and whether two queries have the same optimized plan."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 
 _EXPRESSION_ID = re.compile(r"#(\d+)L?")
 _RENAMED = re.compile(r"([^\s,\[\]()#]+)#(\d+)L? AS \1#(\d+)L?")
-"""A column passed on under its own name with a new number, which UNION ALL may or may not have Spark do."""
+"""A column that is renumbered under its own name, which Spark does for some queries with UNION ALL."""
 _COMMON = re.compile(r"_common_expr_\d+")
 _WINDOW_INPUT = re.compile(r"_w\d+(?=#)")
 _INNER_PROJECT = re.compile(r"(?<=\n)([\s:+-]*Project )\[(.*)\](?=\n)")
 _GENERATE = re.compile(r"(Generate .*, (?:true|false)), [^,\[\]()]+(?=, \[)")
-"""LATERAL VIEW with the name by which its columns were read before they had numbers."""
+"""A Generate node (LATERAL VIEW) with the table alias of its columns."""
 _PROJECTION = re.compile(r"([ :+-]*Project )\[(.*)\]")
 _PLAIN_COLUMN = re.compile(r"[^\s,\[\]()#]+#\d+L?")
 
@@ -46,7 +46,10 @@ class SessionAnalyzer:
             self.session.createDataFrame(empty, schema).createOrReplaceTempView(quote(name))
 
     def columns(self, query: str) -> ColumnTypes:
-        """Names and types of a query's columns. Raises AnalysisFailed."""
+        """The names and types of a query's columns.
+
+        :raises AnalysisFailed: when Spark refuses the query
+        """
         try:
             schema = self.session.sql(query).schema
         except SPARK_ERRORS as error:
@@ -59,7 +62,7 @@ class SessionAnalyzer:
             mine, yours = self._optimised(one), self._optimised(other)
             return mine.same_result(yours) or _renumbered(mine.text) == _renumbered(yours.text)
         except SPARK_ERRORS:
-            # A constant cannot be evaluated, or the optimizer fails by a fault of its own: then nothing is known.
+            # A constant cannot be evaluated, or the optimizer has a bug: then it is unknown.
             return False
 
     def planning_error(self, query: str) -> str | None:
@@ -79,19 +82,19 @@ class SparkAnalyzer(SessionAnalyzer):
 
     def __init__(self, spark: SparkSession) -> None:
         """Open a session beside ``spark``."""
-        # Spark leaves columns out of the text of a long plan, and texts are what is compared.
-        # Lateral column aliases are to leave no trace in a plan.
+        # Plans are compared by their texts, from which Spark leaves out columns when there are many.
+        # Projections of lateral column aliases are always merged, so that plans with and without them are equal.
         settings = {"spark.sql.debug.maxToStringFields": "1000000", "spark.sql.optimizer.collapseProjectAlwaysInline": "true"}
         super().__init__(sibling(spark, {**SMALL_CONF, **settings}))
 
 
 def _renumbered(plan: str) -> str:
     """A plan's text with its expressions numbered in order of appearance."""
-    # A comma in FROM is a cross join to whoever spells it out, and an inner one to Spark.
+    # A comma in FROM is an inner join in Spark's plan, and a cross join when it is written as one.
     plan = _COMMON.sub("_common_expr", plan).replace("Join Cross", "Join Inner")
     plan = _sorted_below_joins(_GENERATE.sub(r"\1", plan))
     plan = _INNER_PROJECT.sub(_without_repetitions, _WINDOW_INPUT.sub("_w", plan))
-    # Some aliases keep the number, and a number stands for one column, so that the chains below end.
+    # Renumbering goes from higher to lower numbers only, so that the loop below ends.
     same = {new: old for _, old, new in _RENAMED.findall(plan) if int(old) < int(new)}
     plan = _RENAMED.sub(r"\1#\2", plan)
     numbers: dict[str, int] = {}
@@ -106,7 +109,7 @@ def _renumbered(plan: str) -> str:
 
 
 def _sorted_below_joins(plan: str) -> str:
-    """The plan with the columns sorted where a projection of columns alone is read by name: below joins below a projection.
+    """Sort the columns of projections that have columns only and are read by name: those below joins below a projection.
 
     JOIN USING leaves such projections, in an order of its own.
     """
@@ -122,13 +125,13 @@ def _sorted_below_joins(plan: str) -> str:
 
 
 def _is_read_by_name(lines: list[str], at: int) -> bool:
-    """Whether above a line there are joins and filters only, and then a projection or an aggregate."""
+    """Whether the operators above a line are joins and filters, up to a projection or an aggregate."""
     depth, joined = _depth(lines[at]), False
     for line in reversed(lines[:at]):
         if _depth(line) >= depth:
             continue
         operator = line.lstrip(" :+-").partition(" ")[0]
-        # The query of a subquery stands deeper than an operator's children.
+        # The plan of a subquery is indented more than the children of an operator.
         if _depth(line) != depth - 1 or operator not in {"Join", "Filter", "Project", "Aggregate"}:
             return False
         if operator in {"Project", "Aggregate"}:
@@ -143,7 +146,7 @@ def _depth(line: str) -> int:
 
 
 def _without_repetitions(project: re.Match[str]) -> str:
-    """A projection below others without columns that it has already: Spark may give a window function's input twice."""
+    """Remove repeated columns from an inner projection: Spark may list the input of a window function twice."""
     kept: dict[str, None] = {}
     for number, item in enumerate(project[2].split(", ")):
         kept[item if _PLAIN_COLUMN.fullmatch(item) else f"{item}\0{number}"] = None

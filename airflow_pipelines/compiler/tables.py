@@ -27,12 +27,12 @@ def _check_defaults(compilation: Compilation, columns: list[Column]) -> None:
     try:
         compilation.analysis.evaluate_constants(f"SELECT {', '.join(casts)}")
     except QueryRefused:
-        # One question for all is fast; only when the answer is no, each is asked alone.
+        # All defaults are checked with one query, and each alone only when that query fails.
         for column, cast in zip(columns, casts, strict=True):
             try:
                 compilation.analysis.evaluate_constants(f"SELECT {cast}")
             except QueryRefused as refused:
-                # A DEFAULT has no columns to read: what looks like one in quotes is a string.
+                # A DEFAULT cannot read columns, so a quoted name in it is probably meant as a string.
                 name = re.search(r"`([^`]*)`", column.default or "")
                 hint = string_hint(f'"{name[1]}"') if name is not None and is_unknown_name(refused) else ""
                 compilation.note(column.span, f"The DEFAULT of column {display(column.name)} is wrong: {refused.message}{hint}")

@@ -27,7 +27,7 @@ from airflow_pipelines.sql.syntax.edits import Edit
 Note = Callable[[Span | None, str], None]
 """Takes an error and its place."""
 INNER = "$all"
-"""What a view's query gives is called the view's name and this, when the view does not show all of it."""
+"""Suffix of the relation with all rows of a view's query, for views that show only some of them."""
 _NUMBERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DECIMAL", "DOUBLE", "REAL"})
 _TIMES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_TZ"})
 
@@ -57,14 +57,14 @@ class TimeAnalysis:
                 self._add_lateness(schema, column.name, column.lateness, column.span)
 
     def clock_edits(self, query: str, columns: Collection[str]) -> list[Edit]:
-        """The edits that let a query read the clock as a relation, which is declared then; none when it asks for no time."""
+        """The edits by which a query reads the clock as a relation, which they declare; none when it does not call NOW()."""
         edits = clock_edits(query, columns)
         if edits:
             self._analyzer.declare({CLOCK.relation: ((CLOCK.column, CLOCK.type),)})
         return edits
 
     def settle(self, query: str) -> tuple[str, tuple[Marker, ...]]:
-        """The query with the calmest possible reads of the clock, and the markers that it reads."""
+        """The query with each expression over the clock read from a marker that changes as rarely as possible, and its markers."""
         settled = self._clock.rewrite(query, self._analyzer)
         return settled, self._clock.read_by(settled)
 

@@ -1,4 +1,4 @@
-"""Casts between numbers and timestamps without time zone: milliseconds since 1970. Spark has them only for its other timestamps."""
+"""Rewrites casts between numbers and timestamps without time zone, as milliseconds since 1970; Spark refuses them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOMENT = "TIMESTAMP_NTZ"
 
 
 def repaired_cast(query: Edited, refused: QueryRefused) -> Edited | None:
-    """The query with the cast that Spark refuses in other words; None when it is none between a number and a timestamp."""
+    """Rewrite the cast that Spark refuses; None when it is not between a number and a timestamp."""
     found = _TYPES.search(refused.message)
     if refused.condition != _CONDITION or found is None:
         return None
@@ -34,7 +34,7 @@ def repaired_cast(query: Edited, refused: QueryRefused) -> Edited | None:
 
 
 def _written(text: str) -> tuple[str, str] | None:
-    """The function and the value of a cast; None when the text is none."""
+    """The function and the operand of a cast; None when the text is not a cast."""
     walker = TokenWalker(text)
     first, last = walker.word(0), len(walker.tokens) - 1
     if first in {"cast", "try_cast"} and walker.closing(1) == last:

@@ -1,7 +1,7 @@
-"""Fields and elements of VARIANT values: ``v['k']``, ``v[1]`` and ``v.k``, which Spark has only as a function.
+"""Rewrites fields and elements of VARIANT values, ``v['k']``, ``v[1]`` and ``v.k``, as calls of VARIANT_GET.
 
-Only Spark's analyzer knows which expressions are VARIANTs. It refuses to take them apart, and says where. Other expressions whose
-meaning depends on their types are said in other words in the same way.
+Only Spark's analyzer knows which expressions are VARIANTs. It refuses these accesses one by one, and each is rewritten where it is
+refused. Casts whose meaning depends on types are rewritten in the same way.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BASE = re.compile(r'from "(?P<base>.*?)"\. ')
 
 
 def analyze_variants(query: Edited, analysis: Analysis) -> tuple[Edited, Analyzed]:
-    """Analyze a query, with the fields and elements of VARIANTs, and casts of timestamps to numbers, in Spark's words.
+    """Analyze a query, and rewrite accesses to VARIANTs and casts between timestamps and numbers until Spark accepts it.
 
     :returns: the query as Spark accepts it, and what Spark knows of it
     :raises QueryRefused: with a place in ``query.text``
@@ -44,7 +44,7 @@ def _asked(text: str, analysis: Analysis) -> Analyzed | QueryRefused:
 
 
 def _better(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tuple[Edited, Analyzed | QueryRefused] | None:
-    """The query with one extraction more in Spark's words, and what Spark says of it; None when that is not what it refuses."""
+    """The query with one more access or cast rewritten, and its analysis; None when Spark refuses something else."""
     cast = repaired_cast(edited, refused)
     if cast is not None:
         return cast, _asked(cast.text, analysis)
@@ -58,7 +58,7 @@ def _better(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tuple[
     if dotted is not None:
         after = edited.edit([dotted])
         return after, _asked(after.text, analysis)
-    # Spark does not say where, only what: the brackets behind something of that name are tried first, together, then each alone.
+    # Spark gives the text of the base, not its place: brackets behind such a text are tried first, together, then each alone.
     brackets = _innermost(chain(_brackets(walker), _fields(walker)))
     alike = [edit for value, edit in brackets if _alike(value, base)]
     for edits in [alike, *([edit] for edit in alike), *([edit] for _, edit in brackets)]:
@@ -71,12 +71,12 @@ def _better(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tuple[
 
 
 def _is_wrong(refused: QueryRefused) -> bool:
-    """Whether Spark refuses the function itself, since what it was put around is no VARIANT."""
+    """Whether Spark refuses VARIANT_GET itself, because its argument is not a VARIANT."""
     return 'requires the "VARIANT" type' in refused.message and "variant_get" in refused.message.lower()
 
 
 def _fields(walker: TokenWalker) -> Iterator[tuple[str, Edit]]:
-    """Every ``value.key`` whose value is a call or ends with brackets, with what stands before the point."""
+    """Every ``value.key`` whose value is a call or ends with brackets, with the text of the value."""
     for at in range(1, len(walker.tokens) - 1):
         first = walker.operand(at - 1) if walker.word(at) == "." and walker.word(at - 1) in {")", "]"} else None
         if first is not None:
@@ -86,7 +86,7 @@ def _fields(walker: TokenWalker) -> Iterator[tuple[str, Edit]]:
 
 
 def _brackets(walker: TokenWalker) -> Iterator[tuple[str, Edit]]:
-    """Every ``value[key]`` with what stands before the bracket."""
+    """Every ``value[key]`` with the text of the value."""
     for at in range(1, len(walker.tokens)):
         last = walker.closing(at) if walker.word(at) == "[" else None
         first = walker.operand(at - 1)
@@ -123,7 +123,7 @@ def _bracket(walker: TokenWalker, first: int, last: int) -> Edit | None:
     if alone and walker.tokens[opened + 1].token_type is TokenType.STRING:
         path = _literal(_step(walker.tokens[opened + 1].text))
     elif alone and key.isdigit():
-        # Elements count from 1 here, and from 0 in a path; there is none before the first.
+        # Elements count from 1 in SQL and from 0 in a path; element 0 does not exist.
         path = _literal(f"$[{int(key) - 1}]") if int(key) else "CAST(NULL AS STRING)"
     else:
         name, place = f"CONCAT('$[\"', {key}, '\"]')", f"CONCAT('$[', CAST({key} AS BIGINT) - 1, ']')"
@@ -132,7 +132,7 @@ def _bracket(walker: TokenWalker, first: int, last: int) -> Edit | None:
 
 
 def _dotted(walker: TokenWalker, first: int, base: str) -> Edit | None:
-    """``t.v.a.b``: the names behind the VARIANT's own are keys, one in the other."""
+    """``t.v.a.b``: the names after the VARIANT's own name are nested keys."""
     names = [first]
     while walker.word(names[-1] + 1) == "." and names[-1] + 2 < len(walker.tokens):
         names.append(names[-1] + 2)

@@ -1,4 +1,4 @@
-"""The columns of views: names and types that their queries give, and whether they fit what was declared."""
+"""The columns of views: their names and types from the analyzed query, and whether they fit a declaration."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _output_column(compilation: Compilation, view: ViewDeclaration, name: str, f
         compilation.note(view.span, f"{title} is {failure}" if str(failure) == CALENDAR_INTERVAL else f"{title}: {failure}")
         return None
     if "__COLLATIONS" in field.get("metadata", {}):
-        # Stored rows are told apart letter by letter, and Arrow knows no collations.
+        # Stored strings are compared byte by byte, and Arrow has no collations.
         message = f"{title} has a collation, which views cannot keep: CAST(... AS STRING COLLATE UTF8_BINARY)"
         compilation.note(view.span, message)
         return None

@@ -83,4 +83,4 @@ xpath_number xpath_short xpath_string xxhash64 year zeroifnull zip_with
 """
 
 ALLOWED_FUNCTIONS = frozenset(_NAMES.split())
-"""The names of scalar, aggregate and table functions. Operators that Spark takes for functions are no names, and all allowed."""
+"""The names of scalar, aggregate and table functions. Operators, which Spark also lists as functions, are all allowed."""

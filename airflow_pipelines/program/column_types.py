@@ -85,7 +85,7 @@ CALENDAR_INTERVAL = (
     "an interval that mixes months with days or times, which has no fixed length and cannot be stored: "
     "write make_ym_interval(years, months) or make_dt_interval(days, hours, minutes, seconds) instead"
 )
-"""What is to be said of Spark's legacy interval type."""
+"""The message about Spark's legacy interval type."""
 
 _CALENDAR = re.compile(r"\binterval\b(?! (?:year|month|day|hour|minute|second))")
 _PARAMETERS = re.compile(r"^(?P<name>decimal|char|varchar|time)\((?P<first>\d+)(?:,\s*(?P<second>-?\d+))?\)$")
@@ -116,7 +116,7 @@ class ColumnType:
 
     @property
     def depth(self) -> int:
-        """How many types stand within each other; 0 for a plain one."""
+        """How deep types are nested; 0 for a type without components."""
         inner = [each for each in (self.component, self.key, self.value) if each is not None]
         inner += [each for _, each in self.fields or ()]
         return 1 + max(each.depth for each in inner) if inner else 0

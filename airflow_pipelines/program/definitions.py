@@ -18,5 +18,5 @@ class Definitions:
 
     @property
     def python_functions(self) -> tuple[FunctionDefinition, ...]:
-        """The functions that Spark must be told of before it reads a query."""
+        """The functions that are registered in Spark before a query is analyzed."""
         return tuple(function for function in self.functions.values() if function.kind is FunctionKind.PYTHON)

@@ -82,7 +82,7 @@ def compare(old: Fingerprints, new: Fingerprints) -> PipelineDiff:
     new_relations = {**new.tables, **new.views}
 
     def kept(connectors: Mapping[str, str]) -> dict[str, str]:
-        # With its relation a connector goes without a word of its own.
+        # A connector that is removed with its relation is not listed.
         return {name: value for name, value in connectors.items() if old.owners.get(name) in new_relations}
 
     tables, views = _parts(old.tables, new.tables), _parts(old.views, new.views)

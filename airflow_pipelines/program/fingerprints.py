@@ -20,10 +20,10 @@ class Fingerprints:
     owners: dict[str, str] = field(default_factory=dict)
     """The relation of each connector: names may have dots in them."""
     operators: dict[str, str] = field(default_factory=dict)
-    """Those of a stream program."""
+    """The operators of a stream program."""
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON-ready object; no operators, no field for them."""
+        """A JSON-ready object, with a field for operators only where there are some."""
         parts = asdict(self)
         if not self.operators:
             del parts["operators"]
@@ -39,7 +39,7 @@ class Fingerprints:
 
 
 def program_hash(fingerprints: Fingerprints) -> int:
-    """An unsigned 64-bit number that is the same for programs between which there is no difference."""
+    """An unsigned 64-bit number that is equal for programs without a difference."""
     return int(digest(fingerprints.to_json())[:16], 16)
 
 

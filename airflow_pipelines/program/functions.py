@@ -16,7 +16,7 @@ class FunctionKind(Enum):
     """How a function is implemented."""
 
     SQL = "sql"
-    """By an expression, which takes the place of every call."""
+    """By an expression, which replaces every call."""
     JSON = "json"
     """By reading JSON text into the function's type."""
     PYTHON = "python"
@@ -35,9 +35,13 @@ class Parameter:
 class FunctionDefinition:
     """A function of a program.
 
-    ``body``: the expression of a SQL function as Spark is to read it, calls of other functions of the program replaced; empty for
-    the other kinds. ``module``: the text of the Python module of
-    a Python function. ``span``: the place of the name.
+    :param name: its canonical name
+    :param kind: how it is implemented
+    :param parameters: in order
+    :param returns: the type of its result
+    :param span: the place of the name
+    :param body: the expression of a SQL function in Spark's syntax, with calls of the program's other functions replaced
+    :param module: the text of a Python function's module
     """
 
     name: str
@@ -50,7 +54,7 @@ class FunctionDefinition:
 
     @property
     def spark_name(self) -> str:
-        """The name under which Spark knows a Python function: another one whenever its module, name or types differ."""
+        """The name under which a Python function is registered in Spark: unique to its module, name and types."""
         signature = [self.module, self.name, [kind.type.to_wire() for kind in self.parameters], self.returns.to_wire()]
         digest = hashlib.sha256(json.dumps(signature).encode("utf-8", "surrogatepass")).hexdigest()
         return f"python_{re.sub(r'[^a-z0-9_]', '_', self.name)}_{digest[:12]}"

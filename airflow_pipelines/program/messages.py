@@ -9,13 +9,13 @@ from typing import Any
 from airflow_pipelines.program.places import Span
 
 SYNTAX_ERROR = "Error parsing SQL"
-"""Error type of a text that is not SQL, or not a statement known here."""
+"""Error type of a text that is not SQL, or of an unknown statement."""
 COMPILATION_ERROR = "Compilation error"
-"""Error type of a program that parses and does not hold together."""
+"""Error type of a program that parses but is semantically wrong."""
 NOT_SUPPORTED = "Not supported yet"
-"""Error type of a statement or clause that is known and not built yet."""
+"""Error type of a statement or clause that is known but not implemented."""
 NO_EFFECT = "No effect"
-"""Type of the warnings about clauses that are read and mean nothing here."""
+"""Type of the warnings about clauses that are accepted and ignored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Names: unquoted ones fold to lower case, quoted ones are taken as they are."""
+"""Names of relations and columns: unquoted names fold to lower case, quoted names are kept as written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLAIN = re.compile(r"^[^\W\d]\w*$")
 
 
 def fold(text: str) -> str:
-    """``text`` in lower case with its length unchanged: a character whose lower case is longer stays as it is."""
+    """``text`` in lower case with its length unchanged: a character whose lower case is longer is kept."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
@@ -46,9 +46,9 @@ def display(name: str) -> str:
 
 
 def deduplicated(names: Sequence[str]) -> list[str]:
-    """The names with a number behind each that is there already: ``i, i`` becomes ``i, i0``.
+    """Make names unique: a name that occurred before gets a number, so that ``i, i`` becomes ``i, i0``.
 
-    The number is the least from 0 on that gives a name which no other column has, as written or renamed.
+    The number is the smallest, from 0, that gives a name which no other column has before or after renaming.
     """
     taken, found = set(names), list[str]()
     for name in names:

@@ -1,4 +1,4 @@
-"""A program's text with its line starts: offsets become lines and columns, spans become snippets."""
+"""A program's text, which converts offsets to lines and columns, and spans to snippets."""
 
 from __future__ import annotations
 
@@ -57,6 +57,6 @@ class SourceText:
 
 
 def twice(first: Span, again: Span) -> str:
-    """The end of a message about something that is there two times: both places."""
+    """The end of a message about something that is declared twice: both places."""
     places = [f"line {span.start_line}, column {span.start_column}" for span in (first, again)]
     return f"first at {places[0]}, again at {places[1]}"

@@ -39,7 +39,7 @@ class ProgramSource:
 
     @property
     def kinds(self) -> frozenset[ProgramKind]:
-        """The kinds of source that there are; SQL, be it empty, where there are no others."""
+        """The kinds of source that the program has. A program without any text is an empty SQL program."""
         if not self.stream_files:
             return frozenset({ProgramKind.SQL})
         return frozenset({ProgramKind.STREAMS, *([ProgramKind.SQL] if self.sql.strip() else [])})
@@ -47,7 +47,7 @@ class ProgramSource:
     @property
     def digest(self) -> str:
         """A SHA-256 in hexadecimal that is the same for the same texts only, white space included."""
-        # Lengths keep the texts apart.
+        # Each text is preceded by its length, so that different texts cannot be concatenated to the same bytes.
         sql = _encoded(self.sql)
         content = b"%d\n%b%b" % (len(sql), sql, _encoded(self.python_functions))
         if self.stream_files:
@@ -58,7 +58,7 @@ class ProgramSource:
         return hashlib.sha256(content).hexdigest()
 
     def to_wire(self) -> dict[str, Any]:
-        """The fields of the REST contract, and of what the service sends to hosts; no stream files, no field for them."""
+        """The fields of the REST contract and of deployments, with a field for stream files only where there are some."""
         return {"program_code": self.sql, "udf_python": self.python_functions, **self._files_to_json()}
 
     @classmethod

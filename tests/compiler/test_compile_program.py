@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from airflow_pipelines.compiler import views
 from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
 from airflow_pipelines.connectors.base import UnknownOptionError
 from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.spark import java_errors
 from airflow_pipelines.program.column_types import ColumnType, decimal
 from airflow_pipelines.program.diff import compare
 from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
 from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.sql.plan.analyzer import AnalysisFailed
 
 if TYPE_CHECKING:
     from airflow_pipelines.engine.schema import RelationSchema
@@ -297,6 +300,19 @@ def test_connectors_are_checked_at_their_place(sessions: SparkSessions, word: st
         assert SourceText(text).slice(message.span) == place
         assert [c.name for c in compile_program(text, sessions).connectors] == ["one", "two"]
     assert seen == ["t.one(a)", "t.two(a)"] * 2
+
+
+def test_a_query_that_exhausts_a_stack_of_spark_nests_too_deep(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    def planned(*_: object) -> None:
+        raise AnalysisFailed("the parser failed") from RuntimeError("in Java")
+
+    monkeypatch.setattr(views, "plan_query", planned)
+    text = f"{TABLE}create view v as select a from t -- a text of its own"
+    (message,) = errors(sessions, text)
+    assert message.message == "Spark cannot plan the query of v: the parser failed"
+    monkeypatch.setattr(java_errors, "java_stack", lambda _: "java.lang.StackOverflowError")
+    (message,) = errors(sessions, text)
+    assert message.message == "The query of v nests too deep: move parts of it into views of their own"
 
 
 def test_every_table_type_can_be_read(sessions: SparkSessions) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_pipelines.engine.spark import java_errors
-from airflow_pipelines.engine.spark.java_errors import java_causes, without_secrets
+from airflow_pipelines.engine.spark.java_errors import is_stack_overflow, java_causes, without_secrets
 
 ABORTED = (
     "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: "
@@ -58,6 +58,12 @@ def test_the_innermost_cause(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     stack, told = STACKS[name]
     monkeypatch.setattr(java_errors, "java_stack", lambda _: stack)
     assert str(java_causes(Exception())[-1]) == told
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_only_an_exhausted_stack_is_a_stack_overflow(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java_errors, "java_stack", lambda _: STACKS[name][0])
+    assert is_stack_overflow(Exception()) == (name == "no message")
 
 
 def test_an_error_of_pythons_has_no_java() -> None:
