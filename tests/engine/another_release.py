@@ -13,7 +13,7 @@ import pytest
 from airflow_pipelines.engine import normalise
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.storage.journal import Journal, JournalHeader
-from airflow_pipelines.sql.plan.clauses.accumulators import Accumulators
+from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators
 
 
 @contextmanager

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.clauses.outer_joins import outer_join
+from airflow_pipelines.sql.plan.blocks.outer_joins import outer_join
+from airflow_pipelines.sql.plan.blocks.query_blocks import Block
 from airflow_pipelines.sql.plan.clauses.pivots import plan_pivot
-from airflow_pipelines.sql.plan.clauses.query_blocks import Block
 from airflow_pipelines.sql.plan.decorrelate.lateral import join_lateral
 from airflow_pipelines.sql.plan.decorrelate.subquery_predicates import has_subquery, subquery_expressions
 from airflow_pipelines.sql.plan.decorrelate.unnest_subqueries import apply_conditions, unnest_subqueries

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.clauses.group_by import (
+from airflow_pipelines.sql.plan.blocks.group_by import (
     Groups,
     Outputs,
     aggregate,
@@ -14,9 +14,9 @@ from airflow_pipelines.sql.plan.clauses.group_by import (
     groups_of,
     materialize_groups,
 )
+from airflow_pipelines.sql.plan.blocks.query_blocks import Block, ColumnRef
 from airflow_pipelines.sql.plan.clauses.joins import plan_from
 from airflow_pipelines.sql.plan.clauses.limits import first_rows, row_limit_of
-from airflow_pipelines.sql.plan.clauses.query_blocks import Block, ColumnRef
 from airflow_pipelines.sql.plan.clauses.set_operations import distinct
 from airflow_pipelines.sql.plan.clauses.window_functions import apply_windows, inline_windows, qualify_of, window_functions
 from airflow_pipelines.sql.plan.decorrelate.subquery_placeholders import SubqueryPlaceholders

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, LinearCall
 from airflow_pipelines.sql.plan.builder import Builder
-from airflow_pipelines.sql.plan.clauses.accumulators import Accumulators, LinearCall
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate, Call
 from airflow_pipelines.sql.plan.ir.linear import Item, Linear, Select, Source, UnionAll
 from airflow_pipelines.sql.plan.ir.node import ColumnTypes

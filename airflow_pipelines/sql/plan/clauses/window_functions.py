@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.clauses.query_blocks import Block, ColumnRef, column, is_key_type, key_types, unqualified
+from airflow_pipelines.sql.plan.blocks.query_blocks import Block, ColumnRef, column, is_key_type, key_types, unqualified
 from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, require_row_or_group, sql, substitute
 from airflow_pipelines.sql.plan.ir.affected_keys import KeyedSource, Shape
 

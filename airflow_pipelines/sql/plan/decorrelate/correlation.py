@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.clauses.query_blocks import ColumnRef, column
+from airflow_pipelines.sql.plan.blocks.query_blocks import ColumnRef, column
 from airflow_pipelines.sql.plan.expressions import NotIncremental, conjuncts, distinct, require_deterministic, substitute
 from airflow_pipelines.sql.plan.ir.linear import Linear
 from airflow_pipelines.sql.plan.scope import Scope

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.clauses.outer_joins import equal_pairs, outer_join
-from airflow_pipelines.sql.plan.clauses.query_blocks import Block, ColumnRef, column
+from airflow_pipelines.sql.plan.blocks.outer_joins import equal_pairs, outer_join
+from airflow_pipelines.sql.plan.blocks.query_blocks import Block, ColumnRef, column
 from airflow_pipelines.sql.plan.decorrelate.correlation import correlation
 from airflow_pipelines.sql.plan.expressions import NotIncremental, require_scalar, sql, substitute
 from airflow_pipelines.sql.plan.ir.affected_keys import KeyedSource, Shape

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.clauses.group_by import Groups, aggregate
-from airflow_pipelines.sql.plan.clauses.outer_joins import equal_pairs
-from airflow_pipelines.sql.plan.clauses.query_blocks import Block, ColumnRef, column, is_key_type, key_types, unqualified
+from airflow_pipelines.sql.plan.blocks.group_by import Groups, aggregate
+from airflow_pipelines.sql.plan.blocks.outer_joins import equal_pairs
+from airflow_pipelines.sql.plan.blocks.query_blocks import Block, ColumnRef, column, is_key_type, key_types, unqualified
 from airflow_pipelines.sql.plan.decorrelate.correlation import Correlation, is_plain
 from airflow_pipelines.sql.plan.decorrelate.subquery_predicates import equalities
 from airflow_pipelines.sql.plan.expressions import NotIncremental, distinct, sql, substitute

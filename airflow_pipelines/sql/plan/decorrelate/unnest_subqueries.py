@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.clauses.outer_joins import outer_join
-from airflow_pipelines.sql.plan.clauses.query_blocks import Block, column, common_type, is_key_type
+from airflow_pipelines.sql.plan.blocks.outer_joins import outer_join
+from airflow_pipelines.sql.plan.blocks.query_blocks import Block, column, common_type, is_key_type
 from airflow_pipelines.sql.plan.decorrelate.correlation import Correlation, correlation, is_one_row
 from airflow_pipelines.sql.plan.decorrelate.subquery_joins import SubqueryJoins
 from airflow_pipelines.sql.plan.decorrelate.subquery_predicates import (

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from airflow_pipelines.sql.plan.blocks.query_blocks import is_key_type, unqualified
 from airflow_pipelines.sql.plan.builder import Builder
-from airflow_pipelines.sql.plan.clauses.query_blocks import is_key_type, unqualified
 from airflow_pipelines.sql.plan.expression_trees import parse_condition, parse_expression
 from airflow_pipelines.sql.plan.expressions import conjuncts, function_name
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, Shape

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.clauses.accumulators import Accumulators, ValueCall, linear_form, value_call
-from airflow_pipelines.sql.plan.clauses.grouping_sets import grouping_sets, in_sets, is_session, over_sets
-from airflow_pipelines.sql.plan.clauses.query_blocks import Block, is_key_type
+from airflow_pipelines.sql.plan.blocks.accumulators import Accumulators, ValueCall, linear_form, value_call
+from airflow_pipelines.sql.plan.blocks.grouping_sets import grouping_sets, in_sets, is_session, over_sets
+from airflow_pipelines.sql.plan.blocks.query_blocks import Block, is_key_type
 from airflow_pipelines.sql.plan.expressions import (
     NotIncremental,
     distinct,

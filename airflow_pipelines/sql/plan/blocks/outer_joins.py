@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.clauses.query_blocks import (
+from airflow_pipelines.sql.plan.blocks.query_blocks import (
     Block,
     ColumnRef,
     column,

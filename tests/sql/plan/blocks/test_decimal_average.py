@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.sql.plan.clauses.decimal_average import decimal_average, is_exact
+from airflow_pipelines.sql.plan.blocks.decimal_average import decimal_average, is_exact
 
 KINDS = [(1, 0), (2, 1), (5, 2), (11, 0), (11, 2), (6, 6), (12, 2), (15, 2), (18, 6), (27, 4), (32, 0), (33, 1), (33, 6)]
 COUNTS = [1, 2, 3, 7, 16, 64, 320]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from airflow_pipelines.sql.plan.clauses.decimal_average import decimal_average, is_exact
+from airflow_pipelines.sql.plan.blocks.decimal_average import decimal_average, is_exact
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator
 from airflow_pipelines.sql.plan.ir.delta_sql import WEIGHT
 from airflow_pipelines.sql.syntax.dialect import DIALECT
