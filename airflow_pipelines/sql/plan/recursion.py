@@ -217,8 +217,6 @@ def _inlined(node: Linear, within: Mapping[str, Linear]) -> Linear:
         case UnionAll():
             return replace(node, parts=tuple(_inlined(part, within) for part in node.parts))
         case Select():
-            if node.temporal_filters:
-                raise NotIncremental("the clock within a recursion has no incremental rule yet")
             return replace(node, sources=tuple(replace(source, node=_inlined(source.node, within)) for source in node.sources))
 
 

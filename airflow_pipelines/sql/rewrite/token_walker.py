@@ -28,7 +28,7 @@ class Call:
 
 
 def mentions(text: str, *words: str) -> bool:
-    """Whether one of some lower-case words stands anywhere in a text; without them, a pass need not parse it, long as it may be.
+    """Whether one of some words stands anywhere in a text. A pass that rewrites them need not parse a text without them.
 
     :param text: the text
     :param words: the words, in lower case
@@ -45,7 +45,7 @@ class TokenWalker:
         self.tokens: Sequence[Token] = tokenise(text)
 
     def word(self, at: int) -> str:
-        """What stands at a token, in lower case with single spaces; empty outside of the text, for literals and quoted names."""
+        """The text of a token in lower case, with single spaces; empty outside of the text, for literals and quoted names."""
         if not 0 <= at < len(self.tokens):
             return ""
         token = self.tokens[at]
@@ -54,7 +54,7 @@ class TokenWalker:
         return " ".join(self.text[token.start : token.end + 1].lower().split())
 
     def name(self, at: int) -> str:
-        """The name at a token; empty for anything else. Names of the program are in lower case, those of translations in upper."""
+        """The name at a token; empty for anything else. The program's names are in lower case, names that rewrites add in upper."""
         if not 0 <= at < len(self.tokens):
             return ""
         token = self.tokens[at]
@@ -64,7 +64,7 @@ class TokenWalker:
         return word if word[:1].isalpha() or word[:1] == "_" else ""
 
     def follows_value(self, at: int) -> bool:
-        """Whether the token before ``at`` ends a value or a relation, so that no expression can start here."""
+        """Whether the token before ``at`` ends a value or a relation, so that no expression can begin at ``at``."""
         if at == 0:
             return False
         before = self.tokens[at - 1].token_type
@@ -131,7 +131,11 @@ class TokenWalker:
             depth += (word in _OPENING) - (word in _CLOSING)
 
     def operand(self, last: int) -> int | None:
-        """The first token of the operand that ends at token ``last``: a name, a literal, a call, or brackets; None for others."""
+        """The first token of the operand that ends at token ``last``.
+
+        :param last: the last token of a name, a literal, a call or brackets
+        :returns: None for other operands
+        """
         at = last
         while at >= 0:
             if self.word(at) in _CLOSING:
@@ -161,6 +165,6 @@ NOT_CALLED = frozenset(
         "limit", "not", "on", "or", "over", "select", "then", "union", "using", "values", "when", "where", "with",
     }
 )  # fmt: skip
-"""Words before a parenthesis that does not hold their arguments."""
+"""Words that are no functions when a parenthesis follows them."""
 _NOT_OPERANDS = frozenset({"end"})
-"""Words that close an operand whose start is not looked for."""
+"""Words that end an operand whose start is not searched for."""

@@ -16,7 +16,7 @@ Reader = Callable[[str, Version], str | None]
 """Gives the text of a table expression for a relation's version (its columns and the weight), or None when it has no rows."""
 
 MovedRange = Callable[[TemporalFilter, str], str | None]
-"""Gives the condition for rows that a marker (the relation's name) passes by in this step, or None when there is surely none."""
+"""Gives the condition for the rows that a marker (the relation's name) passes in this step, or None when there is surely none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class DeltaSql:
 
     ``single_partition``: unions are kept in one partition, which saves exchanges when everything is small.
     ``broadcast``: the delta of a join term is broadcast, so that the other sides are streamed once.
-    ``moved_range``: narrows the terms of markers that move down to the rows that they pass by.
+    ``moved_range``: restricts the terms of markers that move to the rows that they pass.
     """
 
     read: Reader

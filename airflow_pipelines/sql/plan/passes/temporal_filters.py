@@ -25,7 +25,7 @@ def mark_temporal_filters(stage: Stage, markers: Mapping[str, Marker]) -> Stage:
     :param stage: a stage that no pass changes any more
     :param markers: the markers that the stage may read, by relation
     """
-    # A recursion does not read markers, and an append-only source has none.
+    # A recursion evaluates its body for all rows of a delta, and an append-only source has no marker.
     if not stage.reads & markers.keys() or isinstance(stage.node, Recursive | AppendOnlyTopK):
         return stage
     return replace(stage, node=map_blocks(stage.node, lambda block: _with_temporal_filters(block, markers)))
