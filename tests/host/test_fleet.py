@@ -128,16 +128,19 @@ def test_a_host_whose_store_is_deleted_ends(
     one._heartbeat.start(lambda: True)
     watch = threading.Thread(target=one._watch, args=(False, Fleet(spark, registry), SparkHealth(spark)))
     watch.start()
-    watch.join(0.6)
+    beats: set[float | None] = set()
+    while len(beats) < 25:
+        found = registry.get(host.host_id)
+        assert found is not None
+        beats.add(found.heartbeat)
     assert watch.is_alive(), "it ended although its store is there"
     store = tmp_path / "store.sqlite"
     store.unlink()
     if replaced:
         store.write_bytes(b"another one")
-    began = time.monotonic()
+    assert not one._ended.is_set(), "a moment without it is no reason"
     watch.join(10)
     assert one._ended.is_set()
-    assert time.monotonic() - began > 0.3, "a moment without it is no reason"
     one._heartbeat.stop()
     assert registry.get(host.host_id) is not None, "it is still readable"
 

@@ -78,8 +78,9 @@ def test_a_store_that_never_answers_does_not_keep_a_host_for_ever() -> None:
 
 def test_a_host_that_is_not_well_does_not_beat_but_learns_that_it_is_not_wanted() -> None:
     rows = Rows()
-    heartbeat = begun(rows, lambda: False)
-    time.sleep(0.1)
+    asked: list[bool] = []
+    heartbeat = begun(rows, lambda: bool(asked.append(False)))
+    eventually(lambda: len(asked) >= 3)
     assert rows.beats == 0
     assert heartbeat.reason_to_end is None
     rows.wanted = False

@@ -30,6 +30,7 @@ from airflow_pipelines.service.records import PipelineRecord, ProgramStatus
 from airflow_pipelines.settings import Settings
 from tests.service import records as given
 from tests.service.records import transition
+from tests.service.waiting import until
 
 
 @pytest.fixture
@@ -87,6 +88,22 @@ def wait_stopped(control_plane: ControlPlane, limit_s: float = 10.0) -> Pipeline
     return record
 
 
+def reconciled(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch, rounds: int = 3) -> None:
+    """Wait until the background has seen to the pipeline some times, or has nothing more to do for it."""
+    background, pipeline_id, found = control_plane.background, control_plane.store.require("p").id, []
+    look = background._look
+
+    def counted(each: UUID) -> PipelineRecord | None:
+        found.append(each)
+        return look(each)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(background, "_look", counted)
+        background.wake(pipeline_id)
+        until(lambda: len(found) >= rounds or pipeline_id not in background._wakes)
+    assert found
+
+
 def test_transitions_are_consumed_in_order_one_event_each(control_plane: ControlPlane, tmp_path: Path) -> None:
     host_row(control_plane, tmp_path)
     put(control_plane, given.provisioning())
@@ -105,7 +122,7 @@ def test_a_killed_host_is_noticed_at_once_and_its_log_is_quoted(
     assert control_plane.pipeline("p").deployment_status == "Running"
     # Nobody has waited for the killed process yet, so it is still in the process table.
     process.kill()
-    time.sleep(0.1)
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     assert control_plane.pipeline("p").deployment_desired_status == "Stopped"
     record = wait_stopped(control_plane, 2.0)
     assert record.deployment_error is not None
@@ -265,17 +282,21 @@ def test_a_host_that_does_not_come_up_in_time(control_plane: ControlPlane, tmp_p
 
 
 def test_the_service_never_kills_what_is_not_its_host(
-    control_plane: ControlPlane, tmp_path: Path, process: subprocess.Popen[bytes]
+    control_plane: ControlPlane, tmp_path: Path, process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = host_row(control_plane, tmp_path, pid=process.pid)
+    killed: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda *arguments: killed.append(arguments))
+    monkeypatch.setattr(os, "killpg", lambda *arguments: killed.append(arguments))
     control_plane.hosts.end(host)
-    time.sleep(0.05)
+    monkeypatch.undo()
+    assert [call for call in killed if call[1] != 0] == []
     assert process.poll() is None
 
 
-def test_an_incarnation_of_an_unknown_deployer_is_left_alone(control_plane: ControlPlane) -> None:
+def test_an_incarnation_of_an_unknown_deployer_is_left_alone(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     control_plane.store.create(replace(given.starting(), deployer="dedicated:somewhere"))
-    time.sleep(0.2)
+    reconciled(control_plane, monkeypatch)
     assert control_plane.pipeline("p").deployment_status == "Stopped"
     assert control_plane.pipeline("p").deployment_desired_status == "Running"
 
@@ -284,8 +305,7 @@ def test_an_abandoned_compilation_is_taken_up_again(control_plane: ControlPlane,
     asked: list[UUID] = []
     monkeypatch.setattr(control_plane.compiler, "host", lambda: asked.append(uuid7()))
     control_plane.store.create(replace(given.compiling(), compile_claimed_at=datetime.now(UTC)))
-    control_plane.pipeline("p")
-    time.sleep(0.2)
+    reconciled(control_plane, monkeypatch)
     assert not asked
     record = control_plane.store.require("p")
     control_plane.store.commit(record, [replace(record, compile_claimed_at=datetime.now(UTC) - timedelta(minutes=5))])
@@ -325,9 +345,7 @@ def test_a_fault_of_the_compiler_is_told_and_the_program_is_not_compiled_again(
     monkeypatch.setattr(control_plane.hosts, "call", call)
     control_plane.create({"name": "p", "program_code": "create table t (a int);"})
     record = wait_system_error(control_plane)
-    for _ in range(10):
-        control_plane.pipeline("p")
-        time.sleep(0.05)
+    reconciled(control_plane, monkeypatch)
     assert asked.count("POST /compile") == 1
     assert record.program_error is not None
     assert record.program_error["system_error"] == "CompilerFailed: The compiler failed on this program (KeyError)."

@@ -107,10 +107,8 @@ def test_an_approval_is_for_the_programs_that_were_shown(rest: TestClient, name:
         shown.append(status(rest, name)["deployment_runtime_status_details"])
         assert shown[-1]["programs"]["new"]["version"] == changed["program_version"]
         if aggregate == "max(id)":
-            asked_at = time.monotonic()
             rest.post(f"{url}/stop")
             until(lambda: status(rest, name)["deployment_status"] == "Stopped", 10)
-            assert time.monotonic() - asked_at < 3
             assert status(rest, name)["deployment_error"] is None
             assert status(rest, name)["storage_status_details"] == kept
     assert shown[0]["approval_diff"] == shown[1]["approval_diff"]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -59,11 +60,16 @@ def test_it_fires_when_the_condition_holds(scripted: ScriptedService) -> None:
     }
 
 
-def test_it_sleeps_before_it_looks(scripted: ScriptedService) -> None:
+def test_it_sleeps_before_its_first_poll(scripted: ScriptedService, monkeypatch: pytest.MonkeyPatch) -> None:
     scripted.up("Running")
-    started = time.monotonic()
-    run(trigger(StatusCondition(("RUNNING",)), first_delay_s=0.2))
-    assert time.monotonic() - started >= 0.2
+    slept: list[tuple[float, int]] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append((seconds, len(scripted.calls)))
+
+    monkeypatch.setattr("airflow_pipelines.triggers.pipeline.asyncio", SimpleNamespace(sleep=sleep))
+    run(trigger(StatusCondition(("RUNNING",)), first_delay_s=30.0))
+    assert slept == [(30.0, 0)]
 
 
 def test_it_goes_on_from_what_the_task_saw(scripted: ScriptedService) -> None:

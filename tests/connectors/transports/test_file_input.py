@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -242,8 +241,7 @@ def test_close_wakes_a_reader(tmp_path: Path) -> None:
     results: list[Any] = []
     reader = threading.Thread(target=lambda: results.append(source.read(10, 30)))
     reader.start()
-    time.sleep(0.05)
     source.close()
     source.close()
-    reader.join(2)
+    reader.join(20)
     assert results == [None]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,10 +122,15 @@ def test_a_run_waits_until_the_one_before_has_let_go_of_the_file(
 ) -> None:
     old = begun(tmp_path, None)
     old.write(1, delta((1, "x", 1)))
-    threading.Timer(0.5, old.close).start()
-    began = time.monotonic()
+    closing = threading.Event()
+
+    def close() -> None:
+        closing.set()
+        old.close()
+
+    threading.Timer(0.3, close).start()
     new = begun(tmp_path, step)
-    assert time.monotonic() - began > 0.3
+    assert closing.is_set()
     new.write(2, delta((2, "x", 1)))
     assert ids(tmp_path / "out") == ([2] if step is None else [1, 2])
     monkeypatch.setattr(file_output, "LOCK_S", 0.3)
