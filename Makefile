@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint format bench fuzz chaos soak docs bench-quick clean
+.PHONY: help setup demo test test-fast lint format bench fuzz chaos soak answers docs bench-quick clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -28,6 +28,9 @@ test: setup ## Run every test, in two processes with a Spark application each
 
 test-fast: setup ## Run the tests that start no JVM, no server and no other program (under a minute)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --fast --numprocesses=2 --quiet
+
+answers: setup ## Write anew what planner tests know of Spark's analyzer (tests/sql/answers.py)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --ask-spark --quiet $$(find tests/sql -name '*.answers.json' | sed 's/answers.json/py/')
 
 lint: setup ## Check style, types and which room imports which
 	$(BIN)/ruff check .

@@ -47,6 +47,7 @@ _GUARD: pytest.StashKey[Guard] = pytest.StashKey()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fast", action="store_true", help="only tests that start no JVM, no server and no other program")
+    parser.addoption("--ask-spark", action="store_true", help="ask Spark what planner tests know from files, and write them anew")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -338,18 +337,13 @@ def test_compiling_is_safe_from_many_threads(sessions: SparkSessions) -> None:
         assert list(pool.map(one, range(8))) == [[f"c{number}", f"x{number}"] for number in range(8)]
 
 
-def test_a_warm_compile_runs_no_spark_job_and_is_quick(sessions: SparkSessions) -> None:
+def test_a_warm_compile_runs_no_spark_job(sessions: SparkSessions) -> None:
     compile_program(program("2024-01-01", "2024-02-01"), sessions)
     context = sessions.small.sparkContext
     context.setJobGroup("compile", "compile")
-    durations = []
     for day in range(2, 6):
-        started = time.perf_counter()
         compile_program(program("2024-01-01", f"2024-02-0{day}"), sessions)
-        durations.append(time.perf_counter() - started)
     assert list(context.statusTracker().getJobIdsForGroup("compile")) == []
-    # Loose, because tests share the machine; alone it takes about 0.2 s.
-    assert min(durations) < 2.0
 
 
 def test_the_same_text_is_compiled_once(sessions: SparkSessions) -> None:

@@ -43,3 +43,15 @@ def test_unions_of_joins_with_other_columns_first_are_not_the_same(sessions: Spa
     text = "select * from (select {} from p join q using (k)) union all select 1, 2"
     assert analyzer.same_plan(text.format("k, i"), text.format("p.k, p.i"))
     assert not analyzer.same_plan(text.format("k, i"), text.format("i, k"))
+
+
+def test_texts_that_differ_only_in_a_late_column_are_not_the_same(sessions: SparkSessions) -> None:
+    analyzer = SparkAnalyzer(sessions.small)
+    columns = [f"c{at}" for at in range(40)]
+    analyzer.declare({"t": (("k", "int"), ("s", "string")), "wide": tuple((column, "int") for column in columns)})
+    one = f"select {', '.join(columns)} from wide"
+    other = f"select {', '.join([*columns[:38], 'c39 as c38', 'c38 as c39'])} from wide"
+    assert analyzer.same_plan(one, one)
+    assert not analyzer.same_plan(one, other)
+    assert not analyzer.same_plan("select k from t where s = 'a'", "select k from t where s = 'b'")
+    assert not analyzer.same_plan("select k from t", "select nothing from t")

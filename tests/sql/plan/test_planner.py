@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
-from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
 from airflow_pipelines.sql.plan.ir.full import Full
 from airflow_pipelines.sql.plan.ir.stage import ViewPlan
@@ -30,14 +29,7 @@ RELATIONS = {
 }
 
 
-@pytest.fixture(scope="module")
-def analyzer(sessions: SparkSessions) -> SparkAnalyzer:
-    analyzer = SparkAnalyzer(sessions.small)
-    analyzer.declare(RELATIONS)
-    return analyzer
-
-
-def _plan(analyzer: SparkAnalyzer, query: str) -> ViewPlan:
+def _plan(analyzer: Analyzer, query: str) -> ViewPlan:
     return plan_view("v0", query, RELATIONS, analyzer.columns(query), ("t", "u", "wide"), analyzer)
 
 
@@ -85,7 +77,7 @@ def _plan(analyzer: SparkAnalyzer, query: str) -> ViewPlan:
         ("select date_trunc('month', ts) as m, count(*) from t group by 1", ["accumulators"]),
     ],
 )  # fmt: skip
-def test_what_is_incremental(analyzer: SparkAnalyzer, query: str, strategies: list[str]) -> None:
+def test_what_is_incremental(analyzer: Analyzer, query: str, strategies: list[str]) -> None:
     plan = _plan(analyzer, query)
     assert plan.reason is None
     assert [stage.strategy for stage in plan.stages] == strategies
@@ -102,7 +94,7 @@ def test_what_is_incremental(analyzer: SparkAnalyzer, query: str, strategies: li
         ("select max(to_json(v)) as x from t", "VARIANT"),
     ],
 )
-def test_what_is_recomputed_and_why(analyzer: SparkAnalyzer, query: str, reason: str) -> None:
+def test_what_is_recomputed_and_why(analyzer: Analyzer, query: str, reason: str) -> None:
     plan = _plan(analyzer, query)
     assert plan.reason is not None
     assert reason in plan.reason
@@ -111,28 +103,18 @@ def test_what_is_recomputed_and_why(analyzer: SparkAnalyzer, query: str, reason:
     assert plan.full.node.reason == plan.reason
 
 
-def test_the_full_strategy_has_the_query_as_it_was_written(analyzer: SparkAnalyzer) -> None:
+def test_the_full_strategy_has_the_query_as_it_was_written(analyzer: Analyzer) -> None:
     query = "SELECT /* why */ k  FROM t -- so"
     assert _plan(analyzer, query).full.node == Full(query, ("t", "u", "wide"), "chosen")
 
 
-def test_columns_are_taken_by_position_and_types_are_those_of_the_query(analyzer: SparkAnalyzer) -> None:
+def test_columns_are_taken_by_position_and_types_are_those_of_the_query(analyzer: Analyzer) -> None:
     plan = plan_view("v0", "select b, k as n from t", RELATIONS, (("x", "any"), ("y", "any")), ("t",), analyzer)
     assert plan.columns == (("x", "bigint"), ("y", "int"))
     assert plan.stages[-1].columns == plan.columns
 
 
-def test_texts_that_differ_only_in_a_late_column_are_not_the_same(analyzer: SparkAnalyzer) -> None:
-    columns = [f"c{at}" for at in range(40)]
-    one = f"select {', '.join(columns)} from wide"
-    other = f"select {', '.join([*columns[:38], 'c39 as c38', 'c38 as c39'])} from wide"
-    assert analyzer.same_plan(one, one)
-    assert not analyzer.same_plan(one, other)
-    assert not analyzer.same_plan("select k from t where s = 'a'", "select k from t where s = 'b'")
-    assert not analyzer.same_plan("select k from t", "select nothing from t")
-
-
-def test_equal_calls_and_accumulators_are_shared(analyzer: SparkAnalyzer) -> None:
+def test_equal_calls_and_accumulators_are_shared(analyzer: Analyzer) -> None:
     node = (
         _plan(analyzer, "select count(*) as a, count(*) + 1 as b, sum(k) as c, avg(k) as d, count(k) as e from t").stages[-1].node
     )
@@ -176,7 +158,7 @@ def test_equal_calls_and_accumulators_are_shared(analyzer: SparkAnalyzer) -> Non
         ("percentile(k, 0.5)", False),
     ],
 )
-def test_only_exact_sums_follow_from_accumulators(analyzer: SparkAnalyzer, call: str, exact: bool) -> None:
+def test_only_exact_sums_follow_from_accumulators(analyzer: Analyzer, call: str, exact: bool) -> None:
     node = _plan(analyzer, f"select s, {call} as x from t group by s").stages[-1].node
     assert isinstance(node, Aggregate)
     assert node.is_linear is exact

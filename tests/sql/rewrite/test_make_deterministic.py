@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
-from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.exact_variance import exact_variance
 from airflow_pipelines.sql.rewrite.make_deterministic import make_deterministic
 from airflow_pipelines.sql.syntax.edits import Edited
@@ -14,13 +13,6 @@ RELATIONS = {
     "t": (("k", "int"), ("s", "string"), ("d", "decimal(5,2)"), ("f", "double")),
     "u": (("k", "int"), ("m", "map<string,int>")),
 }
-
-
-@pytest.fixture(scope="module")
-def analyzer(sessions: SparkSessions) -> SparkAnalyzer:
-    analyzer = SparkAnalyzer(sessions.small)
-    analyzer.declare(RELATIONS)
-    return analyzer
 
 
 @pytest.mark.parametrize(
@@ -73,13 +65,13 @@ def analyzer(sessions: SparkSessions) -> SparkAnalyzer:
          " MIN_BY(m, CASE WHEN (m) IS NOT NULL THEN SORT_ARRAY(MAP_ENTRIES(m)) END) as a from u"),
     ],
 )  # fmt: skip
-def test_ties_are_broken_by_all_columns(analyzer: SparkAnalyzer, query: str, wanted: str | None) -> None:
+def test_ties_are_broken_by_all_columns(analyzer: Analyzer, query: str, wanted: str | None) -> None:
     text = make_deterministic(Edited(query), analyzer).text
     assert text == (query if wanted is None else wanted)
     analyzer.columns(text)
 
 
-def test_values_of_a_range_are_picked_from_a_sorted_list(analyzer: SparkAnalyzer) -> None:
+def test_values_of_a_range_are_picked_from_a_sorted_list(analyzer: Analyzer) -> None:
     text = make_deterministic(Edited("select nth_value(s, 2) ignore nulls over (order by k desc, d) as x from t"), analyzer).text
     element = "CASE WHEN (s) IS NOT NULL THEN STRUCT(k AS k0, d AS k1, `t`.`s` AS t0, `t`.`f` AS t1, s AS v) END"
     assert f"COLLECT_LIST({element}) over (order by k desc, d)" in text
@@ -89,7 +81,7 @@ def test_values_of_a_range_are_picked_from_a_sorted_list(analyzer: SparkAnalyzer
     assert analyzer.columns(make_deterministic(Edited(every), analyzer).text) == (("x", "array<int>"), ("y", "int"))
 
 
-def test_variances_of_exact_numbers_are_made_of_sums(analyzer: SparkAnalyzer) -> None:
+def test_variances_of_exact_numbers_are_made_of_sums(analyzer: Analyzer) -> None:
     text = exact_variance(Edited("select stddev(k) filter (where s = 'a') as x from t"), analyzer).text
     assert text.startswith("select SQRT(")
     assert text.count("filter (where s = 'a')") > 3

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
-from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, Shape
 from airflow_pipelines.sql.plan.ir.stage import ViewPlan
 from airflow_pipelines.sql.plan.planner import plan_view
@@ -16,14 +15,7 @@ RELATIONS = {
 }
 
 
-@pytest.fixture(scope="module")
-def analyzer(sessions: SparkSessions) -> SparkAnalyzer:
-    analyzer = SparkAnalyzer(sessions.small)
-    analyzer.declare(RELATIONS)
-    return analyzer
-
-
-def _plan(analyzer: SparkAnalyzer, query: str) -> ViewPlan:
+def _plan(analyzer: Analyzer, query: str) -> ViewPlan:
     return plan_view("v0", query, RELATIONS, analyzer.columns(query), ("t", "u"), analyzer)
 
 
@@ -54,13 +46,13 @@ def _plan(analyzer: SparkAnalyzer, query: str) -> ViewPlan:
         ("select count(*) as n from t group by session_window(ts, '1 hour')", ["window by recomputing"]),
     ],
 )  # fmt: skip
-def test_how_windows_and_groups_are_maintained(analyzer: SparkAnalyzer, query: str, strategies: list[str]) -> None:
+def test_how_windows_and_groups_are_maintained(analyzer: Analyzer, query: str, strategies: list[str]) -> None:
     plan = _plan(analyzer, query)
     assert plan.reason is None
     assert [stage.strategy for stage in plan.stages] == strategies
 
 
-def test_a_window_is_keyed_by_what_all_partitions_have_in_common(analyzer: SparkAnalyzer) -> None:
+def test_a_window_is_keyed_by_what_all_partitions_have_in_common(analyzer: Analyzer) -> None:
     query = "select k, sum(b) over (partition by s, k) as x, count(*) over (partition by upper(s), k) as y from t"
     node = _plan(analyzer, query).stages[-1].node
     assert isinstance(node, AffectedKeys)
@@ -68,5 +60,5 @@ def test_a_window_is_keyed_by_what_all_partitions_have_in_common(analyzer: Spark
     assert node.key_types == ("int",)
 
 
-def test_limit_without_order_is_recomputed_in_full_and_says_why(analyzer: SparkAnalyzer) -> None:
+def test_limit_without_order_is_recomputed_in_full_and_says_why(analyzer: Analyzer) -> None:
     assert _plan(analyzer, "select k from t limit 3").reason == "LIMIT without ORDER BY takes any rows"

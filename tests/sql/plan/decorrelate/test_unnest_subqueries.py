@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
-from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys
 from airflow_pipelines.sql.plan.ir.linear import Select
 from airflow_pipelines.sql.plan.ir.stage import ViewPlan
@@ -20,14 +19,7 @@ KEYED, RECOMPUTED, SUMS, GROUPS = "subquery by touched keys", "subquery by recom
 OUTER = "join by touched keys"
 
 
-@pytest.fixture(scope="module")
-def analyzer(sessions: SparkSessions) -> SparkAnalyzer:
-    analyzer = SparkAnalyzer(sessions.small)
-    analyzer.declare(RELATIONS)
-    return analyzer
-
-
-def _plan(analyzer: SparkAnalyzer, query: str) -> ViewPlan:
+def _plan(analyzer: Analyzer, query: str) -> ViewPlan:
     return plan_view("v", query, RELATIONS, analyzer.columns(query), tuple(RELATIONS), analyzer)
 
 
@@ -80,7 +72,7 @@ def _plan(analyzer: SparkAnalyzer, query: str) -> ViewPlan:
         ("select k from a where x in (with d as (select y from b where y > 0) select y from d)", [KEYED]),
     ],
 )  # fmt: skip
-def test_what_subqueries_become(analyzer: SparkAnalyzer, query: str, strategies: list[str]) -> None:
+def test_what_subqueries_become(analyzer: Analyzer, query: str, strategies: list[str]) -> None:
     plan = _plan(analyzer, query)
     assert plan.reason is None
     assert [stage.strategy for stage in plan.stages] == strategies
@@ -95,14 +87,14 @@ def test_what_subqueries_become(analyzer: SparkAnalyzer, query: str, strategies:
         ("select k from a where x not in (select y from b where b.k = a.k)", 1),
     ],
 )
-def test_equalities_are_keys(analyzer: SparkAnalyzer, query: str, keys: int) -> None:
+def test_equalities_are_keys(analyzer: Analyzer, query: str, keys: int) -> None:
     node = _plan(analyzer, query).stages[-1].node
     assert isinstance(node, AffectedKeys)
     assert len(node.key_types) == keys
     assert [len(source.keys) for source in node.sources] == [keys, keys]
 
 
-def test_keys_of_two_types_are_compared_in_the_wider_one(analyzer: SparkAnalyzer) -> None:
+def test_keys_of_two_types_are_compared_in_the_wider_one(analyzer: Analyzer) -> None:
     node = _plan(analyzer, "select k from a where x in (select k from c)").stages[-1].node
     assert isinstance(node, AffectedKeys)
     assert node.key_types == ("bigint",)
@@ -120,7 +112,7 @@ def test_keys_of_two_types_are_compared_in_the_wider_one(analyzer: SparkAnalyzer
         ("select k from a where exists (select 1 from b where b.w = a.k)", "no equality correlates with its query"),
     ],
 )
-def test_a_subquery_without_equality_is_evaluated_for_every_row(analyzer: SparkAnalyzer, query: str, reason: str) -> None:
+def test_a_subquery_without_equality_is_evaluated_for_every_row(analyzer: Analyzer, query: str, reason: str) -> None:
     plan = _plan(analyzer, query)
     assert plan.reason is not None
     assert reason in plan.reason
@@ -136,7 +128,7 @@ def test_a_subquery_without_equality_is_evaluated_for_every_row(analyzer: SparkA
         ("select a.k, t.y from a, lateral (select y from b where b.y > a.x) t", "no equality correlates"),
     ],
 )
-def test_what_is_recomputed_in_full(analyzer: SparkAnalyzer, query: str, reason: str) -> None:
+def test_what_is_recomputed_in_full(analyzer: Analyzer, query: str, reason: str) -> None:
     plan = _plan(analyzer, query)
     assert reason in (plan.reason or "")
     assert [stage.strategy for stage in plan.stages] == ["full"]
