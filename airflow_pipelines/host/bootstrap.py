@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
@@ -13,16 +12,15 @@ from airflow_pipelines.engine.front_end import FrontEnd
 from airflow_pipelines.engine.outdated import outdated
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.host.durability import SavedState
-from airflow_pipelines.program.diff import ProgramDiff, compare
+from airflow_pipelines.program.diff import PipelineDiff, ProgramDiff, compare
 from airflow_pipelines.program.names import SYSTEM_VIEW
 
 
 @dataclass(frozen=True, slots=True)
 class BootstrapPlan:
-    """How to get from the saved program to the new one. ``diff`` is the wire's PipelineDiff."""
+    """How to get from the saved program to the new one."""
 
-    diff: dict[str, Any]
-    is_empty: bool
+    diff: PipelineDiff
     kept: frozenset[str]
     """Relations whose contents and state stay."""
     evaluated: frozenset[str]
@@ -57,23 +55,12 @@ def plan_bootstrap(saved: SavedState, circuit: Circuit, new: Program, front_end:
     }
     kept = frozenset((relations | {SYSTEM_VIEW}) - fresh_tables - fresh_views)
     return BootstrapPlan(
-        diff=difference.to_wire(),
-        is_empty=difference.is_empty,
+        diff=difference,
         kept=kept,
         evaluated=fresh_views,
         kept_connectors=frozenset(connectors),
         outdated=_outdated_views(saved, circuit, kept),
     )
-
-
-def describe(diff: dict[str, Any]) -> str:
-    """The difference as one readable line."""
-    parts = []
-    for group in (diff["program_diff"] or {}, diff):
-        for key, names in group.items():
-            if isinstance(names, list) and names:
-                parts.append(f"{key.replace('_', ' ')}: {', '.join(names)}")
-    return "; ".join(parts)
 
 
 def _outdated_views(saved: SavedState, circuit: Circuit, kept: frozenset[str]) -> Mapping[str, str]:

@@ -160,7 +160,7 @@ class LivePipeline:
         base = saved.base
         batches, limits = self.durability.batches, self.circuit.limits
         snapshot = None if base is None else Snapshot.from_manifest(base.contents.snapshot, batches, limits)
-        if plan.is_empty:
+        if plan.diff.is_empty:
             self._replay(self.circuit, self.program, snapshot, saved, plan.kept)
             self.clock.resume(self.circuit.snapshot.clock)
             return

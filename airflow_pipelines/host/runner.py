@@ -20,7 +20,7 @@ from airflow_pipelines.engine.spark.failures import failure_text
 from airflow_pipelines.engine.spark.jobs import begin_jobs, cancel_jobs
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.fence import OvertakenError
-from airflow_pipelines.host.bootstrap import BootstrapPlan, describe, plan_bootstrap
+from airflow_pipelines.host.bootstrap import BootstrapPlan, plan_bootstrap
 from airflow_pipelines.host.checkpointing import COPY_S, CheckpointRequests, CheckpointSync
 from airflow_pipelines.host.clock import Clock, described
 from airflow_pipelines.host.durability import Durability, SavedState
@@ -456,8 +456,8 @@ class PipelineRunner:
         self.log.info("going on from %s: step %d, %d processed records", base, saved.step, saved.counters.processed_records)
         for view, reason in plan.outdated.items():
             self.log.info("view %s is evaluated anew from the tables, which changes nothing for its readers: %s", view, reason)
-        if not plan.is_empty:
-            self.log.info("the program has changed: %s", describe(plan.diff))
+        if not plan.diff.is_empty:
+            self.log.info("the program has changed: %s", plan.diff.describe())
             self._decide(plan, saved.program)
         self.figures.restore(saved.counters, saved.initial_start_time)
         live.endpoints.restore(saved.connectors, plan.kept_connectors)
@@ -466,10 +466,10 @@ class PipelineRunner:
             self._record(RuntimeStatus.REPLAYING)
         live.restore(saved, plan)
         self._check()
-        if not plan.is_empty:
+        if not plan.diff.is_empty:
             self._record(RuntimeStatus.BOOTSTRAPPING)
             live.bootstrap(plan, silent=self._silent)
-        if live.durability.journals and (saved.records or not plan.is_empty):
+        if live.durability.journals and (saved.records or not plan.diff.is_empty):
             live.save_recovery_point()
 
     def _decide(self, plan: BootstrapPlan, saved: ProgramIdentity) -> None:
@@ -477,9 +477,9 @@ class PipelineRunner:
         if policy == "reject":
             raise Problem(
                 ErrorCode.BOOTSTRAP_REJECTED,
-                f"The program differs from the one of the checkpoint, and the bootstrap policy is 'reject': {describe(plan.diff)}. "
-                "Undo the changes, or start with another policy.",
-                plan.diff,
+                f"The program differs from the one of the checkpoint, and the bootstrap policy is 'reject': {plan.diff.describe()}"
+                ". Undo the changes, or start with another policy.",
+                plan.diff.to_wire(),
             )
         if policy != "await_approval":
             return
@@ -487,7 +487,7 @@ class PipelineRunner:
         self._record(
             RuntimeStatus.AWAITING_APPROVAL,
             details={
-                "approval_diff": plan.diff,
+                "approval_diff": plan.diff.to_wire(),
                 "programs": self._waiting.to_wire(),
                 "views_evaluated_anew": dict(plan.outdated),
                 **self._details(),

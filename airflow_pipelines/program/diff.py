@@ -69,6 +69,12 @@ class PipelineDiff:
         inputs = (*self.added_input_connectors, *self.modified_input_connectors)
         return frozenset({*inputs, *self.added_output_connectors, *self.modified_output_connectors})
 
+    def describe(self) -> str:
+        """The difference as one readable line."""
+        program = asdict(self.program_diff) if self.program_diff is not None else {}
+        groups = {**program, **{key: value for key, value in asdict(self).items() if key.endswith("_connectors")}}
+        return "; ".join(f"{key.replace('_', ' ')}: {', '.join(names)}" for key, names in groups.items() if names)
+
     def to_wire(self) -> dict[str, Any]:
         """The object that the REST contract shows for approval."""
         wire: dict[str, Any] = {

@@ -11,6 +11,7 @@ import tenacity
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import HostRecord
+from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service.deployers.base import SubmitError
 from airflow_pipelines.service.deployers.shared import START_LIMIT_S, SharedDeployer
 from airflow_pipelines.service.hosts import Hosts, HostTimeout, HostUnreachable, raise_for_problem
@@ -41,18 +42,17 @@ class ProgramCompiler:
         self._hosts = hosts
         self._shared = shared
 
-    def compile(self, program_code: str, udf_python: str = "") -> Compiled:
+    def compile(self, source: ProgramSource) -> Compiled:
         """Compile a program; starts the shared host when there is none, which takes its time.
 
-        :param program_code: its SQL text
-        :param udf_python: its Python module
+        :param source: its source
         :raises Problem: when there is no compiler, or it fails
         """
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception(is_lost_compiler), stop=tenacity.stop_after_attempt(COMPILE_ATTEMPTS), reraise=True
         )
         try:
-            return attempts(lambda: compile_text(self._hosts, self.await_host(), program_code, udf_python))
+            return attempts(lambda: compile_source(self._hosts, self.await_host(), source))
         except (SubmitError, HostUnreachable) as error:
             raise Problem(ErrorCode.COMPILER_UNAVAILABLE, f"The compiler is not available: {error}") from error
 
@@ -78,7 +78,7 @@ def compile_on(hosts: Hosts, host: HostRecord, record: PipelineRecord) -> Compil
     :raises Problem: when the compiler itself fails
     :raises HostUnreachable: when its host died
     """
-    return compile_text(hosts, host, record.program_code, record.udf_python)
+    return compile_source(hosts, host, record.source)
 
 
 def is_lost_compiler(error: BaseException) -> bool:
@@ -86,10 +86,16 @@ def is_lost_compiler(error: BaseException) -> bool:
     return isinstance(error, HostUnreachable) and not isinstance(error, HostTimeout)
 
 
-def compile_text(hosts: Hosts, host: HostRecord, program_code: str, udf_python: str) -> Compiled:
-    """Compile a program that need not belong to a pipeline."""
-    body = {"program_code": program_code, "udf_python": udf_python}
-    response = hosts.call(host, "POST", "/compile", json=body, timeout_s=COMPILE_TIMEOUT_S)
+def compile_source(hosts: Hosts, host: HostRecord, source: ProgramSource) -> Compiled:
+    """Compile a program that need not belong to a pipeline.
+
+    :param hosts: the hosts of the store
+    :param host: the one that compiles
+    :param source: the program's source
+    :raises Problem: when the compiler itself fails
+    :raises HostUnreachable: when its host died
+    """
+    response = hosts.call(host, "POST", "/compile", json=source.to_wire(), timeout_s=COMPILE_TIMEOUT_S)
     try:
         raise_for_problem(response)
     except Problem as problem:

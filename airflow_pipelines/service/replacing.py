@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service.compiling import Compiled
 from airflow_pipelines.service.lifecycle.compilation import RUST_REFUSED
 from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus
@@ -32,11 +33,11 @@ def check_not_emptied(record: PipelineRecord, program_code: str) -> None:
 
 
 class Replacement:
-    """Checks programs before they replace others. Each text is compiled once, however often the pipeline changes meanwhile."""
+    """Checks programs before they replace others. Each source is compiled once, however often the pipeline changes meanwhile."""
 
-    def __init__(self, compile_text: Callable[[str, str], Compiled]) -> None:
-        self._compile_text = compile_text
-        self._found: dict[tuple[str, str], Compiled] = {}
+    def __init__(self, compile_source: Callable[[ProgramSource], Compiled]) -> None:
+        self._compile_source = compile_source
+        self._found: dict[ProgramSource, Compiled] = {}
 
     def check(self, before: PipelineRecord, after: PipelineRecord) -> Compiled | None:
         """Compile the program of ``after`` if it is another one and could replace one that compiles.
@@ -63,14 +64,14 @@ class Replacement:
         )
 
     def _compile(self, record: PipelineRecord) -> Compiled:
-        key = record.program_code, record.udf_python
-        if key not in self._found:
-            self._found[key] = self._compile_text(*key)
-        return self._found[key]
+        source = record.source
+        if source not in self._found:
+            self._found[source] = self._compile_source(source)
+        return self._found[source]
 
 
-def _texts(record: PipelineRecord) -> tuple[str, str, bool]:
-    return record.program_code, record.udf_python, bool(_rust(record))
+def _texts(record: PipelineRecord) -> tuple[ProgramSource, bool]:
+    return record.source, bool(_rust(record))
 
 
 def _rust(record: PipelineRecord) -> list[dict[str, Any]]:

@@ -32,3 +32,10 @@ def test_fresh_connectors_are_those_without_a_position() -> None:
     old = Fingerprints(tables={"t": "1"}, input_connectors={"t.a": "1", "t.b": "1"}, owners={"t.a": "t", "t.b": "t"})
     new = Fingerprints(tables={"t": "1"}, input_connectors={"t.b": "2", "t.c": "1"}, owners={"t.b": "t", "t.c": "t"})
     assert compare(old, new).fresh_connectors == {"t.b", "t.c"}
+
+
+def test_a_difference_in_one_line_names_what_differs_only() -> None:
+    old = Fingerprints(tables={"t": "1"}, input_connectors={"t.a": "1"}, owners={"t.a": "t"}, operators={"o": "1"})
+    new = Fingerprints(tables={"t": "1"}, views={"v": "1", "w": "1"}, operators={"o": "2"})
+    assert compare(old, new).describe() == "added views: v, w; modified operators: o; removed input connectors: t.a"
+    assert compare(old, old).describe() == ""

@@ -9,6 +9,7 @@ import pytest
 
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service.compiling import Compiled
 from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.replacing import Replacement
@@ -22,11 +23,11 @@ class Compiler:
     """Compiles what does not hold the word wrong, and remembers what it was asked."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, str]] = []
+        self.asked: list[ProgramSource] = []
 
-    def __call__(self, program_code: str, udf_python: str) -> Compiled:
-        self.asked.append((program_code, udf_python))
-        return Compiled(None, [WARNING, WRONG]) if "wrong" in program_code + udf_python else Compiled({}, [])
+    def __call__(self, source: ProgramSource) -> Compiled:
+        self.asked.append(source)
+        return Compiled(None, [WARNING, WRONG]) if "wrong" in source.sql + source.python_functions else Compiled({}, [])
 
 
 def changed(record: PipelineRecord, **fields: Any) -> PipelineRecord:
@@ -64,6 +65,6 @@ def test_a_program_that_nobody_has_compiled_yet_is_compiled_to_know() -> None:
     for _ in range(2):
         with pytest.raises(Problem):
             replacement.check(pending, changed(pending, program_code="wrong"))
-    assert compiler.asked == [("wrong", ""), (pending.program_code, "")]
+    assert compiler.asked == [ProgramSource("wrong"), pending.source]
     wrong = given.pending(program_code="wrong as well")
     assert replacement.check(wrong, changed(wrong, program_code="wrong")) is None

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, BackgroundTasks, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
@@ -22,15 +22,16 @@ router = APIRouter()
 
 
 class CompileRequest(BaseModel):
-    """A program to compile, with the text of its Python module."""
+    """A program to compile: the fields of its source."""
 
     program_code: str
     udf_python: str = ""
+    stream_files: dict[str, str] = Field(default_factory=dict)
 
     @property
     def source(self) -> ProgramSource:
-        """The program."""
-        return ProgramSource(self.program_code, self.udf_python)
+        """The program's source."""
+        return ProgramSource.from_wire(self.model_dump())
 
 
 class ApprovalRequest(BaseModel):

@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse
 
 from airflow_pipelines.contract.exposition import CONTENT_TYPE, Metric, MetricKind, exposition
 from airflow_pipelines.contract.registry import SHARED
+from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.edits import text_field
@@ -81,7 +82,8 @@ def router(control_plane: ControlPlane) -> APIRouter:
     @router.post("/validate_program")
     def validate_program(body: Body) -> dict[str, Any]:
         fields = body if isinstance(body, dict) else {}
-        result = control_plane.programs.compile(text_field(fields, "program_code") or "", text_field(fields, "udf_python") or "")
+        source = ProgramSource(text_field(fields, "program_code") or "", text_field(fields, "udf_python") or "")
+        result = control_plane.programs.compile(source)
         if result.program_info is None:
             return {"SqlError": {"info": {"exit_code": 1, "messages": result.messages}}}
         return {"Success": {"program_info": result.program_info}}
