@@ -92,7 +92,7 @@ class _Endpoint:
                 return create_embedded_app(settings, deployers)
             except Problem as problem:
                 # A store that cannot be used: over the network it would have come as an answer.
-                raise PipelineAPIError(http_status(problem.code), problem.code, problem.message, problem.details) from problem
+                raise PipelineAPIError(http_status(problem.code), problem.code.value, problem.message, problem.details) from problem
 
         return local_app((settings, deployers), make)
 

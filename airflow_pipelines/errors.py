@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_pipelines.contract.error_codes import ErrorCode
+
 
 class PipelinesError(Exception):
     """Base of every error this SDK raises on its own account."""
@@ -78,7 +80,7 @@ def refused_program(error: PipelineAPIError, name: str) -> PipelinesError:
     :param name: the pipeline's name
     :returns: a ProgramCompilationError with the compiler's messages; any other error as it is
     """
-    if error.error_code != "InvalidNewProgramSql":
+    if error.error_code != ErrorCode.INVALID_NEW_PROGRAM_SQL:
         return error
     program_error = dict(error.details or {})
     text = describe_program_error(program_error)

@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.contract.enums import CompilationProfile, PipelineStatus
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, refused_program
 from airflow_pipelines.pipeline import Pipeline
 from airflow_pipelines.runtime_config import RuntimeConfig
@@ -120,7 +121,7 @@ class PipelineBuilder:
         try:
             pipeline = Pipeline.get(self.name, self.client)
         except PipelineAPIError as error:
-            if error.error_code == "UnknownPipelineName":
+            if error.error_code == ErrorCode.UNKNOWN_PIPELINE_NAME:
                 return None
             raise
         return None if pipeline.status() is PipelineStatus.NOT_FOUND else pipeline

@@ -9,6 +9,7 @@ from typing import Any
 from airflow_pipelines._pipeline.waiting import wait_until
 from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.contract.enums import PipelineFieldSelector, PipelineStatus, ProgramStatus
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.wire import path_of
 from airflow_pipelines.errors import (
     PipelineAPIError,
@@ -54,7 +55,7 @@ class PipelineBase:
         try:
             return status_of(self._read(PipelineFieldSelector.STATUS))
         except PipelineAPIError as error:
-            if error.error_code == "UnknownPipelineName":
+            if error.error_code == ErrorCode.UNKNOWN_PIPELINE_NAME:
                 return PipelineStatus.NOT_FOUND
             raise
 
@@ -116,7 +117,7 @@ class PipelineBase:
         if not error or not is_down(descriptor):
             return
         message = f"Unable to {action} the pipeline: {self.name!r} stopped with an error: {error.get('message')}"
-        if error.get("error_code") == "StartFailedDueToFailedCompilation":
+        if error.get("error_code") == ErrorCode.START_FAILED_DUE_TO_FAILED_COMPILATION:
             program_error = self._field("program_error") or {}
             raise PipelineFailedError(f"{message}\n{describe_program_error(program_error)}", error)
         raise PipelineFailedError(message, error)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_pipelines._pipeline.inputs import PipelineInputs
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.wire import lines_of
 from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.output_handler import OutputHandler
@@ -42,7 +43,9 @@ class PipelineQueries(PipelineInputs):
                 # The service reports a failure after the first row in a last line of its own; a result's rows all have the same
                 # names.
                 if names is not None and list(row) != names and list(row) == ["error"]:
-                    raise PipelineAPIError(200, "AdHocQueryError", f"the query failed after some rows: {row['error']}", row)
+                    raise PipelineAPIError(
+                        200, ErrorCode.AD_HOC_QUERY_ERROR.value, f"the query failed after some rows: {row['error']}", row
+                    )
                 names = list(row)
                 yield row
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
@@ -11,24 +10,8 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.runtime_config import RuntimeConfig
+from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.program.sources import ProgramSource
-
-
-class RuntimeStatus(StrEnum):
-    """The runtime component of a pipeline's status, in wire form."""
-
-    UNAVAILABLE = "Unavailable"
-    STANDBY = "Standby"
-    AWAITING_APPROVAL = "AwaitingApproval"
-    INITIALIZING = "Initializing"
-    BOOTSTRAPPING = "Bootstrapping"
-    REPLAYING = "Replaying"
-    PAUSED = "Paused"
-    RUNNING = "Running"
-    SUSPENDED = "Suspended"
-    STOPPED = "Stopped"
-    """Only in transitions: the incarnation ended with an error and asks to be taken down."""
-
 
 _SOURCE_FIELDS = {"program_code": "sql", "udf_python": "python_functions", "stream_files": "stream_files"}
 

@@ -77,6 +77,7 @@ class ErrorCode(StrEnum):
     SCOPE_EXCEEDED = "ScopeExceeded"
     SQL_ERROR = "SqlError"
     START_FAILED_DUE_TO_FAILED_COMPILATION = "StartFailedDueToFailedCompilation"
+    STANDBY = "Standby"
     STORAGE_CLEAR_FAILED = "StorageClearFailed"
     STORAGE_DAMAGED = "RuntimeError.StorageDamaged"
     STORAGE_ERROR = "RuntimeError.StorageError"

@@ -127,6 +127,7 @@ _CODES: Final[Mapping[HTTPStatus, tuple[ErrorCode, ...]]] = {
         ErrorCode.PIPELINE_INTERACTION_UNREACHABLE,
         ErrorCode.PIPELINE_UNAVAILABLE,
         ErrorCode.RESTORE_IN_PROGRESS,
+        ErrorCode.STANDBY,
         ErrorCode.STORE_UNAVAILABLE,
         ErrorCode.SUSPENDED,
     ),

@@ -13,7 +13,8 @@ from uuid import UUID
 from sqlalchemy import JSON, DateTime, Engine, Float, Index, Integer, MetaData, String, Uuid, delete, select, update
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
-from airflow_pipelines.contract.deployment import RuntimeStatus, RuntimeTransition
+from airflow_pipelines.contract.deployment import RuntimeTransition
+from airflow_pipelines.contract.statuses import RuntimeStatus
 
 
 class Base(DeclarativeBase):

@@ -10,11 +10,14 @@ from urllib.parse import quote
 import httpx
 import tenacity
 
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError, PipelineTimeoutError
 
 RETRIED_STATUSES = frozenset({408, 429, 502, 503, 504})
 RETRY_WAITS_S = (2.0, 4.0, 8.0)
-STATE_CODES = frozenset({"PipelineInteractionNotDeployed", "AwaitingApproval", "Suspended", "Standby"})
+STATE_CODES = frozenset(
+    {ErrorCode.PIPELINE_INTERACTION_NOT_DEPLOYED, ErrorCode.AWAITING_APPROVAL, ErrorCode.SUSPENDED, ErrorCode.STANDBY}
+)
 """503s that say what state the pipeline is in. Waiting 14 seconds would not change it, so these are never retried."""
 
 

@@ -13,20 +13,21 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from airflow_pipelines.contract.enums import PipelineStatus
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.errors import PipelineAPIError, PipelinesError
 
 _TRANSIENT_STATUS_CODES = frozenset({408, 429, 500, 502, 504})
 # A runtime request in one of these phases is early, not wrong.
 _PHASE_CODES = frozenset(
     {
-        "AwaitingApproval",
-        "BootstrapInProgress",
-        "Initializing",
-        "PipelineInteractionNotDeployed",
-        "PipelineInteractionUnreachable",
-        "PipelineUnavailable",
-        "RestoreInProgress",
-        "Suspended",
+        ErrorCode.AWAITING_APPROVAL,
+        ErrorCode.BOOTSTRAP_IN_PROGRESS,
+        ErrorCode.INITIALIZING,
+        ErrorCode.PIPELINE_INTERACTION_NOT_DEPLOYED,
+        ErrorCode.PIPELINE_INTERACTION_UNREACHABLE,
+        ErrorCode.PIPELINE_UNAVAILABLE,
+        ErrorCode.RESTORE_IN_PROGRESS,
+        ErrorCode.SUSPENDED,
     }
 )
 

@@ -15,6 +15,7 @@ from airflow.sdk.log import mask_secret
 from airflow_pipelines.approval import NOT_GIVEN, NotGiven, approval_body
 from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
 from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus
+from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.wire import path_of
 from airflow_pipelines.errors import (
     PipelineAPIError,
@@ -147,7 +148,7 @@ class PipelineHook(BaseHook):
         try:
             descriptor: dict[str, Any] = self.get_conn().request("GET", path_of("pipelines", name), params={"selector": selector})
         except PipelineAPIError as error:
-            if error.error_code == "UnknownPipelineName":
+            if error.error_code == ErrorCode.UNKNOWN_PIPELINE_NAME:
                 return None
             raise
         return descriptor
@@ -448,7 +449,7 @@ async def observe_async(client: AsyncPipelineClient, name: str, condition: Condi
     try:
         descriptor = await client.pipeline(name)
     except PipelineAPIError as error:
-        if error.error_code != "UnknownPipelineName":
+        if error.error_code != ErrorCode.UNKNOWN_PIPELINE_NAME:
             raise
         descriptor = None
     request = condition.request()

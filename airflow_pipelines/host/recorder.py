@@ -11,8 +11,9 @@ from uuid import UUID
 from sqlalchemy.exc import DataError, DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 
-from airflow_pipelines.contract.deployment import RuntimeStatus, RuntimeTransition
+from airflow_pipelines.contract.deployment import RuntimeTransition
 from airflow_pipelines.contract.registry import Registry
+from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.host.pipeline_log import PipelineLog
 
 TELL_S: Final = 1.0

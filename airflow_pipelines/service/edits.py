@@ -11,9 +11,10 @@ from uuid import UUID
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.statuses import ProgramStatus, ResourcesStatus, StorageStatus
 from airflow_pipelines.service import configs, errors
 from airflow_pipelines.service.lifecycle import compilation
-from airflow_pipelines.service.records import PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
+from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.replacing import check_not_emptied
 
 NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_]*)?[A-Za-z0-9]")

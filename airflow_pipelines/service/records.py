@@ -8,42 +8,11 @@ from enum import StrEnum
 from typing import Any, Final
 from uuid import UUID
 
-from airflow_pipelines.contract.deployment import RuntimeStatus
+from airflow_pipelines.contract.statuses import ProgramStatus, ResourcesStatus, RuntimeStatus, StorageStatus
 from airflow_pipelines.program.sources import ProgramSource
-
-
-class ProgramStatus(StrEnum):
-    """How far the program's compilation is, in wire form."""
-
-    PENDING = "Pending"
-    COMPILING_SQL = "CompilingSql"
-    SQL_COMPILED = "SqlCompiled"
-    COMPILING_RUST = "CompilingRust"
-    SUCCESS = "Success"
-    SQL_ERROR = "SqlError"
-    RUST_ERROR = "RustError"
-    SYSTEM_ERROR = "SystemError"
-
 
 COMPILE_ERRORS: Final = frozenset({ProgramStatus.SQL_ERROR, ProgramStatus.RUST_ERROR, ProgramStatus.SYSTEM_ERROR})
 """Program states from which a pipeline cannot start."""
-
-
-class ResourcesStatus(StrEnum):
-    """Whether an incarnation exists. The desired value is only ever STOPPED or PROVISIONED."""
-
-    STOPPED = "Stopped"
-    PROVISIONING = "Provisioning"
-    PROVISIONED = "Provisioned"
-    STOPPING = "Stopping"
-
-
-class StorageStatus(StrEnum):
-    """Whether the pipeline's storage holds anything."""
-
-    CLEARED = "Cleared"
-    IN_USE = "InUse"
-    CLEARING = "Clearing"
 
 
 class Selector(StrEnum):

@@ -8,10 +8,11 @@ from typing import Any
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.statuses import ProgramStatus
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service.compiling import Compiled
 from airflow_pipelines.service.lifecycle.compilation import RUST_REFUSED
-from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus
+from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord
 
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 

@@ -36,10 +36,10 @@ from sqlalchemy.orm import InstrumentedAttribute, Mapped, Session, mapped_column
 from sqlalchemy.schema import CreateColumn
 from uuid6 import uuid7
 
-from airflow_pipelines.contract.deployment import RuntimeStatus
 from airflow_pipelines.contract.registry import Base, TransitionRow
+from airflow_pipelines.contract.statuses import ProgramStatus, ResourcesStatus, RuntimeStatus, StorageStatus
 from airflow_pipelines.service import errors
-from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
+from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord
 from airflow_pipelines.service.store_failures import StoreFailure, store_failure
 
 logger = logging.getLogger(__name__)

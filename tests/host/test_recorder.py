@@ -12,7 +12,8 @@ from uuid import UUID
 import pytest
 from sqlalchemy.exc import DataError, OperationalError
 
-from airflow_pipelines.contract.deployment import RuntimeStatus, RuntimeTransition
+from airflow_pipelines.contract.deployment import RuntimeTransition
+from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.host import recorder as recorder_module
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.recorder import StatusRecorder

@@ -9,7 +9,8 @@ from uuid import UUID
 
 from uuid6 import uuid7
 
-from airflow_pipelines.contract.deployment import RuntimeStatus, RuntimeTransition
+from airflow_pipelines.contract.deployment import RuntimeTransition
+from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.service import edits
 from airflow_pipelines.service.lifecycle import compilation, incarnation, requests
 from airflow_pipelines.service.lifecycle.requests import StartRequest

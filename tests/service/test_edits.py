@@ -8,9 +8,10 @@ import pytest
 
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.statuses import ProgramStatus
 from airflow_pipelines.service import edits
 from airflow_pipelines.service.lifecycle import compilation
-from airflow_pipelines.service.records import PipelineRecord, ProgramStatus
+from airflow_pipelines.service.records import PipelineRecord
 from tests.service import records as given
 from tests.service.records import LATER, VERSION
 

@@ -12,8 +12,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from airflow_pipelines.contract.deployment import RuntimeStatus
 from airflow_pipelines.contract.registry import HostRecord
+from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.service import processes
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.housekeeping import Housekeeping, spark_folder

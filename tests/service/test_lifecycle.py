@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from airflow_pipelines.contract.deployment import RuntimeStatus
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.service.lifecycle import compilation, incarnation, requests
 from airflow_pipelines.service.lifecycle.requests import BootstrapPolicy, Initial, RuntimeAction, StartRequest
 from airflow_pipelines.service.records import PipelineRecord, descriptor

@@ -17,17 +17,17 @@ import httpx
 import pytest
 from uuid6 import uuid7
 
-from airflow_pipelines.contract.deployment import RuntimeStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import HostRecord
+from airflow_pipelines.contract.statuses import ProgramStatus, RuntimeStatus
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service import hang_watch, processes
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.hosts import HostTimeout, HostUnreachable
 from airflow_pipelines.service.lifecycle.requests import StartRequest
-from airflow_pipelines.service.records import PipelineRecord, ProgramStatus
+from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.settings import Settings
 from tests.service import records as given
 from tests.service.records import transition

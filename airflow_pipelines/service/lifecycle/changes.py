@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from airflow_pipelines.service.records import PipelineRecord, ResourcesStatus
+from airflow_pipelines.contract.statuses import ResourcesStatus
+from airflow_pipelines.service.records import PipelineRecord
 
 
 def desire_stopped(record: PipelineRecord, now: datetime) -> PipelineRecord:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from airflow_pipelines.service.records import PipelineRecord, ProgramStatus
+from airflow_pipelines.contract.statuses import ProgramStatus
+from airflow_pipelines.service.records import PipelineRecord
 
 COMPILED: Final = {"exit_code": 0, "stdout": "", "stderr": ""}
 """How the second compile stage looks when it succeeded: Spark needs no second stage, the contract shows one."""

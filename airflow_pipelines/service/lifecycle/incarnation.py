@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from airflow_pipelines.contract.deployment import RuntimeStatus, RuntimeTransition
+from airflow_pipelines.contract.deployment import RuntimeTransition
 from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.statuses import ProgramStatus, ResourcesStatus, RuntimeStatus, StorageStatus
 from airflow_pipelines.service.lifecycle.changes import desire_stopped, forget_start, set_resources_status
-from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
+from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord
 
 
 def give_up_early_start(record: PipelineRecord, now: datetime) -> PipelineRecord:

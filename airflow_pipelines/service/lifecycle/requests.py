@@ -7,13 +7,13 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from airflow_pipelines.contract.deployment import RuntimeStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.statuses import ProgramStatus, ResourcesStatus, RuntimeStatus, StorageStatus
 from airflow_pipelines.host.programs import ProgramChange, ProgramVersion, unexpected_program
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.lifecycle.changes import desire_stopped, forget_start
-from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
+from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord
 
 
 class BootstrapPolicy(StrEnum):

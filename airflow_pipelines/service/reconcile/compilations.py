@@ -9,13 +9,14 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.statuses import ProgramStatus
 from airflow_pipelines.service.compiling import COMPILE_ATTEMPTS, COMPILE_TIMEOUT_S, compile_on, is_lost_compiler
 from airflow_pipelines.service.deployers.base import SubmitError
 from airflow_pipelines.service.deployers.shared import SharedDeployer
 from airflow_pipelines.service.hosts import Hosts, HostUnreachable
 from airflow_pipelines.service.lifecycle import compilation
 from airflow_pipelines.service.reconcile.commits import Commits
-from airflow_pipelines.service.records import PipelineRecord, ProgramStatus
+from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.store import Conflict
 
 CLAIM_LIMIT_S = COMPILE_TIMEOUT_S + 10.0

@@ -10,10 +10,11 @@ from uuid import UUID
 
 from uuid6 import uuid7
 
-from airflow_pipelines.contract.deployment import Deployment, RuntimeStatus
+from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import SHARED, HostRecord
+from airflow_pipelines.contract.statuses import ResourcesStatus, RuntimeStatus
 from airflow_pipelines.engine.storage.errors import storage_error
 from airflow_pipelines.host.storage_problems import storage_problem
 from airflow_pipelines.service import errors
@@ -23,7 +24,7 @@ from airflow_pipelines.service.lifecycle import incarnation, requests
 from airflow_pipelines.service.pipeline_files import PipelineFiles
 from airflow_pipelines.service.reconcile.commits import Commits, deployment_error
 from airflow_pipelines.service.reconcile.observation import Observation
-from airflow_pipelines.service.records import PipelineRecord, ResourcesStatus
+from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.store import Store
 
 TAKE_DOWN_LIMIT_S = 30.0

@@ -7,13 +7,14 @@ from typing import Any
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.registry import HostRecord
+from airflow_pipelines.contract.statuses import ResourcesStatus
 from airflow_pipelines.service.deployers.base import Deployers
 from airflow_pipelines.service.deployers.shared import SharedDeployer
 from airflow_pipelines.service.hosts import Hosts, HostState, LogTail
 from airflow_pipelines.service.lifecycle import incarnation
 from airflow_pipelines.service.pipeline_files import PipelineFiles
 from airflow_pipelines.service.reconcile.commits import ATTEMPTS, Commits, deployment_error
-from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord, ResourcesStatus
+from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord
 from airflow_pipelines.service.store import Conflict
 
 DEFAULT_PROVISIONING_TIMEOUT_S = 600.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from airflow_pipelines.contract.deployment import RuntimeStatus
+from airflow_pipelines.contract.statuses import ProgramStatus, ResourcesStatus, RuntimeStatus, StorageStatus
 from airflow_pipelines.service.deployers.base import Deployers
 from airflow_pipelines.service.deployers.shared import SharedDeployer
 from airflow_pipelines.service.hosts import Hosts
@@ -13,7 +13,7 @@ from airflow_pipelines.service.reconcile.commits import Commits
 from airflow_pipelines.service.reconcile.compilations import Compilations
 from airflow_pipelines.service.reconcile.incarnations import Incarnations
 from airflow_pipelines.service.reconcile.observation import Observation
-from airflow_pipelines.service.records import PipelineRecord, ProgramStatus, ResourcesStatus, StorageStatus
+from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.store import Store
 
 

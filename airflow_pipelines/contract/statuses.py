@@ -1,0 +1,51 @@
+"""The components of a pipeline's status, as they are stored and answered."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class RuntimeStatus(StrEnum):
+    """The runtime component of a pipeline's status, in wire form."""
+
+    UNAVAILABLE = "Unavailable"
+    STANDBY = "Standby"
+    AWAITING_APPROVAL = "AwaitingApproval"
+    INITIALIZING = "Initializing"
+    BOOTSTRAPPING = "Bootstrapping"
+    REPLAYING = "Replaying"
+    PAUSED = "Paused"
+    RUNNING = "Running"
+    SUSPENDED = "Suspended"
+    STOPPED = "Stopped"
+    """Only in transitions: the incarnation ended with an error and asks to be taken down."""
+
+
+class ProgramStatus(StrEnum):
+    """How far the program's compilation is, in wire form."""
+
+    PENDING = "Pending"
+    COMPILING_SQL = "CompilingSql"
+    SQL_COMPILED = "SqlCompiled"
+    COMPILING_RUST = "CompilingRust"
+    SUCCESS = "Success"
+    SQL_ERROR = "SqlError"
+    RUST_ERROR = "RustError"
+    SYSTEM_ERROR = "SystemError"
+
+
+class ResourcesStatus(StrEnum):
+    """Whether an incarnation exists. The desired value is only ever STOPPED or PROVISIONED."""
+
+    STOPPED = "Stopped"
+    PROVISIONING = "Provisioning"
+    PROVISIONED = "Provisioned"
+    STOPPING = "Stopping"
+
+
+class StorageStatus(StrEnum):
+    """Whether the pipeline's storage holds anything."""
+
+    CLEARED = "Cleared"
+    IN_USE = "InUse"
+    CLEARING = "Clearing"
