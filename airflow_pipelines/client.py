@@ -14,7 +14,10 @@ from typing import Any, Self
 import httpx
 import tenacity
 
-from airflow_pipelines.contract.wire import (
+from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError, PipelineTimeoutError
+from airflow_pipelines.settings import PREFIX, Settings
+from airflow_pipelines.transport import ASGIApp, AsyncLocalTransport, LocalApp, LocalTransport, local_app
+from airflow_pipelines.wire import (
     Payload,
     api_error,
     is_retryable,
@@ -24,9 +27,6 @@ from airflow_pipelines.contract.wire import (
     transport_error,
     wire_params,
 )
-from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError, PipelineTimeoutError
-from airflow_pipelines.settings import PREFIX, Settings
-from airflow_pipelines.transport import ASGIApp, AsyncLocalTransport, LocalApp, LocalTransport, local_app
 
 DEFAULT_TIMEOUT_S = 120.0
 CONNECT_TIMEOUT_S = 10.0
@@ -199,7 +199,7 @@ class PipelineClient(_ClientBase):
 
         :param method: HTTP method
         :param path: path with percent-encoded parts, such as ``/v0/pipelines``; see
-            :func:`~airflow_pipelines.contract.wire.path_of`
+            :func:`~airflow_pipelines.wire.path_of`
         :param params: query parameters; None values are left out
         :param json: body as a JSON value. A POST, PUT or PATCH without any body sends ``null``.
         :param content: body as is, instead of ``json``

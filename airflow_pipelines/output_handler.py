@@ -11,9 +11,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.contract.wire import lines_of, path_of
 from airflow_pipelines.errors import PipelineConnectionError, PipelineFailedError, PipelinesError, PipelineTimeoutError
 from airflow_pipelines.transport import interrupt
+from airflow_pipelines.wire import lines_of, path_of
 
 if TYPE_CHECKING:
     import httpx

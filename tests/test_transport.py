@@ -20,8 +20,8 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
 from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
-from airflow_pipelines.contract import wire
-from airflow_pipelines.contract.wire import lines_of
+from airflow_pipelines import wire
+from airflow_pipelines.wire import lines_of
 from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError, PipelineTimeoutError
 from tests.serving import serving
 

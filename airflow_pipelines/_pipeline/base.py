@@ -10,13 +10,13 @@ from airflow_pipelines._pipeline.waiting import wait_until
 from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.contract.enums import PipelineFieldSelector, PipelineStatus, ProgramStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
-from airflow_pipelines.contract.wire import path_of
 from airflow_pipelines.errors import (
     PipelineAPIError,
     PipelineFailedError,
     ProgramCompilationError,
     describe_program_error,
 )
+from airflow_pipelines.wire import path_of
 
 logger = logging.getLogger(__name__)
 

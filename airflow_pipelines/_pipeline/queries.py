@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_pipelines._pipeline.inputs import PipelineInputs
 from airflow_pipelines.contract.error_codes import ErrorCode
-from airflow_pipelines.contract.wire import lines_of
 from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.output_handler import OutputHandler
+from airflow_pipelines.wire import lines_of
 
 if TYPE_CHECKING:
     import httpx

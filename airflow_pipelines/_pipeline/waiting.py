@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import tenacity
 
-from airflow_pipelines.contract.wire import is_retryable
 from airflow_pipelines.errors import PipelineTimeoutError
+from airflow_pipelines.wire import is_retryable
 
 T = TypeVar("T")
 

@@ -16,7 +16,6 @@ from airflow_pipelines.approval import NOT_GIVEN, NotGiven, approval_body
 from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
 from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus
 from airflow_pipelines.contract.error_codes import ErrorCode
-from airflow_pipelines.contract.wire import path_of
 from airflow_pipelines.errors import (
     PipelineAPIError,
     PipelinesError,
@@ -29,6 +28,7 @@ from airflow_pipelines.hooks.conditions import Condition, Observation, is_transi
 from airflow_pipelines.hooks.connection import ServiceAddress, secret_parts
 from airflow_pipelines.hooks.waiting import Wait, wait_in_place
 from airflow_pipelines.pins import check_spark_packages
+from airflow_pipelines.wire import path_of
 
 if TYPE_CHECKING:
     from airflow_pipelines.contract.descriptors import PendingChange

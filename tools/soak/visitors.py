@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from airflow_pipelines import Pipeline
 from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.contract.wire import path_of
 from airflow_pipelines.errors import PipelineAPIError, PipelinesError, PipelineTimeoutError, ProgramCompilationError
 from airflow_pipelines.pipeline_builder import PipelineBuilder
+from airflow_pipelines.wire import path_of
 from tools.model import require
 from tools.soak.record import Record
 from tools.soak.workloads import Workload, difference
