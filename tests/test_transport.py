@@ -19,10 +19,10 @@ import pytest
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
-from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
 from airflow_pipelines import wire
-from airflow_pipelines.wire import lines_of
+from airflow_pipelines.client import AsyncPipelineClient, PipelineClient
 from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError, PipelineTimeoutError
+from airflow_pipelines.wire import lines_of
 from tests.serving import serving
 
 
