@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any
-
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.simplify import simplify
 
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
 from airflow_pipelines.connectors.formats.values import Converter, is_null_text, json_converter, text_converter
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.column_types import INTERVAL_UNITS
 from airflow_pipelines.program.relations import Column
+from airflow_pipelines.sql.values.constants import constant_text
 from airflow_pipelines.sql.values.durations import microseconds, months
 
 
@@ -130,7 +125,7 @@ class _Default:
         if column.default is not None:
             try:
                 self.constant = _constant(column, from_text)
-            except (RecordProblem, SqlglotError) as error:
+            except ValueError as error:
                 self._problem = f"column {column.name!r} is missing and its DEFAULT ({column.default}) is not a constant: {error}"
         if self.constant is None and not column.type.nullable and self._problem is None:
             self._problem = f"column {column.name!r} is missing and NOT NULL"
@@ -154,21 +149,8 @@ def _constant_interval(column: Column) -> int:
 
 
 def _constant(column: Column, from_text: Converter) -> Any:
-    """The value of a column's DEFAULT: a literal, a signed or typed one, or arithmetic on literals."""
+    """The value of a column's DEFAULT."""
     if column.type.is_interval and str(column.default).strip().upper() != "NULL":
         return _constant_interval(column)
-    tree: Any = simplify(sqlglot.parse_one(str(column.default), read="spark"), dialect="spark")
-    while isinstance(tree, (exp.Paren, exp.Cast)):
-        # The cast a typed literal stands for is repeated by the conversion to the column's type.
-        tree = tree.this
-    negative = isinstance(tree, exp.Neg)
-    if negative:
-        tree = tree.this
-    if isinstance(tree, exp.Null):
-        return None
-    if isinstance(tree, exp.Boolean):
-        return from_text("true" if tree.this else "false")
-    if isinstance(tree, exp.Literal):
-        text = tree.this if tree.is_string else format(Decimal(tree.this), "f")
-        return from_text(f"-{text}" if negative else text)
-    raise RecordProblem("only literals, and arithmetic on them, can be evaluated here")
+    text = constant_text(str(column.default))
+    return None if text is None else from_text(text)

@@ -1,0 +1,37 @@
+"""Evaluates constants of DEFAULT without Spark: literals, signed or typed ones, and arithmetic on literals."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.simplify import simplify
+
+
+def constant_text(expression: str) -> str | None:
+    """The value of a constant as text, as CSV would have it. The type of a typed literal is left to the reader of the text.
+
+    :param expression: SQL text
+    :returns: the text, None for NULL
+    :raises ValueError: when the expression is not a constant of these kinds
+    """
+    try:
+        tree: Any = simplify(sqlglot.parse_one(expression, read="spark"), dialect="spark")
+    except SqlglotError as error:
+        raise ValueError(str(error)) from error
+    while isinstance(tree, (exp.Paren, exp.Cast)):
+        tree = tree.this
+    negative = isinstance(tree, exp.Neg)
+    if negative:
+        tree = tree.this
+    if isinstance(tree, exp.Null):
+        return None
+    if isinstance(tree, exp.Boolean):
+        return "true" if tree.this else "false"
+    if isinstance(tree, exp.Literal):
+        text = tree.this if tree.is_string else format(Decimal(tree.this), "f")
+        return f"-{text}" if negative else text
+    raise ValueError("only literals, and arithmetic on them, can be evaluated here")
