@@ -11,8 +11,8 @@ from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.sql.plan.ir.full import Full
 from airflow_pipelines.sql.plan.ir.recursive import Recursive
+from tests.engine.behaviour.test_time import at
 from tests.engine.programs import Running
-from tests.engine.time.test_timing import at
 
 TABLES = """
 create table t (id int primary key, a int, b bigint, s varchar, d decimal(10,2), x double, dt date, ts timestamp, arr int array,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOOR = (ROOT / "airflow_pipelines" / "engine" / "spark", ROOT / "tests" / "engine" / "spark")
 PUBLIC = frozenset({"pyspark", "pyspark.errors", "pyspark.sql", "pyspark.sql.functions", "pyspark.sql.types"})
 """The modules of PySpark's API reference that are used here."""
