@@ -10,6 +10,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.simplify import simplify
 
+from airflow_pipelines.sql.syntax.dialect import DIALECT
+
 
 def constant_text(expression: str) -> str | None:
     """The value of a constant as text, as CSV would have it. The type of a typed literal is left to the reader of the text.
@@ -19,7 +21,7 @@ def constant_text(expression: str) -> str | None:
     :raises ValueError: when the expression is not a constant of these kinds
     """
     try:
-        tree: Any = simplify(sqlglot.parse_one(expression, read="spark"), dialect="spark")
+        tree: Any = simplify(sqlglot.parse_one(expression, read=DIALECT), dialect=DIALECT)
     except SqlglotError as error:
         raise ValueError(str(error)) from error
     while isinstance(tree, (exp.Paren, exp.Cast)):
