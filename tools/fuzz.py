@@ -39,7 +39,15 @@ def main() -> int:
 
 
 def _run(seed: int) -> int:
-    command = [sys.executable, "-m", "pytest", "tests/engine/behaviour/test_oracle.py", "-q", "--timeout=7200", f"--hypothesis-seed={seed}"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "tests/engine/behaviour/test_oracle.py",
+        "-q",
+        "--timeout=7200",
+        f"--hypothesis-seed={seed}",
+    ]
     return subprocess.run(command, env={**os.environ, **SIZES}, check=False).returncode
 
 
