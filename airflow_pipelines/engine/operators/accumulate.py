@@ -111,7 +111,7 @@ def _grouped(node: Aggregate, rows: str | None, *, unit_weights: bool) -> str | 
         zeros = [f"{_nothing(a.name, a.type)} AS {a.name}" for a in node.accumulators]
         return f"SELECT {', '.join([*zeros, f'CAST(0 AS BIGINT) AS {WEIGHT}'])}"
     keys = [f"{key.text} AS {key.name}" for key in node.keys]
-    sums = [f"{(unit_weights and a.once) or a.text} AS {a.name}" for a in node.accumulators]
+    sums = [f"{(unit_weights and a.unit_weights_text) or a.text} AS {a.name}" for a in node.accumulators]
     weight = "COUNT(*)" if unit_weights else f"COALESCE(SUM({WEIGHT}), 0)"
     group = f" GROUP BY {', '.join(str(at + 1) for at in range(len(keys)))}" if keys else ""
     return f"SELECT {', '.join([*keys, *sums, f'{weight} AS {WEIGHT}'])} FROM ({rows}){group}"

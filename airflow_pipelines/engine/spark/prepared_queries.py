@@ -29,7 +29,7 @@ class PreparedQueries:
     def __init__(self, session: SparkSession, limits: Limits = DEFAULT_LIMITS) -> None:
         """Start without queries. The first time for a session, this tests whether its plans can be run again."""
         self._limits = limits
-        self._leaves = LeafFactory(session) if limits.prepared_queries and can_rerun(session) else None
+        self._factory = LeafFactory(session) if limits.prepared_queries and can_rerun(session) else None
         # None: a query that is planned for each run.
         self._known: OrderedDict[_Key, PlannedQuery | None] = OrderedDict()
         self._lock = threading.Lock()
@@ -43,7 +43,7 @@ class PreparedQueries:
         :param planned_anew: gives the result without a prepared query
         """
         distinct = list({batch.number: batch for batch in batches}.values())
-        if self._leaves is None or sum(batch.memory_bytes for batch in distinct) > self._limits.leaf_bytes:
+        if self._factory is None or sum(batch.memory_bytes for batch in distinct) > self._limits.leaf_bytes:
             return planned_anew()
         places = {batch.number: place for place, batch in enumerate(distinct)}
         order = tuple(places[batch.number] for batch in batches)
@@ -56,7 +56,7 @@ class PreparedQueries:
         if known and query is None:
             return planned_anew()
         try:
-            return self._result(query or self._planned(key, self._leaves, distinct), key, self._leaves, distinct)
+            return self._result(query or self._planned(key, self._factory, distinct), key, self._factory, distinct)
         except _NotPreparedError as failure:
             cause = failure
         # If this raises as well, the error is the query's own and says nothing about its plan.
@@ -69,7 +69,7 @@ class PreparedQueries:
         with self._lock:
             self._known.clear()
 
-    def _result(self, query: PlannedQuery, key: _Key, leaves: LeafFactory, batches: Sequence[Batch]) -> Result:
+    def _result(self, query: PlannedQuery, key: _Key, factory: LeafFactory, batches: Sequence[Batch]) -> Result:
         """The result of a planned query. It is planned again with larger leaves when the batches do not fit into the old ones."""
         while True:
             try:
@@ -80,12 +80,12 @@ class PreparedQueries:
                 raise _NotPreparedError("run") from error
             if found is not None:
                 return found
-            query = self._planned(key, leaves, batches)
+            query = self._planned(key, factory, batches)
 
-    def _planned(self, key: _Key, leaves: LeafFactory, batches: Sequence[Batch]) -> PlannedQuery:
+    def _planned(self, key: _Key, factory: LeafFactory, batches: Sequence[Batch]) -> PlannedQuery:
         parts, order, _ = key
         try:
-            query = plan_query(leaves, parts, order, batches)
+            query = plan_query(factory, parts, order, batches)
         except Exception as error:
             raise _NotPreparedError("planned") from error
         self._remember(key, query)

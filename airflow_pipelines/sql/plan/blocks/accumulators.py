@@ -176,12 +176,14 @@ class Accumulators:
             return self._add("BIGINT", WEIGHT, "1")
         return self._add("BIGINT", f"CASE WHEN {condition} THEN {WEIGHT} ELSE 0 END", f"CASE WHEN {condition} THEN 1 ELSE 0 END")
 
-    def _add(self, kind: str, summed: str, once: str) -> str:
-        text, alone = (f"COALESCE(CAST(SUM({what}) AS {kind}), CAST(0 AS {kind}))" for what in (summed, once))
+    def _add(self, kind: str, summed: str, of_unit_weights: str) -> str:
+        text, unit_weights_text = (
+            f"COALESCE(CAST(SUM({what}) AS {kind}), CAST(0 AS {kind}))" for what in (summed, of_unit_weights)
+        )
         for accumulator in self.found:
             if accumulator.text == text:
                 return accumulator.name
-        accumulator = Accumulator(f"__a{len(self.found)}", kind, text, alone)
+        accumulator = Accumulator(f"__a{len(self.found)}", kind, text, unit_weights_text)
         self.found.append(accumulator)
         return accumulator.name
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from airflow_pipelines.sql.plan.ir.description import DERIVED
+from airflow_pipelines.sql.plan.ir.description import DERIVED, formerly
 from airflow_pipelines.sql.plan.ir.linear import Item, Select
 from airflow_pipelines.sql.plan.ir.lookup import Lookup
 from airflow_pipelines.sql.plan.ir.merge import Merge
@@ -14,16 +14,20 @@ from airflow_pipelines.sql.plan.ir.merge import Merge
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """A value per group that deltas bring forward: its column, Spark type, and SQL text over the input's columns and weight.
+    """A value per group that is kept up to date from deltas.
 
-    ``once``: the same where every weight is 1, if that is less work: to multiply decimals by it costs more than all the rest.
-    ``merge``: how its values in several batches become one. Extremes are only kept of inputs that never lose a row.
+    :param name: its column
+    :param type: its Spark type
+    :param text: its SQL text over the input's columns and weight
+    :param unit_weights_text: its SQL text where every weight is 1, if that is less work: multiplying decimals by the weight costs
+        more than all the rest
+    :param merge: how its values in several batches become one. Extremes are only kept of inputs that never lose a row
     """
 
     name: str
     type: str
     text: str
-    once: str | None = None
+    unit_weights_text: str | None = field(default=None, metadata=formerly("once"))
     merge: Merge = field(default=Merge.SUM, compare=False, metadata=DERIVED)
 
 
