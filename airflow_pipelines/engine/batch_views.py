@@ -51,7 +51,7 @@ class BatchViews:
         self._lock = threading.Lock()
 
     def table(self, batch: Batch) -> str:
-        """The name of a batch in queries for :meth:`query`, :meth:`known` and :meth:`result`."""
+        """The name of a batch in queries for :meth:`query`, :meth:`with_views` and :meth:`result`."""
         with self._lock:
             users = self._users.setdefault(batch.number, weakref.WeakSet())
             if batch not in users:
@@ -61,14 +61,14 @@ class BatchViews:
 
     def query(self, session: SparkSession, text: str) -> DataFrame:
         """The DataFrame of a query over named batches."""
-        return session.sql(self.known(text))
+        return session.sql(self.with_views(text))
 
-    def known(self, text: str) -> str:
+    def with_views(self, text: str) -> str:
         """The same query, after making the views of the batches that it names."""
         for number in dict.fromkeys(map(int, _NUMBERS.findall(text))):
             with self._lock:
                 if number in self._views:
-                    self._reopen(number)
+                    self._verify(number)
                     continue
                 batch = self._batch(number)
                 session = self.sessions.small if batch.table is not None else self.sessions.large
@@ -97,7 +97,7 @@ class BatchViews:
             raise LookupError(f"batch {number} is gone, but a query names it")
         return next((batch for batch in users if batch.table is not None), users[0])
 
-    def _reopen(self, number: int) -> None:
+    def _verify(self, number: int) -> None:
         """Verify the files of a batch that has a view, where each query is to verify what it reads."""
         for batch in list(self._users.get(number, ()))[:1]:
             if batch.table is None and batch.store is not None and batch.store.verification is Verification.ALWAYS:

@@ -273,7 +273,9 @@ class Circuit:
         """
         if name not in self.kept:
             raise KeyError(name)
-        return self.batch_views.known(self.batch_views.contents(self._trace(snapshot, name), single_partition=single_partition))
+        return self.batch_views.with_views(
+            self.batch_views.contents(self._trace(snapshot, name), single_partition=single_partition)
+        )
 
     def maintain(self) -> bool:
         """Merge traces that have many batches, and forget what late rows can no longer touch; for when there is nothing else to do.
