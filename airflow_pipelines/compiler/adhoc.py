@@ -109,7 +109,7 @@ def run_adhoc(
 
 def _time(circuit: Circuit, snapshot: Snapshot, clock: Callable[[], int]) -> int:
     """The value of NOW() in the views of a snapshot; the time of ``clock`` where no view reads the clock."""
-    reached = snapshot.clock if circuit.timing.uses_clock else None
+    reached = snapshot.clock if circuit.follows_clock else None
     return clock() if reached is None else reached
 
 

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from airflow_pipelines.engine.spark.arrow_frames import arrow_schema_of
 from airflow_pipelines.engine.values.intervals import numbered
-from airflow_pipelines.sql.plan.ir.merge import merging
+from airflow_pipelines.sql.plan.ir.merge import Merge
 
 WEIGHT = "__weight"
 """The column with a row's weight: how often the row is added (positive) or removed (negative). A bigint, last in every batch."""
+VERSION = "__version"
+"""The column of a state that says which of several rows of the same key is the newest: a bigint."""
+SEQUENCE = "__sequence"
+"""The column that says in which order rows have arrived, where an operator depends on it: a bigint before the weight."""
+WEIGHTS_ADD_UP: Mapping[str, Merge] = MappingProxyType({WEIGHT: Merge.SUM})
+"""How the rows of a relation are merged."""
+_PLACE = "__place"
 
 
 ArrowColumn: TypeAlias = pa.Array | pa.ChunkedArray
@@ -98,23 +107,41 @@ def can_group(schema: pa.Schema) -> bool:
     return not any(pa.types.is_nested(column.type) or pa.types.is_null(column.type) for column in schema)
 
 
-def consolidate_groupable(table: pa.Table, sums: Sequence[str] = (WEIGHT,)) -> pa.Table:
-    """Merge rows that are equal outside of ``sums``, and drop rows whose sums are all 0.
+def consolidate_groupable(table: pa.Table, merges: Mapping[str, Merge] = WEIGHTS_ADD_UP) -> pa.Table:
+    """Merge rows of the same key, and drop rows whose sums are all 0.
 
     A row of weight 0 that has another sum stays: it changes an accumulator of a row in another batch. Floating-point numbers are
     compared bit by bit.
 
-    :param table: its columns outside of ``sums`` must pass :func:`can_group`
-    :param sums: the columns that are added up, or merged in the way that their names say
+    :param table: rows whose key columns pass :func:`can_group`
+    :param merges: by column, how values become one; all other columns are the key
     """
-    keys = [name for name in table.column_names if name not in sums]
-    functions = {name: merging(name).lower() for name in sums}
+    merged = merge_groupable(table, merges)
+    added = [name for name, merge in merges.items() if merge is Merge.SUM]
+    changes = [pc.not_equal(merged[name], pa.scalar(0, pa.int64()).cast(merged[name].type)) for name in added]
+    return merged.filter(functools.reduce(pc.or_, changes))
+
+
+def merge_groupable(table: pa.Table, merges: Mapping[str, Merge]) -> pa.Table:
+    """Merge equal rows and keep all of them; see :func:`consolidate_groupable`."""
+    newest = [name for name, merge in merges.items() if merge is Merge.NEWEST]
+    if newest:
+        return _merge_by_version(table, merges, newest)
+    keys = [name for name in table.column_names if name not in merges]
+    functions = {name: merge.value.lower() for name, merge in merges.items()}
     grouped = table.group_by(keys, use_threads=False).aggregate(list(functions.items()))
     columns = [grouped[name] if name in keys else grouped[f"{name}_{functions[name]}"] for name in table.column_names]
-    result = pa.table(columns, names=table.column_names).cast(table.schema)
-    added = [name for name in sums if functions[name] == "sum"]
-    changes = [pc.not_equal(result[name], pa.scalar(0, pa.int64()).cast(result[name].type)) for name in added]
-    return result.filter(functools.reduce(pc.or_, changes))
+    return pa.table(columns, names=table.column_names).cast(table.schema)
+
+
+def _merge_by_version(table: pa.Table, merges: Mapping[str, Merge], newest: Sequence[str]) -> pa.Table:
+    """Merge equal rows; ``newest`` columns have the values of the row with the greatest version."""
+    ordered = table.sort_by(VERSION)
+    numbered = ordered.drop_columns(list(newest)).append_column(_PLACE, pa.array(np.arange(ordered.num_rows)))
+    others = {name: merge for name, merge in merges.items() if merge is not Merge.NEWEST}
+    merged = merge_groupable(numbered, {**others, _PLACE: Merge.MAX})
+    last = ordered.take(merged[_PLACE])
+    return pa.table([last[name] if name in newest else merged[name] for name in table.column_names], schema=table.schema)
 
 
 def consolidate(table: pa.Table) -> pa.Table:

@@ -12,6 +12,7 @@ from cachetools import LRUCache
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from airflow_pipelines.engine.arrow import VERSION
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.functions.value_bytes import VALUE_BYTES
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
@@ -23,7 +24,7 @@ from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.storage.batch_store import Verification
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.merge import merging
+from airflow_pipelines.sql.plan.ir.merge import Merge
 from airflow_pipelines.sql.values.total_order import sortable
 
 _VIEW = "airflow_pipelines_batch_"
@@ -163,7 +164,7 @@ class BatchViews:
 
     def contents(self, trace: Trace, single_partition: bool = False) -> str:
         """A query for the contents of a relation: each row as often as its weight says, without the weight."""
-        names = [quote(name) for name in trace.keys]
+        names = [quote(name) for name in trace.columns]
         columns = ", ".join(names)
         rows = self.rows(trace.batches, single_partition)
         if rows is None:
@@ -184,7 +185,7 @@ def expanded_sql(trace: Trace, rows: str, *, insert_only: bool) -> str:
     :param rows: a table expression of these columns
     :param insert_only: whether every weight is 1
     """
-    columns = ", ".join(quote(name) for name in trace.keys) or "1 AS `__one`"
+    columns = ", ".join(quote(name) for name in trace.columns) or "1 AS `__one`"
     if insert_only:
         return f"SELECT {columns} FROM {rows}"
     consolidated = consolidated_sql(trace, rows, "> 0")
@@ -201,7 +202,7 @@ def consolidated_sql(trace: Trace, rows: str, keep: str | None = None) -> str:
     """
     keys, groups = [], []
     for field in trace.schema.fields:
-        if field.name in trace.sums:
+        if field.name in trace.merges:
             continue
         name = quote(field.name)
         kind = type_text(field.dataType)
@@ -209,11 +210,22 @@ def consolidated_sql(trace: Trace, rows: str, keep: str | None = None) -> str:
         keys.append(name if group == name else f"ANY_VALUE({name}) AS {name}")
         groups.append(group)
     types = {field.name: type_text(field.dataType) for field in trace.schema.fields}
-    sums = [f"CAST({merging(name)}({quote(name)}) AS {types[name]}) AS {quote(name)}" for name in trace.sums]
+    merged = [f"CAST({_merged(name, merge)} AS {types[name]}) AS {quote(name)}" for name, merge in trace.merges.items()]
     group = f" GROUP BY {', '.join(groups)}" if groups else ""
-    changed = " OR ".join(f"SUM({quote(name)}) <> 0" for name in trace.sums if merging(name) == "SUM")
-    kept = f"SUM({WEIGHT}) {keep}" if keep else changed
-    return f"SELECT {', '.join([*keys, *sums])} FROM {rows}{group} HAVING {kept}"
+    query = f"SELECT {', '.join([*keys, *merged])} FROM {rows}{group}"
+    if keep is not None:
+        return f"{query} HAVING SUM({WEIGHT}) {keep}"
+    if not trace.drops_zeros:
+        return query
+    changed = " OR ".join(f"SUM({quote(name)}) <> 0" for name, merge in trace.merges.items() if merge is Merge.SUM)
+    return f"{query} HAVING {changed}"
+
+
+def _merged(name: str, merge: Merge) -> str:
+    """The value that a column has for a key."""
+    if merge is Merge.NEWEST:
+        return f"MAX_BY({quote(name)}, {quote(VERSION)})"
+    return f"{merge.value}({quote(name)})"
 
 
 def _grouping_key(name: str, kind: str) -> str:

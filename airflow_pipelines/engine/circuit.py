@@ -5,38 +5,46 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
+from airflow_pipelines.engine.arrival_order import ROWS_PER_STEP, Arrived, ordered_tables, restored, with_sequence
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.compaction import compacted, in_canonical_form
+from airflow_pipelines.engine.evaluation import Evaluation
 from airflow_pipelines.engine.functions.python_functions import register_functions
 from airflow_pipelines.engine.layout import CANONICAL_FORM, layouts
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.lookup.index import file_index
 from airflow_pipelines.engine.lookup.matching_rows import matching_rows
 from airflow_pipelines.engine.normalise import Normaliser, Rejected
-from airflow_pipelines.engine.operators.context import Context, RelationVersions
+from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.operator import Operator
+from airflow_pipelines.engine.operators.registry import operator_of
+from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.operators.result import stage_schema
+from airflow_pipelines.engine.operators.state import Kept
 from airflow_pipelines.engine.program import Program
-from airflow_pipelines.engine.scheduler import Round, Workers
+from airflow_pipelines.engine.scheduler import Workers
 from airflow_pipelines.engine.snapshot import Snapshot, owner
 from airflow_pipelines.engine.spark.failures import step_error
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.stages import (
-    empty_state,
     ends,
-    keeps_state,
     kept_relations,
     lacks,
     needed_for,
+    restored_states,
     shown_relations,
     stages_of,
 )
-from airflow_pipelines.engine.step_stats import OperatorFigures, StepFigures
+from airflow_pipelines.engine.step import Step
+from airflow_pipelines.engine.step_stats import OperatorStats, StepStats
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.engine.time.lateness import ERROR_VIEW, Late, Waterlines
@@ -44,26 +52,6 @@ from airflow_pipelines.engine.time.timing import TimedStep, Timing
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.program.names import SYSTEM_VIEW
-from airflow_pipelines.sql.plan.ir.stage import Stage
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """An evaluated step that nobody sees yet. Deltas without rows are left out, and large ones that nobody takes.
-
-    ``late``: rows of tables and views that were left out because they were behind a waterline; ``table_deltas`` has what the system
-    view gains by them.
-    """
-
-    number: int
-    table_deltas: Mapping[str, Batch]
-    view_deltas: Mapping[str, Batch]
-    snapshot: Snapshot
-    figures: StepFigures
-    rejected: tuple[Rejected, ...] = ()
-    late: tuple[Late, ...] = ()
-    quiet: bool = False
-    """Whether nothing but time has moved: no contents and no state have changed, and the step's number is the one before's."""
 
 
 class Circuit:
@@ -99,21 +87,26 @@ class Circuit:
         for session in (sessions.small, sessions.narrow, sessions.large):
             register_functions(session, program.definitions.python_functions)
         self.stages = stages_of(program, strategy)
+        self.operators: tuple[Operator[Any], ...] = tuple(map(operator_of, self.stages))
         self._by_cost = strategy == "auto"
         self._owners = {stage.relation: owner(stage.relation, program.views.keys()) for stage in self.stages}
         self.timing = Timing(program, sessions, {name: self._owners[s.relation] for s in reversed(self.stages) for name in s.reads})
         self.has_consumers: Callable[[str], bool] = lambda _: True
         """Whether somebody outside the circuit takes the deltas of a view that has no contents; asked in every step."""
-        self.kept = (kept_relations(program, self.stages) | {SYSTEM_VIEW}) - self.timing.markers.markers.keys()
+        self.kept = (kept_relations(program, self.operators) | {SYSTEM_VIEW}) - self.timing.markers.markers.keys()
         tables = {name: weighted(program.schemas[name].spark) for name in program.tables}
+        self.ordered = ordered_tables(self.operators, program.tables)
+        """The tables whose rows keep the order in which they arrive."""
         stages = {stage.relation: weighted(stage_schema(stage)) for stage in self.stages}
         self._ends = ends(program, self.stages, self.kept | {column.relation for column in program.late_columns})
-        self._schemas = {**tables, **stages, SYSTEM_VIEW: weighted(ERROR_VIEW.spark)}
+        ordered = {name: with_sequence(tables[name]) for name in self.ordered}
+        self.delta_schemas: Mapping[str, StructType] = {**tables, **ordered, **stages, SYSTEM_VIEW: weighted(ERROR_VIEW.spark)}
+        """The schemas of all relations' batches."""
         self.timing.allow_discards(program, self.stages, shown_relations(program))
         self._workers = Workers(sessions.small.sparkContext)
         self._lock = threading.RLock()
-        states = {stage.relation: empty_state(stage) for stage in self.stages if keeps_state(stage)}
-        plain = {name: self._schemas[name] for name in (*tables, SYSTEM_VIEW)}
+        states = {operator.relation: operator.empty_states() for operator in self.operators}
+        plain = {**tables, SYSTEM_VIEW: weighted(ERROR_VIEW.spark)}
         self.layouts: Mapping[str, str] = layouts(plain, self.timing.markers.markers, self.stages, states)
         """How the contents and the states of relations are made, by relation."""
         self._snapshot = Snapshot(layouts=self.layouts)
@@ -122,6 +115,29 @@ class Circuit:
     def snapshot(self) -> Snapshot:
         """The contents after the newest published step."""
         return self._snapshot
+
+    @property
+    def follows_clock(self) -> bool:
+        """Whether an operator reads the clock, which therefore ticks."""
+        return self.timing.uses_clock
+
+    @property
+    def steps_add_up(self) -> bool:
+        """Whether one step over the sum of several steps' deltas gives the same as these steps."""
+        if self.program.markers or self.program.late_columns:
+            return False
+        return not any(operator.depends_on_order or operator.has_timers for operator in self.operators)
+
+    def next_wake(self) -> int | None:
+        """The next instant at which a tick may change something without any input, in microseconds since the epoch; None for none.
+
+        While views read the clock it is the first instant after the newest step: the clock's resolution says when the tick comes.
+        """
+        snapshot, ticking = self._snapshot, self.timing.ticking
+        due = (
+            operator.next_due(snapshot.clock, ticking, snapshot.states.get(operator.relation, {})) for operator in self.operators
+        )
+        return min((instant for instant in due if instant is not None), default=None)
 
     def step(self, changes: Iterable[TableChanges], clock: int | None = None) -> Step:
         """Normalise the changes of all tables (in arrival order) and evaluate one step over them.
@@ -132,9 +148,11 @@ class Circuit:
         :raises ValueError: when a change is not allowed for its table
         """
         started = time.monotonic()
-        by_table: dict[str, list[TableChanges]] = {}
+        by_table: dict[str, list[Arrived]] = {}
+        arrived = (self._snapshot.step + 1) * ROWS_PER_STEP
         for change in changes:
-            by_table.setdefault(change.table, []).append(change)
+            by_table.setdefault(change.table, []).append(Arrived(change, arrived))
+            arrived += change.rows.num_rows
         context = self._context({})
         deltas, rejected, late = {}, [], []
         for name, parts in by_table.items():
@@ -177,15 +195,20 @@ class Circuit:
         if other:
             raise ValueError(f"the snapshot has {', '.join(other)} with other columns than the program")
         known = self.kept & same
-        states = {stage.relation for stage in self.stages if keeps_state(stage) and stage.relation in same}
-        traces = {name: trace for name, trace in snapshot.traces.items() if name in known}
+        states = {
+            operator.relation: restored_states(operator, snapshot.states[operator.relation])
+            for operator in self.operators
+            if operator.states and operator.relation in same and operator.relation in snapshot.states
+        }
+        context = self._context({})
+        traces = {name: restored(name, trace, self.ordered, context) for name, trace in snapshot.traces.items() if name in known}
         if snapshot.canonical_form != CANONICAL_FORM:
-            traces = {name: in_canonical_form(trace, self._context({})) for name, trace in traces.items()}
+            traces = {name: in_canonical_form(trace, context) for name, trace in traces.items()}
         with self._lock:
             self._snapshot = replace(
                 snapshot,
                 traces=traces,
-                states={name: trace for name, trace in snapshot.states.items() if name in states},
+                states=states,
                 layouts=self.layouts,
                 canonical_form=CANONICAL_FORM,
             )
@@ -204,7 +227,7 @@ class Circuit:
         :raises StepError: when a view cannot be evaluated
         """
         base = self._snapshot
-        lacking = {stage.relation for stage in self.stages if self._lacks(stage, base)}
+        lacking = {operator.relation for operator in self.operators if self._lacks(operator, base)}
         if not lacking or not (base.traces or base.states):
             return frozenset()
         _, snapshot = self._evaluated_anew(lacking, base, None)
@@ -223,37 +246,41 @@ class Circuit:
         """
         started = time.monotonic()
         base = self._snapshot
-        fresh = {stage.relation for stage in self.stages if self._owners[stage.relation] in views or self._lacks(stage, base)}
-        round_, evaluated = self._evaluated_anew(fresh, base, clock)
+        fresh = {
+            operator.relation
+            for operator in self.operators
+            if self._owners[operator.relation] in views or self._lacks(operator, base)
+        }
+        evaluation, evaluated = self._evaluated_anew(fresh, base, clock)
         snapshot = replace(evaluated, step=base.step + 1)
         deltas = {
-            name: self._emitted(round_.relations[name].delta)
+            name: self._emitted(evaluation.relations[name].delta)
             for name in self.program.views
-            if name in views and round_.relations[name].delta
+            if name in views and evaluation.relations[name].delta
         }
-        figures = StepFigures(snapshot.step, _milliseconds(started), 0, self._figures(round_))
-        return Step(snapshot.step, {}, deltas, snapshot, figures)
+        stats = StepStats(snapshot.step, _milliseconds(started), 0, self._stats(evaluation))
+        return Step(snapshot.step, {}, deltas, snapshot, stats)
 
-    def _evaluated_anew(self, fresh: Set[str], base: Snapshot, clock: int | None) -> tuple[Round, Snapshot]:
+    def _evaluated_anew(self, fresh: Set[str], base: Snapshot, clock: int | None) -> tuple[Evaluation, Snapshot]:
         """The evaluation of ``fresh`` stages from nothing, with all that they read as deltas, and ``base`` with what it gives."""
         needed = needed_for(fresh, self.stages, self.program.tables, base.traces.keys())
         timed = self.timing.begin(base, clock if base.clock is None else None, {})
-        round_ = self._round(base, timed)
-        for name, schema in self._schemas.items():
+        evaluation = self._evaluation(base, timed, version=base.step)
+        for name, schema in self.delta_schemas.items():
             batches = () if name in needed else self._trace(base, name).batches
-            round_.relations[name] = RelationVersions(Trace(schema), batches)
-        round_.relations.update(self.timing.markers.fresh(timed.after))
+            evaluation.relations[name] = RelationVersions(Trace(schema), batches)
+        evaluation.relations.update(self.timing.markers.fresh(timed.after))
 
-        def evaluate(stage: Stage) -> None:
-            stored = Trace(self._schemas[stage.relation]) if stage.relation in self.kept else None
-            round_.evaluate(stage, self._owners[stage.relation], stored, fresh_state=True)
+        def evaluate(operator: Operator[Any]) -> None:
+            nothing = Trace(self.delta_schemas[operator.relation]) if operator.relation in self.kept else None
+            evaluation.evaluate(operator, self._owners[operator.relation], Kept(contents=nothing))
 
-        self._workers.run(self.stages, lambda stage: stage.relation in needed, evaluate)
+        self._workers.run(self.operators, lambda operator: operator.relation in needed, evaluate)
         times = timed.after
-        traces = {name: self._after(round_, name, base, fresh) for name in self.kept}
-        states = {name: state for name, state in round_.states.items() if name in fresh or name not in base.states}
+        traces = {name: self._after(evaluation, name, base, fresh) for name in self.kept}
+        states = {name: state for name, state in evaluation.states.items() if name in fresh or name not in base.states}
         snapshot = Snapshot(base.step, traces, {**base.states, **states}, times.clock, times.waterlines, self.layouts)
-        return round_, snapshot
+        return evaluation, snapshot
 
     def relation(self, name: str, snapshot: Snapshot | None = None) -> DataFrame:
         """The contents of a relation as a plain multiset.
@@ -299,69 +326,75 @@ class Circuit:
         self._merge(lambda trace: len(trace.batches) > self.limits.hard_limit)
         self.batch_views.sweep(keep=self.limits.dead_views)
         base = self._snapshot
-        round_ = self._round(base, timed)
+        evaluation = self._evaluation(base, timed, version=base.step + 1)
         table_deltas = {name: self._settled(name, batch) for name, batch in deltas.items() if batch.rows}
         rows = sum(batch.rows for name, batch in table_deltas.items() if name != SYSTEM_VIEW)
-        for name in self._schemas:
+        for name in self.delta_schemas:
             added = (table_deltas[name],) if name in table_deltas else ()
-            round_.relations[name] = RelationVersions(self._trace(base, name), added)
-        round_.relations.update(self.timing.markers.versions(timed.before, timed.after))
+            evaluation.relations[name] = RelationVersions(self._trace(base, name), added)
+        evaluation.relations.update(self.timing.markers.versions(timed.before, timed.after))
 
-        def due(stage: Stage) -> bool:
-            if any(round_.relations[name].changed for name in stage.reads):
+        def due(operator: Operator[Any]) -> bool:
+            states = evaluation.states.get(operator.relation, {})
+            if operator.is_due(evaluation.changed(operator), timed.after.clock, states):
                 return True
-            if stage.node.starts_with_rows:
-                return self._lacks(stage, base)
-            if keeps_state(stage):
-                round_.states.setdefault(stage.relation, empty_state(stage))
+            if operator.starts_with_rows:
+                return self._lacks(operator, base)
+            if operator.states and not states:
+                evaluation.states[operator.relation] = operator.empty_states()
             return False
 
-        def evaluate(stage: Stage) -> None:
-            stored = self._trace(base, stage.relation) if stage.relation in self.kept else None
-            round_.evaluate(stage, self._owners[stage.relation], stored, fresh_state=False)
+        def evaluate(operator: Operator[Any]) -> None:
+            contents = self._trace(base, operator.relation) if operator.relation in self.kept else None
+            kept = Kept(evaluation.states.get(operator.relation), contents)
+            evaluation.evaluate(operator, self._owners[operator.relation], kept)
 
-        self._workers.run(self.stages, due, evaluate)
+        self._workers.run(self.operators, due, evaluate)
         reported = self.timing.reports(timed.late) if SYSTEM_VIEW not in table_deltas else None
         if reported is not None:
             table_deltas[SYSTEM_VIEW] = reported
         added = (table_deltas[SYSTEM_VIEW],) if SYSTEM_VIEW in table_deltas else ()
-        round_.relations[SYSTEM_VIEW] = RelationVersions(self._trace(base, SYSTEM_VIEW), added)
+        evaluation.relations[SYSTEM_VIEW] = RelationVersions(self._trace(base, SYSTEM_VIEW), added)
         moved = timed.after.clock is not None and timed.after.clock != timed.before.clock
-        quiet = moved and not rejected and not table_deltas and self._is_quiet(round_, base)
+        quiet = moved and not rejected and not table_deltas and self._is_quiet(evaluation, base)
         number = base.step + (0 if quiet else 1)
-        traces = {name: round_.relations[name].after for name in self.kept}
-        snapshot = Snapshot(number, traces, round_.states, timed.after.clock, timed.after.waterlines, self.layouts)
+        traces = {name: evaluation.relations[name].after for name in self.kept}
+        snapshot = Snapshot(number, traces, evaluation.states, timed.after.clock, timed.after.waterlines, self.layouts)
         view_deltas = {}
         for name in self.program.views:
-            delta = round_.relations[name].delta
+            delta = evaluation.relations[name].delta
             if delta:
                 view_deltas[name] = delta[0]
-        figures = StepFigures(number, _milliseconds(started), rows, self._figures(round_))
-        return Step(number, table_deltas, view_deltas, snapshot, figures, rejected, tuple(timed.late), quiet)
+        stats = StepStats(number, _milliseconds(started), rows, self._stats(evaluation))
+        return Step(number, table_deltas, view_deltas, snapshot, stats, rejected, tuple(timed.late), quiet)
 
-    def _is_quiet(self, round_: Round, base: Snapshot) -> bool:
+    def _is_quiet(self, evaluation: Evaluation, base: Snapshot) -> bool:
         """Whether a round has changed nothing that is kept. A state that was not there before is a change."""
-        if any(round_.relations[stage.relation].changed for stage in self.stages):
+        if any(evaluation.relations[stage.relation].changed for stage in self.stages):
             return False
-        return len(round_.states) == len(base.states) and all(base.states.get(n) is state for n, state in round_.states.items())
+        return len(evaluation.states) == len(base.states) and all(
+            base.states.get(n) is state for n, state in evaluation.states.items()
+        )
 
     def _emitted(self, batches: tuple[Batch, ...]) -> Batch:
         if len(batches) == 1:
             return batches[0]
         return self._compacted(Trace(batches[0].schema, batches))
 
-    def _normalised(self, name: str, parts: list[TableChanges], context: Context) -> tuple[Batch, Normaliser]:
+    def _normalised(self, name: str, parts: list[Arrived], context: Context) -> tuple[Batch, Normaliser]:
         schema = self.program.schemas[name]
         trace = self._trace(self._snapshot, name)
         normaliser = Normaliser(
             self.program.tables[name], schema, lambda wanted, names: matching_rows(trace, wanted, names, context)
         )
         normaliser.waterlines = self._snapshot.waterlines.get(name, {})
-        table = normaliser.delta(parts)
-        return Batch.in_memory(weighted(schema.spark), table), normaliser
+        if name in self.ordered:
+            normaliser.first_numbers = [part.first for part in parts]
+        table = normaliser.delta([part.changes for part in parts])
+        return Batch.in_memory(self.delta_schemas[name], table), normaliser
 
     def _settled(self, name: str, batch: Batch) -> Batch:
-        expected = self._schemas[name]
+        expected = self.delta_schemas[name]
         if batch.table is not None and [field.name for field in batch.schema.fields] != [field.name for field in expected.fields]:
             raise ValueError(f"the delta of table {name!r} has other columns than the table")
         return self._context({}).spill_if_large(batch)
@@ -372,31 +405,31 @@ class Circuit:
             self.sessions, self.batch_views, self.store, relations, by_cost=self._by_cost, incomplete=incomplete, limits=self.limits
         )
 
-    def _round(self, base: Snapshot, timed: TimedStep) -> Round:
+    def _evaluation(self, base: Snapshot, timed: TimedStep, version: int) -> Evaluation:
         relations: dict[str, RelationVersions] = {}
 
         def accept(relation: str, versions: RelationVersions, context: Context) -> Mapping[str, RelationVersions]:
             return self.timing.accept(relation, versions, timed, context)
 
         unobserved = frozenset(view for view in self._ends if not self.has_consumers(view))
-        context = replace(self._context(relations), unobserved=unobserved)
-        return Round(context, relations, dict(base.states), accept)
+        context = replace(self._context(relations), unobserved=unobserved, clock=timed.after.clock, version=version)
+        return Evaluation(context, relations, dict(base.states), accept)
 
     def _trace(self, snapshot: Snapshot, name: str) -> Trace:
         found = snapshot.traces.get(name)
         if found is not None:
             return found
-        return Trace(self._schemas[name])
+        return Trace(self.delta_schemas[name])
 
-    def _lacks(self, stage: Stage, snapshot: Snapshot) -> bool:
-        return lacks(stage, self.kept, snapshot)
+    def _lacks(self, operator: Operator[Any], snapshot: Snapshot) -> bool:
+        return lacks(operator, self.kept, snapshot)
 
-    def _figures(self, round_: Round) -> tuple[OperatorFigures, ...]:
-        return tuple(round_.figures[stage.relation] for stage in self.stages if stage.relation in round_.figures)
+    def _stats(self, evaluation: Evaluation) -> tuple[OperatorStats, ...]:
+        return tuple(evaluation.stats[stage.relation] for stage in self.stages if stage.relation in evaluation.stats)
 
-    def _after(self, round_: Round, name: str, base: Snapshot, fresh: Set[str]) -> Trace:
+    def _after(self, evaluation: Evaluation, name: str, base: Snapshot, fresh: Set[str]) -> Trace:
         if name in fresh or name not in base.traces:
-            return round_.relations[name].after
+            return evaluation.relations[name].after
         return base.traces[name]
 
     def _merge(self, due: Callable[[Trace], bool]) -> bool:
@@ -404,7 +437,11 @@ class Circuit:
         with self._lock:
             base = self._snapshot
             traces = {name: trace.merge(self._compacted, self.limits) for name, trace in base.traces.items() if due(trace)}
-            states = {name: trace.merge(self._compacted, self.limits) for name, trace in base.states.items() if due(trace)}
+            states = {
+                relation: {name: trace.merge(self._compacted, self.limits) if due(trace) else trace for name, trace in kept.items()}
+                for relation, kept in base.states.items()
+                if any(map(due, kept.values()))
+            }
             if traces or states:
                 self._snapshot = replace(base, traces={**base.traces, **traces}, states={**base.states, **states})
         return bool(traces or states)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from airflow_pipelines.engine.arrow import arrow_schema, can_group, consolidate, consolidate_groupable
-from airflow_pipelines.engine.batch import WEIGHT, Batch
+from airflow_pipelines.engine.arrow import arrow_schema, can_group, consolidate, consolidate_groupable, merge_groupable
+from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.spark.type_text import type_text
@@ -28,12 +28,13 @@ def without_cancelled(delta: Batch, context: Context) -> Batch:
 
 def compacted(trace: Trace, context: Context) -> Batch:
     """All rows of a trace added up in one batch."""
-    keys = [column for column in arrow_schema(trace.schema) if column.name not in trace.sums]
+    keys = [column for column in arrow_schema(trace.schema) if column.name not in trace.merges]
     if trace.in_memory and trace.rows <= context.limits.small_input and can_group(keys):
         table = pa.concat_tables([batch.table for batch in trace.batches])
-        return context.spill_if_large(Batch.in_memory(trace.schema, consolidate_groupable(table, trace.sums)))
+        merge = consolidate_groupable if trace.drops_zeros else merge_groupable
+        return context.spill_if_large(Batch.in_memory(trace.schema, merge(table, trace.merges)))
     small = trace.is_small(context.limits)
-    if trace.insert_only and trace.sums == (WEIGHT,) and not small:
+    if trace.insert_only and trace.adds_up_weights_only and not small:
         # As they are the rows need no sorting, now or by those who read them.
         return context.run(f"SELECT * FROM {context.batch_views.rows(trace.batches)}", trace.schema, Mode.LARGE)
     rows = context.batch_views.rows(trace.batches, single_partition=small)

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Culprit:
+class FailingRow:
     """A row of ``relation``'s change that makes a step fail; values that JSON does not have are texts."""
 
     relation: str
@@ -20,8 +20,8 @@ class StepError(Exception):
 
     ``view``: the relation whose evaluation failed. ``expression``: the failing expression's text as far as Spark tells, or None.
     ``condition``: Spark's error condition (``DIVIDE_BY_ZERO`` ...), or the exception's class. ``message``: a short cause.
-    ``culprit``: a row that is enough to fail, when there is one and it was found. ``trace``: for a log, the whole of an error that
-    the message does not explain, such as a fault within Java.
+    ``failing_row``: a row that is enough to fail, when there is one and it was found. ``trace``: for a log, the whole of an error
+    that the message does not explain, such as a fault within Java.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class StepError(Exception):
         condition: str,
         message: str,
         expression: str | None = None,
-        culprit: Culprit | None = None,
+        failing_row: FailingRow | None = None,
         trace: str | None = None,
     ) -> None:
         super().__init__(f"view {view!r}: {condition}: {message}")
@@ -38,5 +38,5 @@ class StepError(Exception):
         self.condition = condition
         self.message = message
         self.expression = expression
-        self.culprit = culprit
+        self.failing_row = failing_row
         self.trace = trace

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,11 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch
-from airflow_pipelines.engine.errors import Culprit, StepError
-from airflow_pipelines.engine.operators.context import Context, RelationVersions
+from airflow_pipelines.engine.errors import FailingRow, StepError
+from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.values.intervals import shown
-from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
-from airflow_pipelines.sql.plan.ir.node import Node
 
 MAX_ROWS = 1_000_000
 """A delta with more rows than this is not searched."""
@@ -23,14 +21,13 @@ MAX_SECONDS = 20.0
 """The search is given up after this time: whoever waits for the error needs it more than the row."""
 MAX_TEXT = 200
 """Longer values are cut."""
-_COLUMN = re.compile(r"`?\b(__c\d+)\b`?")
 
 
 Again = Callable[[Context], StepError | None]
 """Evaluates a stage within a context; gives what it fails with, or None."""
 
 
-def find_culprit(names: frozenset[str], context: Context, failed: StepError, again: Again) -> Culprit | None:
+def find_failing_row(names: frozenset[str], context: Context, failed: StepError, again: Again) -> FailingRow | None:
     """One row of the deltas that is enough to fail, or None: not every failure is one row's, as when a sum overflows.
 
     A row is named only when the same error has come again with it alone.
@@ -55,16 +52,8 @@ def find_culprit(names: frozenset[str], context: Context, failed: StepError, aga
             continue
         found = _halved(rows, failed, with_rows, until)
         if found is not None:
-            return Culprit(name, _readable(shown(found, versions.before.schema)))
+            return FailingRow(name, _readable(shown(found, versions.before.schema)))
     return None
-
-
-def named(expression: str | None, node: Node) -> str | None:
-    """A failing expression with the query's names instead of those that the plan has for an aggregate's columns."""
-    if expression is None or not isinstance(node, Aggregate):
-        return expression
-    texts = {item.name: item.text for item in node.input.items}
-    return _COLUMN.sub(lambda found: texts.get(found[1], found[1]), expression).replace("`", "")
 
 
 def _halved(rows: pa.Table, failed: StepError, with_rows: Callable[[pa.Table], StepError | None], until: float) -> pa.Table | None:

@@ -17,7 +17,6 @@ from pyspark.sql.types import StructType
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.ir.description import described
 from airflow_pipelines.sql.plan.ir.markers import Marker
-from airflow_pipelines.sql.plan.ir.merge import merging
 from airflow_pipelines.sql.plan.ir.stage import Stage
 
 RULES = 1
@@ -27,8 +26,12 @@ CANONICAL_FORM = 1
 """The version of the one form in which values are stored. It is part of the rules."""
 
 
+States = Mapping[str, Mapping[str, Trace]]
+"""States by the relation that their operator computes, and by name."""
+
+
 def layouts(
-    tables: Mapping[str, StructType], markers: Mapping[str, Marker], stages: Sequence[Stage], states: Mapping[str, Trace]
+    tables: Mapping[str, StructType], markers: Mapping[str, Marker], stages: Sequence[Stage], states: States
 ) -> dict[str, str]:
     """The layout of every relation of a circuit.
 
@@ -37,7 +40,7 @@ def layouts(
     :param tables: the schemas of the tables' traces, and of the system view's
     :param markers: hidden relations that the stages may read
     :param stages: each after what it reads
-    :param states: by relation, the empty states of the stages that keep one
+    :param states: by relation and name, the empty states of the stages
     :returns: by relation
     """
     found = {name: table_layout(schema) for name, schema in tables.items()}
@@ -48,7 +51,7 @@ def layouts(
                 "rules": [RULES, CANONICAL_FORM],
                 "columns": stage.columns,
                 "node": described(stage.node),
-                "state": _described_trace(states[stage.relation]) if stage.relation in states else None,
+                "state": _described_states(states.get(stage.relation, {})),
                 "reads": {name: found[name] for name in stage.reads},
             }
         )
@@ -60,8 +63,15 @@ def table_layout(schema: StructType) -> str:
     return _hash(schema.jsonValue())
 
 
+def _described_states(states: Mapping[str, Trace]) -> Any:
+    """The only state of a stage has no name in its layout."""
+    if len(states) == 1:
+        return _described_trace(*states.values())
+    return {name: _described_trace(state) for name, state in sorted(states.items())} or None
+
+
 def _described_trace(trace: Trace) -> dict[str, Any]:
-    return {"schema": trace.schema.jsonValue(), "sums": [[name, merging(name)] for name in trace.sums]}
+    return {"schema": trace.schema.jsonValue(), "sums": [[name, merge.value] for name, merge in trace.merges.items()]}
 
 
 def _hash(value: Any) -> str:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_pipelines.engine.arrow import ArrowColumn, RowKey, can_group, consolidate, row_keys
+from airflow_pipelines.engine.arrow import SEQUENCE, ArrowColumn, RowKey, can_group, consolidate, row_keys
 from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
 from airflow_pipelines.engine.schema import RelationSchema
@@ -66,6 +66,8 @@ class Normaliser:
     rejected: list[Rejected] = field(default_factory=list)
     waterlines: Mapping[str, str] = field(default_factory=dict)
     """By column, as text; rows below one are too late."""
+    first_numbers: Sequence[int] | None = None
+    """The number of each change's first row in the order of arrival, when the delta is to keep it."""
     late: list[pa.Table] = field(default_factory=list)
     """The rows that were too late, with the table's columns."""
     _starts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -86,6 +88,8 @@ class Normaliser:
             return self._keyed(rows, list(self.table.primary_key))
         if pc.any(pc.equal(rows[OP], int(Op.UPDATE))).as_py():
             raise ValueError(f"table {self.table.name!r} has no primary key, so its rows cannot be updated")
+        if self.first_numbers is not None:
+            return self._in_order(rows, self.first_numbers)
         return self._multiset(rows)
 
     @property
@@ -227,6 +231,14 @@ class Normaliser:
         after = [row for row in current.values() if row is not None]
         schema = pa.schema([column.with_nullable(True) for column in self.schema.arrow])
         return pa.Table.from_pylist(after, schema=schema), pa.array(missed, pa.bool_())
+
+    def _in_order(self, rows: pa.Table, first_numbers: Sequence[int]) -> pa.Table:
+        """Insertions with their numbers in the order of arrival."""
+        numbers = rows[_ROW].to_numpy()
+        changes = np.searchsorted(self._starts, numbers, side="right") - 1
+        sequence = np.asarray(first_numbers, np.int64)[changes] + numbers - self._starts[changes]
+        delta = self._weighted(rows, 1)
+        return delta.add_column(delta.num_columns - 1, SEQUENCE, pa.array(sequence, pa.int64()))
 
     def _multiset(self, rows: pa.Table) -> pa.Table:
         """Insertions add a copy, deletions take one away; a deletion that finds no copy is rejected."""

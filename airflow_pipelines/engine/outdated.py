@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.snapshot import owner, saved_layouts
-from airflow_pipelines.engine.stages import keeps_state, needed_for
-from airflow_pipelines.sql.plan.ir.stage import Stage
+from airflow_pipelines.engine.stages import needed_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ def outdated(circuit: Circuit, manifest: Mapping[str, Any], kept: Set[str]) -> O
     layouts = saved_layouts(manifest)
     same = {name for name, layout in layouts.items() if circuit.layouts.get(name) == layout}
     stale = {
-        stage.relation: _reason(stage.relation, manifest)
-        for stage in circuit.stages
-        if owner(stage.relation, views) in kept and not _is_there(stage, circuit.kept, manifest, same)
+        operator.relation: _reason(operator.relation, manifest)
+        for operator in circuit.operators
+        if owner(operator.relation, views) in kept and not _is_there(operator, circuit.kept, manifest, same)
     }
     held = manifest["traces"].keys() & same
     lost, timed = _unreachable(circuit, needed_for(stale.keys(), circuit.stages, tables, held), kept - manifest["traces"].keys())
@@ -55,14 +55,12 @@ def outdated(circuit: Circuit, manifest: Mapping[str, Any], kept: Set[str]) -> O
     )
 
 
-def _is_there(stage: Stage, kept: Set[str], manifest: Mapping[str, Any], same: Set[str]) -> bool:
-    """Whether a snapshot has all that a stage keeps, in the stage's layout; ``same``: the relations whose layout is right."""
-    name = stage.relation
-    if not keeps_state(stage) and name not in kept:
+def _is_there(operator: Operator[Any], kept: Set[str], manifest: Mapping[str, Any], same: Set[str]) -> bool:
+    """Whether a snapshot has all that an operator keeps, in its layout; ``same``: the relations whose layout is right."""
+    name = operator.relation
+    if not operator.states and name not in kept:
         return True
-    return (
-        name in same and (name in manifest["states"] or not keeps_state(stage)) and (name in manifest["traces"] or name not in kept)
-    )
+    return name in same and (name in manifest["states"] or not operator.states) and (name in manifest["traces"] or name not in kept)
 
 
 def _reason(name: str, manifest: Mapping[str, Any]) -> str:

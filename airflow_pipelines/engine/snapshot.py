@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +14,9 @@ from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.time.lateness import Waterlines
 from airflow_pipelines.engine.trace import Trace
 
+UNNAMED = ""
+"""The name of an operator's only state as it is read from a manifest; a circuit gives it the name that the operator has for it."""
+_SEVERAL = "states"
 INTERNAL = "$"
 """Separates a view's name from the number of a relation that its plan made for itself."""
 
@@ -29,8 +32,8 @@ def owner(name: str, relations: Set[str]) -> str:
 class Snapshot:
     """The contents after ``step``.
 
-    ``traces``: of every relation whose contents are kept. ``states``: of every operator that keeps accumulators, by the relation it
-    computes. Relations that a view's plan made for itself are called ``view$1``, ``view$2`` ...
+    ``traces``: of every relation whose contents are kept. ``states``: those of every operator that has some, by the
+    relation that it computes and by their names. Relations that a view's plan made for itself are called ``view$1``, ``view$2`` ...
     ``layouts``: how each of these was made (see :mod:`airflow_pipelines.engine.layout`), by relation.
     ``clock``: the time of the newest tick in microseconds since the epoch, None before the first. ``waterlines``: by relation and
     column, as text. ``canonical_form``: the version of the form in which the rows' values are.
@@ -38,7 +41,7 @@ class Snapshot:
 
     step: int = 0
     traces: Mapping[str, Trace] = field(default_factory=dict)
-    states: Mapping[str, Trace] = field(default_factory=dict)
+    states: Mapping[str, Mapping[str, Trace]] = field(default_factory=dict)
     clock: int | None = None
     waterlines: Waterlines = field(default_factory=dict)
     layouts: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +52,7 @@ class Snapshot:
         return replace(
             self,
             traces={name: trace.flush(store) for name, trace in self.traces.items()},
-            states={name: trace.flush(store) for name, trace in self.states.items()},
+            states=self._with_states(lambda trace: trace.flush(store)),
         )
 
     def keep(self, relations: Set[str]) -> Snapshot:
@@ -57,19 +60,26 @@ class Snapshot:
         return replace(
             self,
             traces={name: trace for name, trace in self.traces.items() if owner(name, relations) in relations},
-            states={name: trace for name, trace in self.states.items() if owner(name, relations) in relations},
+            states={name: states for name, states in self.states.items() if owner(name, relations) in relations},
         )
 
     def files(self) -> set[str]:
         """Names of all files that the snapshot needs."""
-        return {name for trace in (*self.traces.values(), *self.states.values()) for name in trace.files()}
+        return {name for trace in (*self.traces.values(), *self.all_states().values()) for name in trace.files()}
+
+    def all_states(self) -> dict[tuple[str, str], Trace]:
+        """The states of all operators, by relation and name."""
+        return {(relation, name): state for relation, states in self.states.items() for name, state in states.items()}
+
+    def _with_states(self, change: Callable[[Trace], Trace]) -> dict[str, dict[str, Trace]]:
+        return {name: {part: change(trace) for part, trace in states.items()} for name, states in self.states.items()}
 
     def to_manifest(self) -> dict[str, Any]:
         """The snapshot as JSON. Raises ValueError when it is not flushed."""
         return {
             "step": self.step,
             "traces": {name: trace.to_manifest() for name, trace in sorted(self.traces.items())},
-            "states": {name: trace.to_manifest() for name, trace in sorted(self.states.items())},
+            "states": {name: _states_to_manifest(states) for name, states in sorted(self.states.items())},
             "clock": self.clock,
             "waterlines": {name: dict(columns) for name, columns in sorted(self.waterlines.items())},
             "canonical_form": self.canonical_form,
@@ -85,13 +95,25 @@ class Snapshot:
         return cls(
             int(manifest["step"]),
             {name: Trace.from_manifest(part, store, limits) for name, part in manifest["traces"].items()},
-            {name: Trace.from_manifest(part, store, limits) for name, part in manifest["states"].items()},
+            {name: _states_from_manifest(part, store, limits) for name, part in manifest["states"].items()},
             manifest.get("clock"),
             manifest.get("waterlines", {}),
             saved_layouts(manifest),
             # Before there was one, no form was noted.
             manifest.get("canonical_form", 0),
         )
+
+
+def _states_to_manifest(states: Mapping[str, Trace]) -> dict[str, Any]:
+    """The states of one operator as JSON. An only state has no name there, as in all releases before there were several."""
+    if len(states) == 1:
+        return next(iter(states.values())).to_manifest()
+    return {_SEVERAL: {name: trace.to_manifest() for name, trace in sorted(states.items())}}
+
+
+def _states_from_manifest(part: Mapping[str, Any], store: BatchStore, limits: Limits) -> dict[str, Trace]:
+    several = part.get(_SEVERAL, {UNNAMED: part})
+    return {name: Trace.from_manifest(state, store, limits) for name, state in several.items()}
 
 
 def saved_layouts(manifest: Mapping[str, Any]) -> dict[str, str]:
@@ -101,4 +123,6 @@ def saved_layouts(manifest: Mapping[str, Any]) -> dict[str, str]:
     """
     noted = manifest.get("layouts", {})
     parts = {**manifest["states"], **manifest["traces"]}
-    return {name: noted.get(name) or table_layout(StructType.fromJson(part["schema"])) for name, part in parts.items()}
+    return {
+        name: noted[name] if name in noted else table_layout(StructType.fromJson(part["schema"])) for name, part in parts.items()
+    }

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any
 
-from airflow_pipelines.engine.batch import weighted
-from airflow_pipelines.engine.operators.accumulate import accumulator_state
-from airflow_pipelines.engine.operators.recompute_groups import touched_state
-from airflow_pipelines.engine.operators.result import stage_schema
+from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.relations import ViewKind
-from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
-from airflow_pipelines.sql.plan.ir.recursive import Recursive
 from airflow_pipelines.sql.plan.ir.stage import Stage
 
 STRATEGIES = ("auto", "incremental", "full")
@@ -40,17 +36,17 @@ def shown_relations(program: Program) -> frozenset[str]:
     return frozenset(tables | {view.name for view in program.views.values() if view.kind is ViewKind.MATERIALIZED})
 
 
-def kept_relations(program: Program, stages: Iterable[Stage]) -> frozenset[str]:
+def kept_relations(program: Program, operators: Iterable[Operator[Any]]) -> frozenset[str]:
     """The relations whose contents are kept.
 
-    Of a table that nobody may ask for, that only gains rows and that no stage reads again, nothing is ever needed.
+    Of a table that nobody may ask for, that only gains rows and that no operator reads again, nothing is ever needed.
     """
     kept = {table.name for table in program.tables.values() if table.materialized or table.primary_key or not table.append_only}
     kept |= {name for name, view in program.views.items() if view.kind is ViewKind.MATERIALIZED}
-    for stage in stages:
-        kept |= stage.rereads
-        if stage.node.keeps_contents:
-            kept.add(stage.relation)
+    for operator in operators:
+        kept |= operator.rereads
+        if operator.keeps_contents:
+            kept.add(operator.relation)
     return frozenset(kept)
 
 
@@ -63,26 +59,21 @@ def ends(program: Program, stages: Iterable[Stage], kept: Set[str]) -> frozenset
     return frozenset(program.views) - kept - read
 
 
-def keeps_state(stage: Stage) -> bool:
-    """Whether the stage keeps something of its own besides its relation's contents."""
-    if isinstance(stage.node, Recursive):
-        return stage.node.body is not None and stage.node.distinct
-    return isinstance(stage.node, Aggregate)
-
-
-def empty_state(stage: Stage) -> Trace:
-    """What a stage that keeps a state keeps before its first rows."""
-    node = stage.node
-    if isinstance(node, Aggregate):
-        return accumulator_state(node) if node.is_linear else touched_state(stage, node)
-    return Trace(weighted(stage_schema(stage)))
-
-
-def lacks(stage: Stage, kept: Set[str], snapshot: Snapshot) -> bool:
-    """Whether something that the stage keeps is not in the snapshot."""
-    if keeps_state(stage) and stage.relation not in snapshot.states:
+def lacks(operator: Operator[Any], kept: Set[str], snapshot: Snapshot) -> bool:
+    """Whether something that the operator keeps is not in the snapshot."""
+    if operator.states and operator.relation not in snapshot.states:
         return True
-    return stage.relation in kept and stage.relation not in snapshot.traces
+    return operator.relation in kept and operator.relation not in snapshot.traces
+
+
+def restored_states(operator: Operator[Any], saved: Mapping[str, Trace]) -> Mapping[str, Trace]:
+    """An operator's states from a snapshot in which they have the layout that they would have now.
+
+    The only state of an operator has no name in what is stored.
+    """
+    if len(operator.states) == 1 and len(saved) == 1:
+        return dict(zip(operator.states, saved.values(), strict=True))
+    return saved
 
 
 def needed_for(fresh: Set[str], stages: Sequence[Stage], tables: Mapping[str, object], held: Set[str]) -> set[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorFigures:
+class OperatorStats:
     """One stage of one view in one step: rows of the deltas it read and gave, and its time in milliseconds.
 
     ``strategy``: what the stage says of itself (``linear``, ``join``, ``accumulators``, ``touched groups``, ``full`` ...), or what
@@ -22,14 +22,14 @@ class OperatorFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class StepFigures:
+class StepStats:
     """One step: its number, wall-clock time in milliseconds, rows of all table deltas, and the stages that had something to do."""
 
     step: int
     duration_ms: float
     input_rows: int
-    operators: tuple[OperatorFigures, ...] = ()
+    operators: tuple[OperatorStats, ...] = ()
 
     def to_wire(self) -> dict[str, Any]:
-        """The figures as JSON."""
+        """The statistics as JSON."""
         return asdict(self)

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.batch import WEIGHT, Batch
+from airflow_pipelines.engine.arrow import SEQUENCE, WEIGHTS_ADD_UP
+from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.sql.plan.ir.merge import Merge
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """An immutable list of batches whose sum is the contents.
+    """An immutable list of batches that together are the contents.
 
-    Rows that agree in all columns outside ``sums`` are one row, the ``sums`` columns of which add up; it is there while its weight
-    is not 0. A relation's trace sums only the weight; an aggregate's state also sums its accumulators.
+    Rows that agree in all key columns are one row, whose other columns are merged by the rules in ``merges``; it is there while its
+    weight is not 0. A relation's trace adds up weights and nothing else.
+
+    :param schema: the columns of all batches, the weight is the last one
+    :param batches: the rows, oldest batch first as long as nothing was merged
+    :param merges: by column, how values become one; all other columns are the key
+    :param is_part: whether these are only some of the batches of a trace, so that others may have rows of the same keys
     """
 
     schema: StructType
     batches: tuple[Batch, ...] = ()
-    sums: tuple[str, ...] = (WEIGHT,)
+    merges: Mapping[str, Merge] = field(default_factory=lambda: WEIGHTS_ADD_UP)
+    is_part: bool = False
 
     @property
     def rows(self) -> int:
@@ -34,7 +42,25 @@ class Trace:
     @property
     def keys(self) -> tuple[str, ...]:
         """The columns that tell rows apart."""
-        return tuple(column.name for column in self.schema.fields if column.name not in self.sums)
+        return tuple(column.name for column in self.schema.fields if column.name not in self.merges)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that readers of a relation see."""
+        return tuple(name for name in self.keys if name != SEQUENCE)
+
+    @property
+    def adds_up_weights_only(self) -> bool:
+        """Whether rows have nothing but their weight that is merged."""
+        return len(self.merges) == 1
+
+    @property
+    def drops_zeros(self) -> bool:
+        """Whether rows all sums of which are 0 may be left out.
+
+        A part keeps them where other columns are merged in another way: they may change a row of the same key in another batch.
+        """
+        return not self.is_part or all(merge is Merge.SUM for merge in self.merges.values())
 
     @property
     def in_memory(self) -> bool:
@@ -76,15 +102,18 @@ class Trace:
         if len(files) > limits.file_batches:
             few = _smallest(files, limits)
             rest = tuple(batch for batch in files if batch not in few)
-            merged_files = (*rest, consolidate(replace(self, batches=few)))
+            merged_files = (*rest, consolidate(self._part(few)))
         if len(memory) > 1:
-            part = replace(self, batches=memory)
+            part = self._part(memory)
             small = part.rows <= limits.small_rows and sum(batch.memory_bytes for batch in memory) <= limits.small_bytes
-            if part.insert_only and small and self.sums == (WEIGHT,):
+            if part.insert_only and small and self.adds_up_weights_only:
                 memory = (Batch.in_memory(self.schema, pa.concat_tables([batch.table for batch in memory])),)
             else:
                 memory = (consolidate(part),)
         return replace(self, batches=tuple(batch for batch in (*merged_files, *memory) if batch.rows))
+
+    def _part(self, batches: tuple[Batch, ...]) -> Trace:
+        return replace(self, batches=batches, is_part=len(batches) < len(self.batches))
 
     def files(self) -> set[str]:
         """Names of all files the trace needs."""
@@ -94,7 +123,8 @@ class Trace:
         """The trace as JSON. Raises ValueError when a batch is not flushed."""
         return {
             "schema": self.schema.jsonValue(),
-            "sums": list(self.sums),
+            "sums": list(self.merges),
+            "merges": {name: merge.value for name, merge in self.merges.items()},
             "batches": [batch.to_manifest() for batch in self.batches],
         }
 
@@ -103,7 +133,16 @@ class Trace:
         """The trace that :meth:`to_manifest` described. Raises StorageError when a file is missing or damaged."""
         schema = StructType.fromJson(manifest["schema"])
         batches = tuple(Batch.from_manifest(part, schema, store, limits) for part in manifest["batches"])
-        return cls(schema, batches, tuple(manifest["sums"]))
+        return cls(schema, batches, _merges(manifest))
+
+
+def _merges(manifest: dict[str, Any]) -> Mapping[str, Merge]:
+    """The rules of a stored trace. Earlier releases noted only the columns, and had the rule of an extreme in its name."""
+    noted = manifest.get("merges")
+    if noted is not None:
+        return {name: Merge(rule) for name, rule in noted.items()}
+    extremes = {"max": Merge.MAX, "min": Merge.MIN}
+    return {name: extremes.get(name[-3:], Merge.SUM) if name.startswith("__a") else Merge.SUM for name in manifest["sums"]}
 
 
 def _smallest(files: tuple[Batch, ...], limits: Limits) -> tuple[Batch, ...]:

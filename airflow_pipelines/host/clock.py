@@ -79,13 +79,22 @@ class Clock:
             self._frozen = max(now, at)
             return self._frozen
 
-    def until_tick(self) -> float | None:
-        """Seconds until the next tick is due; None when the clock does not tick by itself."""
-        return None if self.options.http_driven else max(0.0, self._next_tick - time.monotonic())
+    def until_tick(self, wake: int | None) -> float | None:
+        """Seconds until the next tick is due; None when there is none.
 
-    def tick(self) -> int | None:
-        """The time for the next step when a tick is due, else None."""
-        wait = self.until_tick()
+        :param wake: the instant at which a tick may change something, in microseconds since the epoch; None for never. Between two
+            ticks there is at least the clock's resolution. A clock that requests drive does not tick by itself.
+        """
+        if wake is None or self.options.http_driven:
+            return None
+        return max(0.0, self._next_tick - time.monotonic(), (wake - self._shown()) / MICROSECONDS)
+
+    def tick(self, wake: int | None) -> int | None:
+        """The time for the next step when a tick is due, else None.
+
+        :param wake: see :meth:`until_tick`
+        """
+        wait = self.until_tick(wake)
         if wait is None or wait > 0:
             return None
         # From now, not from when it was due: ticks that were missed are not made up for.

@@ -12,10 +12,10 @@ from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
+from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.batch import Batch, weighted
+from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.layout import CANONICAL_FORM
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.storage.checkpoint import (
@@ -207,14 +207,18 @@ class Durability:
         journal = self._journal
         return journal is not None and (journal.records >= JOURNAL_RECORDS or journal.size >= JOURNAL_BYTES)
 
-    def deltas_of(self, record: JournalRecord, schemas: Mapping[str, RelationSchema]) -> dict[str, Batch]:
-        """The table deltas of a journal record."""
+    def deltas_of(self, record: JournalRecord, schemas: Mapping[str, StructType]) -> dict[str, Batch]:
+        """The table deltas of a journal record.
+
+        :param record: a step
+        :param schemas: the schemas of the deltas, by table
+        """
         deltas = {}
         for name, manifest in record.tables.items():
-            deltas[name] = Batch.from_manifest(manifest, weighted(schemas[name].spark), self.batches)
+            deltas[name] = Batch.from_manifest(manifest, schemas[name], self.batches)
         for name, stream in record.inline.items():
             table = pa.ipc.open_stream(base64.b64decode(stream)).read_all()
-            deltas[name] = Batch.in_memory(weighted(schemas[name].spark), table)
+            deltas[name] = Batch.in_memory(schemas[name], table)
         return deltas
 
     def save_checkpoint(self, contents: CheckpointContents) -> CheckpointInfo:

@@ -27,12 +27,12 @@ def as_problem(failure: Exception, pipeline: str | None = None) -> Problem:
     if isinstance(failure, StepError):
         cause = f"{failure.condition}: {failure.message}"
         where = f" in {failure.expression}" if failure.expression else ""
-        culprit = failure.culprit
+        failing_row = failure.failing_row
         details: dict[str, Any] = {"view": failure.view, "condition": failure.condition, "expression": failure.expression}
         row = ""
-        if culprit is not None:
-            details |= {"relation": culprit.relation, "row": dict(culprit.row)}
-            row = f", for example for the row {json.dumps(dict(culprit.row), ensure_ascii=False)} of {culprit.relation}"
+        if failing_row is not None:
+            details |= {"relation": failing_row.relation, "row": dict(failing_row.row)}
+            row = f", for example for the row {json.dumps(dict(failing_row.row), ensure_ascii=False)} of {failing_row.relation}"
         text = f"The step failed while evaluating {failure.view}: {cause}{where}{row}. Nothing of the step was kept."
         return Problem(ErrorCode.WORKER_PANIC, text, details)
     if isinstance(failure, ProgramErrors):

@@ -18,14 +18,15 @@ from airflow_pipelines.connectors.changes import Changes, ChangesInMemory, Strea
 from airflow_pipelines.engine.arrow import can_group, consolidate_groupable
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.changes import TableChanges
-from airflow_pipelines.engine.circuit import Circuit, Step
+from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.engine.step_stats import StepFigures
+from airflow_pipelines.engine.step import Step
+from airflow_pipelines.engine.step_stats import StepStats
 from airflow_pipelines.engine.storage.checkpoint import CheckpointContents, CheckpointInfo
 from airflow_pipelines.engine.storage.journal import JournalRecord
 from airflow_pipelines.engine.values.intervals import shown
@@ -99,7 +100,7 @@ class LivePipeline:
     figures: PipelineFigures
     log: PipelineLog
     clock: Clock
-    recent: deque[StepFigures] = field(default_factory=lambda: deque(maxlen=KEPT_FIGURES))
+    recent: deque[StepStats] = field(default_factory=lambda: deque(maxlen=KEPT_FIGURES))
 
     def step(self, taken: Taken, clock: int | None = None) -> None:
         """Run one step over what was taken: evaluate, commit, publish, deliver, count.
@@ -119,8 +120,8 @@ class LivePipeline:
             self.circuit.publish(step)
             self._count(taken, consumed, steps=0 if step.quiet else 1)
             if not step.quiet:
-                self.recent.append(step.figures)
-                self.endpoints.deliver(step.number, {**step.table_deltas, **step.view_deltas})
+                self.recent.append(step.stats)
+                self.endpoints.deliver(step.number, step.deltas)
         else:
             # Only malformed rows, or nothing but the end of an input: no step, but the place in the source moves on.
             self._count(taken, consumed, steps=0)
@@ -134,15 +135,18 @@ class LivePipeline:
 
     def start_empty(self) -> None:
         """Evaluate what has rows before any input has come, such as a count of nothing; the clock ticks for the first time."""
-        if self.follows_clock:
+        if self.circuit.follows_clock:
             self.move_clock(self.clock.now())
         else:
             _start_empty(self.circuit, self.endpoints)
 
-    @property
-    def follows_clock(self) -> bool:
-        """Whether a view changes with the clock."""
-        return self.circuit.timing.uses_clock
+    def tick(self) -> int | None:
+        """The time of a tick that is due, in microseconds since the epoch; else None."""
+        return self.clock.tick(self.circuit.next_wake())
+
+    def until_tick(self) -> float | None:
+        """Seconds until a tick is due; None when no tick would change anything."""
+        return self.clock.until_tick(self.circuit.next_wake())
 
     def move_clock(self, clock: int) -> None:
         """Take a time that a request has set. It is kept even when it changes nothing."""
@@ -151,7 +155,7 @@ class LivePipeline:
         self.circuit.publish(step)
         self._count(Taken([], {}), {}, steps=0 if step.quiet else 1)
         if not step.quiet:
-            self.recent.append(step.figures)
+            self.recent.append(step.stats)
             self.endpoints.deliver(step.number, step.view_deltas)
         self.figures.complete()
 
@@ -161,14 +165,14 @@ class LivePipeline:
         batches, limits = self.durability.batches, self.circuit.limits
         snapshot = None if base is None else Snapshot.from_manifest(base.contents.snapshot, batches, limits)
         if plan.diff.is_empty:
-            self._replay(self.circuit, self.program, snapshot, saved, plan.kept)
+            self._replay(self.circuit, snapshot, saved, plan.kept)
             self.clock.resume(self.circuit.snapshot.clock)
             return
         if snapshot is None or saved.records:
             # The journal was written by the old program, and its steps have to go through the old views.
             old = front_end_for(saved.program.source, self.sessions).compile(saved.program.source)
             circuit = Circuit(old, self.sessions, batches, limits=limits)
-            self._replay(circuit, old, snapshot, saved, plan.kept)
+            self._replay(circuit, snapshot, saved, plan.kept)
             snapshot = circuit.snapshot
             circuit.close()
         self.circuit.restore(snapshot.keep(plan.kept))
@@ -181,13 +185,13 @@ class LivePipeline:
             return
         step = self.circuit.bootstrap(set(plan.evaluated), self.clock.now())
         self.circuit.publish(step)
-        self.recent.append(step.figures)
+        self.recent.append(step.stats)
         self.figures.add(initiated_steps=1)
         if not silent:
             self.endpoints.deliver(step.number, step.view_deltas)
         self.figures.complete()
         # The last of a view's operators gives the view itself.
-        given = {figures.view: figures.rows_out for figures in step.figures.operators if figures.view in plan.evaluated}
+        given = {figures.view: figures.rows_out for figures in step.stats.operators if figures.view in plan.evaluated}
         self.log.info("bootstrapped %s: %d rows", ", ".join(sorted(plan.evaluated)), sum(given.values()))
 
     def relation_contents(self, relation: str) -> Changes:
@@ -262,23 +266,24 @@ class LivePipeline:
                 self.log.limited(f"rejected {source.name}", "connector %s: row %d: %s", source.name, row, text)
                 source.figures.parse_errors.extend([ConnectorError("rejected", f"row {row}: {text}", row)], part.count)
 
-    def _replay(self, circuit: Circuit, program: Program, base: Snapshot | None, saved: SavedState, kept: frozenset[str]) -> None:
+    def _replay(self, circuit: Circuit, base: Snapshot | None, saved: SavedState, kept: frozenset[str]) -> None:
         """Apply the journal to its base. Outputs, which were taken back to the base's step, get its steps again."""
         if base is None:
             # With a clock, the start is the journal's first record.
-            if not circuit.timing.uses_clock:
+            if not circuit.follows_clock:
                 _start_empty(circuit, None)
         else:
             circuit.restore(base)
             # Before the records: what they change must be there.
             circuit.refresh()
-        timed = bool(program.markers or program.late_columns)
-        recorded: Iterable[_Recorded] = ((record, self.durability.deltas_of(record, program.schemas)) for record in saved.records)
+        recorded: Iterable[_Recorded] = (
+            (record, self.durability.deltas_of(record, circuit.delta_schemas)) for record in saved.records
+        )
         if saved.canonical_form != CANONICAL_FORM:
             recorded = ((record, circuit.in_canonical_form(deltas)) for record, deltas in recorded)
-        # Outputs get step by step what they would have got; without any, the sum of the steps is as good and far quicker. Where
-        # time matters, each step has its own.
-        for record, deltas in recorded if self.endpoints.outputs or timed else _summed(recorded, circuit.limits):
+        # Outputs get step by step what they would have got; without any, the sum of the steps is as good and far quicker, unless an
+        # operator depends on time or on the order of rows.
+        for record, deltas in recorded if self.endpoints.outputs or not circuit.steps_add_up else _summed(recorded, circuit.limits):
             step = circuit.apply(deltas, record.clock, record.waterlines)
             circuit.publish(step)
             self.endpoints.deliver(step.number, {name: delta for name, delta in step.view_deltas.items() if name in kept})

@@ -529,7 +529,7 @@ class PipelineRunner:
                 raise self._failed
             running = self.status is RuntimeStatus.RUNNING
             taken = Taken(self._intake.take(), live.endpoints.take() if running else {})
-            clock = live.clock.tick() if running and live.follows_clock else None
+            clock = live.tick() if running else None
             idle = not taken.pushes and not taken.chunks
             if not idle or clock is not None:
                 live.step(taken, clock)
@@ -611,7 +611,7 @@ class PipelineRunner:
 
     def _until_next(self, live: LivePipeline) -> float | None:
         """Seconds until there is something to do even if nothing comes in: a tick of the clock, a checkpoint, a look around."""
-        tick = live.clock.until_tick() if self.status is RuntimeStatus.RUNNING and live.follows_clock else None
+        tick = live.until_tick() if self.status is RuntimeStatus.RUNNING else None
         checkpoint = self._until_next_checkpoint()
         return min((wait for wait in (tick, checkpoint, self._fence.until_due) if wait is not None), default=None)
 

@@ -64,8 +64,8 @@ def run_query(query: Query, sessions: SparkSessions, stream: Stream, size: int, 
                     circuit.publish(step)
                     circuit.maintain()
                 seconds += watch.seconds
-                rows += step.figures.operators[-1].rows_out if step.figures.operators else 0
-                for figure in step.figures.operators:
+                rows += step.stats.operators[-1].rows_out if step.stats.operators else 0
+                for figure in step.stats.operators:
                     operators[figure.strategy] = operators.get(figure.strategy, 0.0) + figure.duration_ms
         finally:
             circuit.close()

@@ -247,7 +247,7 @@ class _Steps:
         jobs = self._jobs() - before
         with timed() as upkeep:
             self.circuit.maintain()
-        views_s = sum(operator.duration_ms for operator in step.figures.operators) / 1_000
+        views_s = sum(operator.duration_ms for operator in step.stats.operators) / 1_000
         return _Taken(whole.seconds, views_s, upkeep.seconds, float(jobs))
 
     def _jobs(self) -> int:

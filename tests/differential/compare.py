@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.changes import TableChanges
-from airflow_pipelines.engine.circuit import Step
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
+from airflow_pipelines.engine.step import Step
 from airflow_pipelines.program.names import quote
 from tests.differential.data import TABLES, Part, Row, canonical, declaration, steps
 from tests.differential.suite import Theme, View
@@ -136,7 +136,7 @@ class Followed:
         """What the traces and states hold."""
         snapshot = self.running.circuit.snapshot
         held = {f"trace {name}": net(trace, comparable) for name, trace in snapshot.traces.items()}
-        return held | {f"state {name}": net(trace, comparable) for name, trace in snapshot.states.items()}
+        return held | {f"state {name}": net(trace, comparable) for name, trace in snapshot.all_states().items()}
 
 
 def _changes(running: Running, part: Part) -> TableChanges:

@@ -134,7 +134,7 @@ def net(trace: Trace, key_of: Callable[[Any], tuple[Any, ...]] = exact) -> dict[
     for batch in trace.batches:
         for row in batch.to_arrow().to_pylist():
             key = key_of(row[name] for name in trace.keys)
-            values = [row[name] or 0 for name in trace.sums]
+            values = [row[name] or 0 for name in trace.merges]
             sums[key] = [a + b for a, b in zip(sums[key], values, strict=True)] if key in sums else values
     return {key: tuple(values) for key, values in sums.items() if any(values)}
 

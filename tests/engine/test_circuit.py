@@ -49,7 +49,7 @@ def test_chained_views_follow_a_change_and_have_sparks_scale(grades: Running) ->
     assert emitted(first, "total") == [(2, Decimal("182.00"), 1)]
     step = running.insert("grades", (1, "algebra", Decimal(90), DAY))
     assert emitted(step, "avg_grade") == [(1, "algebra", Decimal("93.50"), 1), (1, "algebra", Decimal("97.00"), -1)]
-    assert {figures.strategy for figures in step.figures.operators} == {"accumulators", "join"}
+    assert {figures.strategy for figures in step.stats.operators} == {"accumulators", "join"}
     gone = running.delete("grades", (1, "algebra", Decimal(97), DAY), (1, "algebra", Decimal(90), DAY))
     assert emitted(gone, "avg_grade_enriched") == [("Alice", "algebra", Decimal("93.50"), -1)]
 
@@ -148,8 +148,8 @@ def test_an_update_that_leaves_the_number_of_rows_survives_merging(grades: Runni
     # What a large state looks like after a restart: its rows are only in files.
     snapshot = running.circuit.snapshot.flush(running.store)
     states = {
-        name: replace(state, batches=tuple(replace(batch, table=None) for batch in state.batches))
-        for name, state in snapshot.states.items()
+        relation: {name: replace(state, batches=tuple(replace(batch, table=None) for batch in state.batches))}
+        for (relation, name), state in snapshot.all_states().items()
     }
     running.circuit.restore(replace(snapshot, states=states))
     for grade in range(10, 24):
@@ -229,7 +229,7 @@ def test_many_rows_that_nobody_takes_are_computed_and_counted_only(sessions: Spa
 
     running.circuit.has_consumers = has_consumers
     step = running.insert("events", (1, 4), (1, 5), (2, 10))
-    assert {figures.view: figures.rows_out for figures in step.figures.operators} == {"ratios": 3, "totals": 2}
+    assert {figures.view: figures.rows_out for figures in step.stats.operators} == {"ratios": 3, "totals": 2}
     assert emitted(step, "totals") == [(1, 9, 1), (2, 10, 1)]
     assert "ratios" not in step.view_deltas
     assert "events" not in asked, "only views can have takers"

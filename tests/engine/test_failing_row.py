@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from airflow_pipelines.compiler.compile_program import compile_program
+from airflow_pipelines.engine import evaluation
 from airflow_pipelines.engine import failing_row as blame
-from airflow_pipelines.engine import scheduler as evaluation
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.programs import Running
@@ -41,9 +41,9 @@ def test_one_row_of_many(running: Running) -> None:
     with pytest.raises(StepError) as failed:
         running.insert("t", *rows)
     assert failed.value.view == "numbers"
-    assert failed.value.culprit is not None
-    assert failed.value.culprit.relation == "t"
-    assert failed.value.culprit.row == {"k": 1, "a": 7, "s": "seven"}
+    assert failed.value.failing_row is not None
+    assert failed.value.failing_row.relation == "t"
+    assert failed.value.failing_row.row == {"k": 1, "a": 7, "s": "seven"}
     assert failed.value.expression == "CAST(t.s AS INT)"
 
 
@@ -52,15 +52,15 @@ def test_the_row_of_the_side_of_a_join_that_changed(running: Running) -> None:
     with pytest.raises(StepError) as failed:
         running.step(running.changes("u", (4, 1), (3, 0), (5, 1)), running.changes("t", (4, 1, "1")))
     assert failed.value.condition == "DIVIDE_BY_ZERO"
-    assert failed.value.culprit is not None
-    assert (failed.value.culprit.relation, failed.value.culprit.row) == ("u", {"k": 3, "b": 0})
+    assert failed.value.failing_row is not None
+    assert (failed.value.failing_row.relation, failed.value.failing_row.row) == ("u", {"k": 3, "b": 0})
 
 
 def test_what_no_single_row_is_to_blame_for(sessions: SparkSessions) -> None:
     running = Running("create table t (a bigint); create view total as select sum(a) as a from t;", sessions)
     with pytest.raises(StepError) as failed:
         running.insert("t", (2**62,), (2**62,))
-    assert failed.value.culprit is None
+    assert failed.value.failing_row is None
     running.insert("t", (2**62,))
 
 
@@ -108,8 +108,8 @@ def test_a_java_error_is_told_with_its_cause(sessions: SparkSessions) -> None:
     assert failed.message == "A location step was expected following the '/' or '//' token."
     assert failed.trace is not None
     assert "\tat org.apache.spark" in failed.trace
-    assert failed.culprit is not None
-    assert failed.culprit.row == {"k": 1, "a": 1, "s": "<a/>"}
+    assert failed.failing_row is not None
+    assert failed.failing_row.row == {"k": 1, "a": 1, "s": "<a/>"}
 
 
 def test_a_condition_of_sparks_is_told_with_what_caused_it(sessions: SparkSessions) -> None:
@@ -130,17 +130,17 @@ def test_the_row_is_the_one_that_the_message_is_about(sessions: SparkSessions) -
     rows = [(at, at, "x") for at in range(12)] + [(12, 13, "x"), (13, 5, "x"), (14, 13, "y")]
     failed = failing(sessions, "unlucky(a)", *rows)
     assert (failed.condition, "no luck with 13" in failed.message) == ("PYTHON_FUNCTION_FAILED", True)
-    assert failed.culprit is not None
-    assert failed.culprit.row["a"] == 13
+    assert failed.failing_row is not None
+    assert failed.failing_row.row["a"] == 13
     failed = failing(sessions, "cast(s as int)", (1, 1, "7"), (2, 2, "one"), (3, 3, "two"), (4, 4, "8"))
-    assert failed.culprit is not None
-    assert f"'{failed.culprit.row['s']}'" in failed.message
+    assert failed.failing_row is not None
+    assert f"'{failed.failing_row.row['s']}'" in failed.message
 
 
 def test_no_row_is_named_for_an_error_of_several_rows(sessions: SparkSessions) -> None:
     failed = failing(sessions, "alone(a)", *[(at, at, "x") for at in range(3)])
     assert "too many at once" in failed.message
-    assert failed.culprit is None
+    assert failed.failing_row is None
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -149,7 +149,7 @@ def test_no_row_is_named_for_an_error_that_does_not_come_again(sessions: SparkSe
     marker.touch()
     failed = failing(sessions, f"once(a, '{marker}')", *[(at, at, "x") for at in range(count)])
     assert "only this time" in failed.message
-    assert failed.culprit is None
+    assert failed.failing_row is None
 
 
 def test_no_row_is_named_for_another_error_of_the_same_condition(sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,4 +165,4 @@ def test_no_row_is_named_for_another_error_of_the_same_condition(sessions: Spark
     monkeypatch.setattr(evaluation, "step_error", numbered)
     failed = failing(sessions, "k div a", (1, 0, "a"))
     assert len(seen) == 2
-    assert failed.culprit is None
+    assert failed.failing_row is None

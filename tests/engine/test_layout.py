@@ -80,7 +80,11 @@ def test_what_is_the_same_is_restored_as_it_is(now: Running) -> None:
     assert outdated(running.circuit, manifest, relations(running)) == Outdated()
     circuit = reopened(running, manifest, running)
     assert circuit.refresh() == frozenset()
-    assert {name: trace.rows for name, trace in circuit.snapshot.states.items()} == {"sums": 2, "largest": 1, "counts": 3}
+    assert {name: trace.rows for (name, _), trace in circuit.snapshot.all_states().items()} == {
+        "sums": 2,
+        "largest": 1,
+        "counts": 3,
+    }
 
 
 def test_a_manifest_without_layouts_keeps_its_tables(before: Running, now: Running) -> None:
@@ -122,3 +126,22 @@ def test_what_cannot_be_evaluated_anew_is_named(sessions: SparkSessions) -> None
     with pytest.raises(ValueError, match="late with other columns"):
         running.circuit.restore(Snapshot.from_manifest(manifest, running.store))
     running.circuit.close()
+
+
+def test_a_snapshot_of_a_release_with_one_nameless_state_per_stage_is_restored(now: Running) -> None:
+    running = now
+    running.circuit = Circuit(running.program, running.sessions, running.store)
+    running.insert("t", *ROWS)
+    manifest = saved(running)
+    for state in manifest["states"].values():
+        # The rules of the merges were in the names of the columns, and the names of the states nowhere.
+        assert set(state) == {"schema", "sums", "merges", "batches"}
+        del state["merges"]
+    circuit = reopened(running, manifest, running)
+    assert circuit.refresh() == frozenset()
+    assert {name: set(states) for name, states in circuit.snapshot.states.items()} == {
+        "sums": {"groups"},
+        "largest": {"groups"},
+        "counts": {"groups"},
+    }
+    assert emitted(running.insert("t", (2, 1)), "sums") == [(2, 7, -1), (2, 8, 1)]

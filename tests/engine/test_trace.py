@@ -34,7 +34,7 @@ def _batch(*rows: tuple[int | None, str | None, str | None, int]) -> Batch:
 def test_a_snapshot_survives_the_way_through_its_manifest(tmp_path: Path) -> None:
     store = BatchStore(tmp_path)
     trace = Trace(SCHEMA).append(_batch((1, "a", "1.50", 1), (None, None, None, 1))).append(_batch((1, "a", "1.50", -1)))
-    snapshot = Snapshot(3, {"t": trace}, {"v": Trace(SCHEMA, sums=(WEIGHT,))}).flush(store)
+    snapshot = Snapshot(3, {"t": trace}, {"v": {"groups": Trace(SCHEMA)}}).flush(store)
     again = Snapshot.from_manifest(snapshot.to_manifest(), BatchStore(tmp_path))
     assert again.step == 3
     assert [batch.to_arrow().to_pylist() for batch in again.traces["t"].batches] == [b.table.to_pylist() for b in trace.batches]
@@ -178,7 +178,7 @@ def test_merging_insert_only_memory_concatenates() -> None:
 
 def test_keep_drops_what_belongs_to_other_relations() -> None:
     trace = Trace(SCHEMA)
-    snapshot = Snapshot(1, {"t": trace, "v$1": trace, "w": trace}, {"v$1": trace, "w": trace})
+    snapshot = Snapshot(1, {"t": trace, "v$1": trace, "w": trace}, {"v$1": {"": trace}, "w": {"": trace}})
     kept = snapshot.keep({"t", "v"})
     assert set(kept.traces) == {"t", "v$1"}
     assert set(kept.states) == {"v$1"}

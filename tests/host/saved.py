@@ -11,7 +11,6 @@ import pyarrow as pa
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
-from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.storage.checkpoint import CheckpointContents, CheckpointInfo, Counters
 from airflow_pipelines.engine.trace import Trace
@@ -25,16 +24,6 @@ SCHEMA = StructType([StructField("id", LongType()), StructField("v", IntegerType
 SOURCE = ProgramSource("CREATE TABLE t (id BIGINT, v INT, name VARCHAR)")
 PROGRAM = ProgramIdentity(SOURCE, Fingerprints(tables={"t": "f"}), 2**63 + 11)
 OPTIONS = RuntimeOptions(fault_tolerance=FaultTolerance.EXACTLY_ONCE)
-
-
-class Schemas(dict[str, RelationSchema]):
-    """Of the one table."""
-
-    def __init__(self) -> None:
-        class OfTable:
-            spark = SCHEMA
-
-        super().__init__(t=OfTable)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -130,7 +119,7 @@ def rows_of(durability: Durability, saved: SavedState) -> list[tuple[Any, ...]]:
     if saved.base is not None:
         batches += Snapshot.from_manifest(saved.base.contents.snapshot, durability.batches).traces["t"].batches
     for record in saved.records:
-        batches += durability.deltas_of(record, Schemas()).values()
+        batches += durability.deltas_of(record, {"t": weighted(SCHEMA)}).values()
     return sorted((tuple(row.values()) for batch in batches for row in batch.to_arrow().to_pylist()), key=str)
 
 

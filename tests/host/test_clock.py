@@ -133,9 +133,18 @@ def test_the_options_of_a_clock() -> None:
 
 def test_ticks_that_were_missed_are_not_made_up_for() -> None:
     clock = Clock(ClockOptions(resolution_us=10_000_000), lambda: 1.5)
-    assert clock.tick() == 1_500_000
-    assert clock.tick() is None
-    assert 9 < (clock.until_tick() or 0) <= 10
+    assert clock.tick(0) == 1_500_000
+    assert clock.tick(1_500_001) is None
+    assert 9 < (clock.until_tick(1_500_001) or 0) <= 10
+
+
+def test_a_tick_waits_for_the_instant_at_which_something_is_due() -> None:
+    clock = Clock(ClockOptions(resolution_us=10), lambda: 1.5)
+    assert clock.until_tick(None) is None
+    assert clock.tick(None) is None
+    assert clock.until_tick(4_500_000) == 3
+    assert clock.tick(4_500_000) is None
+    assert clock.tick(1_400_000) == 1_500_000
 
 
 def test_a_driven_clock_never_goes_back() -> None:
@@ -144,5 +153,5 @@ def test_a_driven_clock_never_goes_back() -> None:
     assert clock.now() == 5_000_000
     assert clock.advanced(1000) == 5_001_000
     assert clock.moved_to(3) == 5_001_000
-    assert clock.tick() is None
+    assert clock.tick(0) is None
     assert described(1_500_000) == {"now_ms": 1500, "now": "1970-01-01T00:00:01.500Z"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +16,7 @@ from airflow_pipelines.engine.operators.lookup_join.matching import distinct_row
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.ir.merge import Merge
 
 _WANTED = "__wanted"
 
@@ -31,7 +32,7 @@ def matching_rows(trace: Trace, wanted: pa.Table, names: Sequence[str], context:
         return arrow.empty_table()
     columns = pa.schema([arrow.field(name) for name in trace.keys])
     if trace.in_memory and trace.rows <= context.limits.small_input and can_group(columns):
-        return _in_memory(pa.concat_tables([batch.table for batch in trace.batches]), wanted, list(names))
+        return _in_memory(pa.concat_tables([batch.table for batch in trace.batches]), wanted, list(names), trace.merges)
     found = _by_index(trace, wanted, list(names), context) if can_group(columns) else None
     return found if found is not None else _by_spark(trace, wanted, names, context)
 
@@ -40,17 +41,17 @@ def _by_index(trace: Trace, wanted: pa.Table, names: list[str], context: Context
     indexed = [name for name in names if can_look_up(wanted[name].type)][: context.limits.indexed]
     if not indexed:
         return None
-    columns = [*trace.keys, *trace.sums]
+    columns = [*trace.keys, *trace.merges]
     found = matching_table(trace.batches, distinct_rows({name: wanted[name] for name in indexed}), columns, context.limits)
     if found is None:
         return None
-    return consolidate_groupable(found, trace.sums) if indexed == names else _in_memory(found, wanted, names)
+    return consolidate_groupable(found, trace.merges) if indexed == names else _in_memory(found, wanted, names, trace.merges)
 
 
-def _in_memory(stored: pa.Table, wanted: pa.Table, names: list[str]) -> pa.Table:
+def _in_memory(stored: pa.Table, wanted: pa.Table, names: list[str], merges: Mapping[str, Merge]) -> pa.Table:
     if len(names) == 1 and wanted[names[0]].null_count == 0:
         found = stored.filter(pc.is_in(stored[names[0]], value_set=wanted[names[0]].combine_chunks()))
-        return consolidate_groupable(found)
+        return consolidate_groupable(found, merges)
     # Unlike pyarrow's joins, grouping treats NULL as equal to NULL.
     both = pa.concat_tables(
         [
@@ -61,7 +62,7 @@ def _in_memory(stored: pa.Table, wanted: pa.Table, names: list[str]) -> pa.Table
     groups = both.group_by(names, use_threads=False).aggregate([(_WANTED, "min"), (_WANTED, "list")])
     hits = groups.filter(pc.equal(groups[f"{_WANTED}_min"], -1))
     positions = pc.list_flatten(hits[f"{_WANTED}_list"])
-    return consolidate_groupable(stored.take(positions.filter(pc.greater_equal(positions, 0))))
+    return consolidate_groupable(stored.take(positions.filter(pc.greater_equal(positions, 0))), merges)
 
 
 def _with(rows: pa.Table, values: Sequence[int]) -> pa.Table:
@@ -77,7 +78,7 @@ def _by_spark(trace: Trace, wanted: pa.Table, names: Sequence[str], context: Con
     stored = context.batch_views.rows(trace.batches, single_partition=small)
     if any(_is_incomparable(type_text(field.dataType)) for field in fields):
         given = ", ".join(quote(name) if name in names else "NULL" for name in trace.keys)
-        zeros = ", ".join(["0"] * len(trace.sums))
+        zeros = ", ".join(["0"] * len(trace.merges))
         both = (
             f"SELECT *, 0 AS {_WANTED} FROM {stored} UNION ALL SELECT {given}, {zeros}, 1 FROM {context.batch_views.table(batch)}"
         )

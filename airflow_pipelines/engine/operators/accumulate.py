@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -11,41 +12,59 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.group_names import with_input_texts
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch
+from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.operators.state import Kept, StateSchema
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
-from airflow_pipelines.sql.plan.ir.merge import merging
+from airflow_pipelines.sql.plan.ir.aggregate import Accumulator, Aggregate
+from airflow_pipelines.sql.plan.ir.merge import Merge
 from airflow_pipelines.sql.plan.ir.stage import Stage
 
 _SIGN = "__sign"
 _SHOWN = "__shown"
 _TOUCHED = "__touched"
+GROUPS = "groups"
+"""The name of the state."""
 
 
-def accumulator_state(node: Aggregate) -> Trace:
-    """The empty state of an aggregate: per group its keys, accumulators and, as weight, the number of its rows."""
-    columns = [(key.name, kind) for key, kind in zip(node.keys, node.key_types, strict=True)]
-    columns += [(accumulator.name, accumulator.type) for accumulator in node.accumulators]
-    names = tuple(accumulator.name for accumulator in node.accumulators)
-    return Trace(weighted(struct_of(tuple(columns))), sums=(*names, WEIGHT))
+class Accumulate(Operator[Aggregate]):
+    """Adds the input's delta to the accumulators of the groups that it touches."""
+
+    def state_schemas(self) -> Mapping[str, StateSchema]:
+        """Per group its keys and accumulators; the weight is the number of its rows."""
+        node = self.node
+        columns = [(key.name, kind) for key, kind in zip(node.keys, node.key_types, strict=True)]
+        columns += [(accumulator.name, accumulator.type) for accumulator in node.accumulators]
+        merges = {accumulator.name: accumulator.merge for accumulator in node.accumulators}
+        return {GROUPS: StateSchema(struct_of(tuple(columns)), merges)}
+
+    def evaluate(self, context: Context, kept: Kept) -> Outcome:
+        """See :class:`Operator`."""
+        state = kept.state(GROUPS)
+        known = self.empty_states()[GROUPS] if state is None else state
+        return _evaluated(self.stage, self.node, context, known, is_first=state is None)
+
+    def in_query_terms(self, expression: str) -> str:
+        """See :class:`Operator`."""
+        return with_input_texts(self.node, expression)
 
 
-def evaluate_accumulators(stage: Stage, node: Aggregate, context: Context, state: Trace | None) -> Outcome:
-    """The delta of an aggregate and of its state; ``state`` is None before the first evaluation.
+def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *, is_first: bool) -> Outcome:
+    """The delta of an aggregate and of its state.
 
     One query gives for every touched group its accumulators' change and its output row before and after, and the driver takes that
     apart. The change of very many groups is written to files first.
     """
-    known = state if state is not None else accumulator_state(node)
     rows, mode = delta_of(node.input, context)
     change = _grouped(node, rows, unit_weights=context.gains(node.input.reads))
     # Without keys there is a change even without rows, but only before the first evaluation.
-    if change is None or (rows is None and state is not None):
-        return Outcome(Batch.empty(weighted(stage_schema(stage))), Batch.empty(known.schema))
-    had_output = state is not None and (not node.keys or bool(known.batches))
+    if change is None or (rows is None and not is_first):
+        return Outcome(Batch.empty(weighted(stage_schema(stage))))
+    had_output = not is_first and (not node.keys or bool(known.batches))
     if mode is Mode.LARGE and not known.batches and not had_output:
         return _first(stage, node, change, known.schema, context)
     if mode is Mode.LARGE:
@@ -81,7 +100,7 @@ def _first(stage: Stage, node: Aggregate, change: str, state_schema: StructType,
     state = Batch.in_files(state_schema, wide.rows, wide.files, wide.store, wide.insert_only)
     columns = ", ".join(f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns))
     output = f"SELECT {columns}, CAST(1 AS BIGINT) AS {WEIGHT} FROM {context.batch_views.table(wide)} WHERE {_SHOWN}"
-    return replace(context.emit(stage, output, Mode.LARGE, consolidated=True), state=state)
+    return replace(context.emit(stage, output, Mode.LARGE, consolidated=True), states={GROUPS: state})
 
 
 def _near(node: Aggregate, change: Batch, known: Trace, context: Context) -> Trace | None:
@@ -100,7 +119,7 @@ def _large(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: 
     columns = [f"__c{at} AS {quote(name)}" for at, (name, _) in enumerate(stage.columns)]
     query = _outputs(node, merged, had_output=had_output)
     shown = f"SELECT {', '.join([*columns, f'CAST({_SIGN} AS BIGINT) AS {WEIGHT}'])} FROM ({query}) WHERE {_SHOWN}"
-    return replace(context.emit(stage, shown, Mode.LARGE), state=change)
+    return replace(context.emit(stage, shown, Mode.LARGE), states={GROUPS: change})
 
 
 def _grouped(node: Aggregate, rows: str | None, *, unit_weights: bool) -> str | None:
@@ -108,7 +127,7 @@ def _grouped(node: Aggregate, rows: str | None, *, unit_weights: bool) -> str | 
     if rows is None:
         if node.keys:
             return None
-        zeros = [f"{_nothing(a.name, a.type)} AS {a.name}" for a in node.accumulators]
+        zeros = [f"{_nothing(accumulator)} AS {accumulator.name}" for accumulator in node.accumulators]
         return f"SELECT {', '.join([*zeros, f'CAST(0 AS BIGINT) AS {WEIGHT}'])}"
     keys = [f"{key.text} AS {key.name}" for key in node.keys]
     sums = [f"{(unit_weights and a.unit_weights_text) or a.text} AS {a.name}" for a in node.accumulators]
@@ -117,18 +136,19 @@ def _grouped(node: Aggregate, rows: str | None, *, unit_weights: bool) -> str | 
     return f"SELECT {', '.join([*keys, *sums, f'{weight} AS {WEIGHT}'])} FROM ({rows}){group}"
 
 
-def _sums(node: Aggregate) -> list[tuple[str, str]]:
-    return [(accumulator.name, accumulator.type) for accumulator in node.accumulators] + [(WEIGHT, "BIGINT")]
+def _accumulators(node: Aggregate) -> tuple[Accumulator, ...]:
+    """All that is kept of a group: its accumulators and the number of its rows."""
+    return (*node.accumulators, Accumulator(WEIGHT, "BIGINT", WEIGHT))
 
 
 def _merged(node: Aggregate, change: str, state: Trace, context: Context, mode: Mode) -> str:
     """Per touched group: keys, and of every sum its change (``d``), old value (``o``) and new value (``n``) as structs."""
     keys = [key.name for key in node.keys]
-    names = [name for name, _ in _sums(node)]
+    names = [accumulator.name for accumulator in _accumulators(node)]
     stored = context.batch_views.rows(state.batches, single_partition=mode is Mode.SMALL)
     if stored is None:
         structs = [
-            _struct(letter, [(name, name if letter != "o" else _nothing(name, kind)) for name, kind in _sums(node)])
+            _struct(letter, [(kept.name, kept.name if letter != "o" else _nothing(kept)) for kept in _accumulators(node)])
             for letter in "don"
         ]
         return f"SELECT {', '.join([*keys, *structs])} FROM ({change})"
@@ -143,22 +163,22 @@ def _merged(node: Aggregate, change: str, state: Trace, context: Context, mode: 
         f" UNION ALL SELECT {columns}, 0 AS {_TOUCHED} FROM {stored})"
     )
 
-    def total(name: str, kind: str, condition: str) -> str:
-        if merging(name) != "SUM":
-            return f"CAST({merging(name)}({name}){condition} AS {kind})"
-        return f"CAST(COALESCE(SUM({name}){condition}, 0) AS {kind})"
+    def total(kept: Accumulator, condition: str) -> str:
+        if kept.merge is not Merge.SUM:
+            return f"CAST({kept.merge.value}({kept.name}){condition} AS {kept.type})"
+        return f"CAST(COALESCE(SUM({kept.name}){condition}, 0) AS {kept.type})"
 
     structs = [
-        _struct(letter, [(name, total(name, kind, condition)) for name, kind in _sums(node)])
+        _struct(letter, [(kept.name, total(kept, condition)) for kept in _accumulators(node)])
         for letter, condition in (("d", f" FILTER (WHERE {_TOUCHED} = 1)"), ("o", f" FILTER (WHERE {_TOUCHED} = 0)"), ("n", ""))
     ]
     group = f" GROUP BY {', '.join(keys)}" if keys else ""
     return f"SELECT {', '.join([*keys, *structs])} FROM ({both}){group} HAVING MAX({_TOUCHED}) = 1"
 
 
-def _nothing(name: str, kind: str) -> str:
+def _nothing(accumulator: Accumulator) -> str:
     """What an accumulator is before the first row."""
-    return f"CAST({'0' if merging(name) == 'SUM' else 'NULL'} AS {kind})"
+    return f"CAST({'0' if accumulator.merge is Merge.SUM else 'NULL'} AS {accumulator.type})"
 
 
 def _struct(letter: str, fields: list[tuple[str, str]]) -> str:
@@ -174,17 +194,17 @@ def _outputs(node: Aggregate, merged: str, had_output: bool) -> str:
         f"SELECT {', '.join([*keys, '__d', _SIGN])}, CASE WHEN {_SIGN} < 0 THEN __o ELSE __n END AS __v"
         f" FROM ({merged}) LATERAL VIEW EXPLODE({signs}) AS {_SIGN}"
     )
-    values = [f"{_over_version(call.value or '')} AS {call.name}" for call in node.calls]
+    values = [f"{_over_version(node, call.value or '')} AS {call.name}" for call in node.calls]
     # Without keys the group is there whatever its number of rows.
     exists = f"__v.{WEIGHT} > 0" if node.keys else "TRUE"
     groups = f"SELECT {', '.join([*keys, '__d', _SIGN, f'{exists} AS __exists', *values])} FROM ({versions})"
-    changes = [f"__d.{name} AS {name}" for name, _ in _sums(node)]
+    changes = [f"__d.{kept.name} AS {kept.name}" for kept in _accumulators(node)]
     return _judged(node, groups, [*keys, *changes, _SIGN])
 
 
 def _new_outputs(node: Aggregate, change: str) -> str:
     """The same where no group was there before, so that its change is all there is of it."""
-    known = [*(key.name for key in node.keys), *(name for name, _ in _sums(node))]
+    known = [*(key.name for key in node.keys), *(kept.name for kept in _accumulators(node))]
     values = [f"{call.value} AS {call.name}" for call in node.calls]
     exists = f"{WEIGHT} > 0" if node.keys else "TRUE"
     groups = f"SELECT {', '.join([*known, f'1 AS {_SIGN}', f'{exists} AS __exists', *values])} FROM ({change})"
@@ -200,13 +220,18 @@ def _judged(node: Aggregate, groups: str, columns: list[str]) -> str:
     return f"SELECT {', '.join([*columns, _SHOWN, *items])} FROM ({judged})"
 
 
-def _over_version(value: str) -> str:
-    return re.sub(r"\b__a\d+(max|min)?\b", lambda found: f"__v.{found[0]}", value)
+def _over_version(node: Aggregate, value: str) -> str:
+    """A text over accumulators as one over those of the version ``__v``."""
+    if not node.accumulators:
+        return value
+    names = "|".join(accumulator.name for accumulator in node.accumulators)
+    return re.sub(rf"\b({names})\b", r"__v.\1", value)
 
 
 def _split(stage: Stage, node: Aggregate, wide: pa.Table, state_schema: StructType) -> Outcome:
     new = wide.filter(pc.equal(wide[_SIGN], 1))
-    nothing = [pc.equal(new[name], pa.scalar(0, new[name].type)) for name, _ in _sums(node) if merging(name) == "SUM"]
+    sums = [kept.name for kept in _accumulators(node) if kept.merge is Merge.SUM]
+    nothing = [pc.equal(new[name], pa.scalar(0, new[name].type)) for name in sums]
     silent = nothing[0]
     for column in nothing[1:]:
         silent = pc.and_(silent, column)
@@ -214,4 +239,4 @@ def _split(stage: Stage, node: Aggregate, wide: pa.Table, state_schema: StructTy
     shown = wide.filter(wide[_SHOWN])
     columns = [shown[f"__c{at}"] for at in range(len(stage.columns))]
     delta = pa.table([*columns, shown[_SIGN].cast(pa.int64())], names=[*(name for name, _ in stage.columns), WEIGHT])
-    return Outcome(Batch.in_memory(weighted(stage_schema(stage)), delta), state)
+    return Outcome(Batch.in_memory(weighted(stage_schema(stage)), delta), {GROUPS: state})

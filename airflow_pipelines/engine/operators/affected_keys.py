@@ -14,7 +14,9 @@ from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.full import subtracted
 from airflow_pipelines.engine.operators.lookup_join.fetch import delta_of
 from airflow_pipelines.engine.operators.lookup_join.matching import matching_batch, wanted_of
+from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.operators.state import Kept
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys, KeyedSource
@@ -25,8 +27,16 @@ from airflow_pipelines.sql.plan.ir.version import Version
 _KEY = "__touched"
 
 
-def evaluate_keyed(stage: Stage, node: AffectedKeys, context: Context, stored: Trace | None) -> Outcome:
-    """The delta of a keyed stage.
+class RecomputeKeys(Operator[AffectedKeys]):
+    """Evaluates the query for the keys that a delta affects, before and after it."""
+
+    def evaluate(self, context: Context, kept: Kept) -> Outcome:
+        """See :class:`Operator`."""
+        return _evaluated(self.stage, self.node, context, kept.contents)
+
+
+def _evaluated(stage: Stage, node: AffectedKeys, context: Context, stored: Trace | None) -> Outcome:
+    """The delta of a stage.
 
     :param stored: the stage's own contents before the step, where they are kept
     """

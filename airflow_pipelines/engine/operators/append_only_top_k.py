@@ -16,7 +16,9 @@ from airflow_pipelines.engine.operators.lookup_join.matching import (
     matching_batch,
     same_kind,
 )
+from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
+from airflow_pipelines.engine.operators.state import Kept
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
@@ -28,7 +30,15 @@ _WAS = "__was"
 """The place that a row had before the step."""
 
 
-def evaluate_top_k(stage: Stage, node: AppendOnlyTopK, context: Context, stored: Trace) -> Outcome:
+class FirstRows(Operator[AppendOnlyTopK]):
+    """Ranks the new rows among the known first rows of their keys."""
+
+    def evaluate(self, context: Context, kept: Kept) -> Outcome:
+        """See :class:`Operator`."""
+        return _evaluated(self.stage, self.node, context, kept.contents or self._empty_contents())
+
+
+def _evaluated(stage: Stage, node: AppendOnlyTopK, context: Context, stored: Trace) -> Outcome:
     """The delta of a top-k stage.
 
     :param stored: the stage's own contents before the step

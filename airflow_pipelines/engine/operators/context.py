@@ -15,6 +15,7 @@ from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews, consolidated_sql, empty_sql
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.operators.moved_range import moved_range
+from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.counting import evaluate_and_count
@@ -48,39 +49,13 @@ class Mode(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class RelationVersions:
-    """A relation in one step: its contents before, and the batches that the step adds to them."""
-
-    before: Trace
-    delta: tuple[Batch, ...] = ()
-
-    @property
-    def changed(self) -> bool:
-        """Whether the step adds anything."""
-        return bool(self.delta)
-
-    @property
-    def after(self) -> Trace:
-        """The contents after the step."""
-        return replace(self.before, batches=(*self.before.batches, *self.delta))
-
-    def batches(self, version: Version) -> tuple[Batch, ...]:
-        """The batches of one version."""
-        match version:
-            case Version.DELTA:
-                return self.delta
-            case Version.BEFORE:
-                return self.before.batches
-            case Version.AFTER:
-                return self.after.batches
-
-
-@dataclass(frozen=True, slots=True)
 class Context:
     """One step's view of the relations, and the means to run queries.
 
     ``by_cost``: whether operators may leave out what tells touched from other rows when nearly all are touched. ``incomplete``:
     relations whose contents may lack rows that no change can touch any more. ``unobserved``: those whose deltas nobody takes.
+    ``clock``: the time of the step in microseconds since the epoch, None before the first tick. ``version``: a number that grows
+    from step to step.
     """
 
     sessions: SparkSessions
@@ -91,6 +66,8 @@ class Context:
     incomplete: frozenset[str] = frozenset()
     unobserved: frozenset[str] = frozenset()
     limits: Limits = DEFAULT_LIMITS
+    clock: int | None = None
+    version: int = 0
     pinned: dict[str, Batch] = field(default_factory=dict)
     """What was fetched for the step, by the query for it: several operators may need the same."""
 

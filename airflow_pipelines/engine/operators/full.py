@@ -5,19 +5,25 @@ from __future__ import annotations
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema
+from airflow_pipelines.engine.operators.state import Kept
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.full import Full
 from airflow_pipelines.sql.plan.ir.stage import Stage
 
 
-def evaluate_full(stage: Stage, node: Full, context: Context, before: Trace) -> Outcome:
-    """The delta between the view's stored contents and what its query gives now."""
-    if node.needs and not before.batches and not any(context.relations[name].after.batches for name in node.needs):
-        return Outcome(Batch.empty(weighted(stage_schema(stage))), consolidated=True)
-    mode = context.mode(frozenset(), stage.reads, before)
-    return subtracted(stage, with_contents(node, context, mode is Mode.SMALL), context, mode, before)
+class Recompute(Operator[Full]):
+    """Evaluates the whole query and subtracts the stored result."""
+
+    def evaluate(self, context: Context, kept: Kept) -> Outcome:
+        """See :class:`Operator`."""
+        before = kept.contents or self._empty_contents()
+        if self.node.needs and not before.batches and not any(context.relations[name].after.batches for name in self.node.needs):
+            return Outcome(Batch.empty(before.schema), consolidated=True)
+        mode = context.mode(frozenset(), self.reads, before)
+        return subtracted(self.stage, with_contents(self.node, context, mode is Mode.SMALL), context, mode, before)
 
 
 def subtracted(stage: Stage, answer: str, context: Context, mode: Mode, stored: Trace) -> Outcome:

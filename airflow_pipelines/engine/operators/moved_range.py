@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.sql.plan.ir.linear import TemporalFilter
-
-if TYPE_CHECKING:
-    from airflow_pipelines.engine.operators.context import RelationVersions
 
 
 def moved_range(crossing: TemporalFilter, marker: str, relations: Mapping[str, RelationVersions]) -> str | None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import consolidated_sql, expanded_sql
 from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.group_names import with_input_texts
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_batch, wanted_of
+from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.operators.state import Kept, StateSchema
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
@@ -17,24 +21,39 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.ir.to_sql import groups_over
 from airflow_pipelines.sql.plan.ir.version import Version
 
-
-def touched_state(stage: Stage, node: Aggregate) -> Trace:
-    """The empty state: the output rows with the keys of their groups."""
-    columns = [(key.name, kind) for key, kind in zip(node.keys, node.key_types, strict=True)]
-    columns += [(f"__o{at}", kind) for at, (_, kind) in enumerate(stage.columns)]
-    return Trace(weighted(struct_of(tuple(columns))))
+GROUPS = "groups"
+"""The name of the state."""
 
 
-def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Trace | None) -> Outcome:
+class RecomputeGroups(Operator[Aggregate]):
+    """Computes the groups that a delta touches anew from the input's contents."""
+
+    def state_schemas(self) -> Mapping[str, StateSchema]:
+        """The output rows with the keys of their groups."""
+        columns = [(key.name, kind) for key, kind in zip(self.node.keys, self.node.key_types, strict=True)]
+        columns += [(f"__o{at}", kind) for at, (_, kind) in enumerate(self.stage.columns)]
+        return {GROUPS: StateSchema(struct_of(tuple(columns)))}
+
+    def evaluate(self, context: Context, kept: Kept) -> Outcome:
+        """See :class:`Operator`."""
+        state = kept.state(GROUPS)
+        known = self.empty_states()[GROUPS] if state is None else state
+        return _evaluated(self.stage, self.node, context, known, is_first=state is None)
+
+    def in_query_terms(self, expression: str) -> str:
+        """See :class:`Operator`."""
+        return with_input_texts(self.node, expression)
+
+
+def _evaluated(stage: Stage, node: Aggregate, context: Context, known: Trace, *, is_first: bool) -> Outcome:
     """The delta of an aggregate and of its state: new output rows of the touched groups less the stored ones."""
-    known = state if state is not None else touched_state(stage, node)
     mode = context.mode(stage.reads & context.changed(), stage.reads, known)
     small = mode is Mode.SMALL
     printer = context.printer(mode)
     change = printer.delta(node.input, context.changed())
     # Without keys there is one group even without rows, which the first evaluation gives.
-    if change is None and (node.keys or state is not None):
-        return Outcome(Batch.empty(weighted(stage_schema(stage))), Batch.empty(known.schema))
+    if change is None and (node.keys or not is_first):
+        return Outcome(Batch.empty(weighted(stage_schema(stage))))
     insert_only = all(context.relations[name].after.insert_only for name in stage.reads)
     # The delta of all contents, as in a first load, touches every group.
     everything = not known.batches and all(not context.relations[name].before.batches for name in stage.reads)
@@ -63,7 +82,7 @@ def evaluate_touched(stage: Stage, node: Aggregate, context: Context, state: Tra
         query = consolidated_sql(known, both)
     # Without touched keys the result is as large as the state.
     batch = context.run(query, known.schema, Mode.SMALL if small else Mode.NARROW if collected is not None else Mode.LARGE)
-    return replace(_output(stage, batch, context), state=batch, strategy="all groups" if most else None)
+    return replace(_output(stage, batch, context), states={GROUPS: batch}, strategy="all groups" if most else None)
 
 
 @dataclass(frozen=True, slots=True)

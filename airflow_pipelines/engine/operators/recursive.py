@@ -21,9 +21,12 @@ from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import consolidated_sql
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.lookup.matching_rows import matching_rows
-from airflow_pipelines.engine.operators.context import Context, Mode, RelationVersions
+from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.full import subtracted, with_contents
+from airflow_pipelines.engine.operators.operator import Operator
+from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.operators.result import Outcome, stage_schema, struct_of
+from airflow_pipelines.engine.operators.state import Kept, StateSchema
 from airflow_pipelines.engine.spark.sessions import RECURSION_LEVELS
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
@@ -35,26 +38,40 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 MAX_SECONDS = 3600.0
 """A fixed point that takes longer than this fails its step."""
 _AT = "__at"
+DERIVATIONS = "derivations"
+"""The name of the state of a set."""
 
 
-def evaluate_recursive(stage: Stage, node: Recursive, context: Context, state: Trace | None, stored: Trace) -> Outcome:
-    """The delta of a recursive relation, and of the numbers of derivations of its rows when it is a set.
+class FixedPoint(Operator[Recursive]):
+    """Brings the fixed point forward by the rows that a step adds and takes away.
 
-    :param state: the rows derived from the contents, as often as they are derived; None before the first evaluation
-    :param stored: the contents before the step
-    :raises StepError: when the recursion does not come to an end
+    The state of a set has the rows derived from the contents, as often as they are derived.
     """
-    rounds = _Rounds(stage.relation, context)
-    if node.body is None:
-        return _recomputed(stage, node, context, stored, rounds)
-    fixpoint = _Fixpoint(node, node.body, context, rounds, weighted(stage_schema(stage)))
-    if not node.distinct:
-        return Outcome(fixpoint.follow(stored), consolidated=True)
-    if state is not None:
-        found = fixpoint.maintain(stored, state)
-        if found is not None:
-            return found
-    return fixpoint.anew(stored, state)
+
+    def state_schemas(self) -> Mapping[str, StateSchema]:
+        """See :class:`Operator`."""
+        counts_derivations = self.node.body is not None and self.node.distinct
+        return {DERIVATIONS: StateSchema(stage_schema(self.stage))} if counts_derivations else {}
+
+    def evaluate(self, context: Context, kept: Kept) -> Outcome:
+        """See :class:`Operator`.
+
+        :raises StepError: when the recursion does not come to an end
+        """
+        stage, node = self.stage, self.node
+        stored = kept.contents or self._empty_contents()
+        rounds = _Rounds(stage.relation, context)
+        if node.body is None:
+            return _recomputed(stage, node, context, stored, rounds)
+        fixpoint = _Fixpoint(node, node.body, context, rounds, weighted(stage_schema(stage)))
+        if not node.distinct:
+            return Outcome(fixpoint.follow(stored), consolidated=True)
+        state = kept.state(DERIVATIONS)
+        if state is not None:
+            found = fixpoint.maintain(stored, state)
+            if found is not None:
+                return found
+        return fixpoint.anew(stored, state)
 
 
 @dataclass(slots=True)
@@ -165,7 +182,7 @@ class _Fixpoint:
         gained = Batch.empty(self.schema) if gaining.empty else self._derived(gaining.changing, contents, None)
         derivations.add(gained)
         self._grow(gaining.settled, contents, derivations, self._back(taken, derivations, gained, contents))
-        return Outcome(contents.total, derivations.total, consolidated=True)
+        return Outcome(contents.total, {DERIVATIONS: derivations.total}, consolidated=True)
 
     def anew(self, stored: Trace, state: Trace | None) -> Outcome:
         """The same as :meth:`maintain`, by computing the fixed point from nothing and subtracting what was."""
@@ -179,7 +196,8 @@ class _Fixpoint:
         self._grow(settled, contents, derivations, self._newcomers(gained, contents))
         old = state.batches if state is not None else ()
         delta = _total(self.schema, self.context, contents.parts, stored.batches)
-        return Outcome(delta, _total(self.schema, self.context, derivations.parts, old), consolidated=True)
+        derived = _total(self.schema, self.context, derivations.parts, old)
+        return Outcome(delta, {DERIVATIONS: derived}, consolidated=True)
 
     def _grow(self, inputs: Mapping[str, RelationVersions], contents: _Sum, derivations: _Sum, front: Batch) -> None:
         """Add ``front`` and all that follows from it."""

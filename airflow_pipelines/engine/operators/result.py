@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import cast
 
@@ -16,10 +17,10 @@ from airflow_pipelines.sql.plan.ir.stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a stage adds to its relation and to its state.
+    """What a stage adds to its relation and to its states.
 
     :param delta: the rows that the stage adds to and takes from its relation
-    :param state: the rows that are added to the stage's state, if it keeps one
+    :param states: by name, the rows that are added to the stage's states
     :param consolidated: it is known that no two rows of the delta are equal but for their weights
     :param strategy: how the delta was computed, where that is not what the stage says of itself
     :param unobserved: the number of rows that were computed and not kept, because the relation has no consumers; the delta is then
@@ -27,7 +28,7 @@ class Outcome:
     """
 
     delta: Batch
-    state: Batch | None = None
+    states: Mapping[str, Batch] = field(default_factory=dict)
     consolidated: bool = False
     strategy: str | None = None
     unobserved: int = 0

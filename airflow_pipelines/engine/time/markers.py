@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.arrow import arrow_schema
 from airflow_pipelines.engine.batch import Batch, weighted
-from airflow_pipelines.engine.operators.context import RelationVersions
+from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.operators.result import struct_of
 from airflow_pipelines.engine.spark.failures import step_error
 from airflow_pipelines.engine.time.lateness import Waterlines

@@ -24,8 +24,8 @@ class Discarding:
 
     discards: Sequence[RetentionRule]
     types: Mapping[tuple[str, str], str]
-    _left: dict[RetentionRule, int] = field(default_factory=dict)
-    _seen: dict[RetentionRule, Waterlines] = field(default_factory=dict)
+    _left: dict[tuple[RetentionRule, str], int] = field(default_factory=dict)
+    _seen: dict[tuple[RetentionRule, str], Waterlines] = field(default_factory=dict)
 
     @property
     def relations(self) -> frozenset[str]:
@@ -34,22 +34,24 @@ class Discarding:
 
     def apply(self, base: Snapshot, context: Context) -> Snapshot:
         """The snapshot without what is not needed any more; the same object when there was nothing worth it."""
-        traces, states = dict(base.traces), dict(base.states)
+        traces = dict(base.traces)
+        states = {relation: dict(kept) for relation, kept in base.states.items()}
         changed = False
         for discard in self.discards:
-            kept = states if discard.of_state else traces
-            trace = kept.get(discard.relation)
-            if trace is None or not self._worth(discard, trace, base.waterlines, context):
-                continue
-            kept[discard.relation] = self._without(discard, trace, base.waterlines, context)
-            self._left[discard] = kept[discard.relation].rows
-            self._seen[discard] = base.waterlines
-            changed = True
+            # A rule for a state is one for all states of the operator: all have the keys that it speaks of.
+            kept = states.get(discard.relation, {}) if discard.of_state else traces
+            for name in kept if discard.of_state else kept.keys() & {discard.relation}:
+                trace, rule = kept[name], (discard, name)
+                if self._worth(rule, trace, base.waterlines, context):
+                    kept[name] = self._without(discard, trace, base.waterlines, context)
+                    self._left[rule] = kept[name].rows
+                    self._seen[rule] = base.waterlines
+                    changed = True
         return replace(base, traces=traces, states=states) if changed else base
 
-    def _worth(self, discard: RetentionRule, trace: Trace, waterlines: Waterlines, context: Context) -> bool:
-        least = 2 * self._left.get(discard, 0) + context.limits.discard_rows
-        return trace.rows > least and self._seen.get(discard) != waterlines
+    def _worth(self, rule: tuple[RetentionRule, str], trace: Trace, waterlines: Waterlines, context: Context) -> bool:
+        least = 2 * self._left.get(rule, 0) + context.limits.discard_rows
+        return trace.rows > least and self._seen.get(rule) != waterlines
 
     def _without(self, discard: RetentionRule, trace: Trace, waterlines: Waterlines, context: Context) -> Trace:
         condition = discard.condition

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 import pyarrow.compute as pc
 
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.operators.context import Context, Mode, RelationVersions
+from airflow_pipelines.engine.operators.context import Context, Mode
+from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.sessions import SparkSessions
@@ -59,7 +60,12 @@ class Timing:
     @property
     def uses_clock(self) -> bool:
         """Whether ticks can change anything."""
-        return any(marker.follows_clock for marker in self.markers.markers.values())
+        return bool(self.ticking)
+
+    @property
+    def ticking(self) -> frozenset[str]:
+        """The relations that may change with each tick of the clock."""
+        return frozenset(name for name, marker in self.markers.markers.items() if marker.follows_clock)
 
     def begin(
         self, base: Snapshot, clock: int | None, deltas: Mapping[str, Batch], waterlines: Waterlines | None = None

@@ -86,7 +86,7 @@ def test_views_that_need_nothing_of_each_other_are_under_way_at_once_and_in_the_
     finally:
         context.setLocalProperty("spark.jobGroup.id", "")
     assert len(context.statusTracker().getJobIdsForGroup(str(RUN))) == 4
-    assert [figures.view for figures in step.figures.operators] == ["v0", "v1", "v2", "v3"]
+    assert [figures.view for figures in step.stats.operators] == ["v0", "v1", "v2", "v3"]
     assert {name: delta.to_arrow()["k"].to_pylist() for name, delta in step.view_deltas.items()} == {
         f"v{number}": [1 + number] for number in range(4)
     }

@@ -108,7 +108,7 @@ def _follow(running: Running, limits: Limits) -> None:
             assert number != FULLEST or Counter(exact(row) for row in _stored(running, name)) == rows, name
         running.circuit.maintain()
     snapshot = running.circuit.snapshot
-    assert [name for name, trace in [*snapshot.traces.items(), *snapshot.states.items()] if net(trace)] == []
+    assert [name for name, trace in [*snapshot.traces.items(), *snapshot.all_states().items()] if net(trace)] == []
     running.circuit.close()
 
 

@@ -116,8 +116,8 @@ def _check_nothing_is_left(running: Running, limits: Limits) -> None:
     ours, theirs = running.circuit.snapshot, fresh.circuit.snapshot
     for name, trace in ours.traces.items():
         assert net(trace) == net(theirs.traces[name]), name
-    for name, state in ours.states.items():
-        assert net(state) == net(theirs.states[name]), name
+    for key, state in ours.all_states().items():
+        assert net(state) == net(theirs.all_states()[key]), key
     fresh.circuit.close()
 
 

@@ -16,10 +16,11 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.engine.changes import Op
-from airflow_pipelines.engine.circuit import Circuit, Step
+from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.sessions import SMALL_CONF, SparkSessions, sibling
+from airflow_pipelines.engine.step import Step
 from airflow_pipelines.program.messages import ProgramErrors
 from tests.engine.programs import Running, emitted
 from tests.engine.random_changes import comparable

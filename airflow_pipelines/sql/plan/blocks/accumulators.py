@@ -10,6 +10,7 @@ from sqlglot import exp
 from airflow_pipelines.sql.plan.blocks.decimal_average import decimal_average, is_exact
 from airflow_pipelines.sql.plan.ir.aggregate import Accumulator
 from airflow_pipelines.sql.plan.ir.delta_sql import WEIGHT
+from airflow_pipelines.sql.plan.ir.merge import Merge
 from airflow_pipelines.sql.syntax.dialect import DIALECT
 
 _SORTED = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT", "STRING", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "BOOLEAN"})
@@ -167,7 +168,8 @@ class Accumulators:
         for accumulator in self.found:
             if accumulator.text == text:
                 return accumulator.name
-        self.found.append(Accumulator(f"__a{len(self.found)}{call.function}", kind, text, text))
+        merge = Merge.MAX if call.function == "max" else Merge.MIN
+        self.found.append(Accumulator(f"__a{len(self.found)}{call.function}", kind, text, text, merge))
         return self.found[-1].name
 
     def _number(self, condition: str | None) -> str:

@@ -16,11 +16,3 @@ class Merge(Enum):
     MIN = "MIN"
     MAX = "MAX"
     NEWEST = "NEWEST"
-
-
-def merging(column: str) -> str:
-    """The aggregate function that joins two values of a state's column: MAX or MIN for accumulators so named, else SUM.
-
-    Extremes are only kept of inputs that never lose a row; a NULL is no value yet.
-    """
-    return {"max": "MAX", "min": "MIN"}.get(column[-3:], "SUM") if column.startswith("__a") else "SUM"

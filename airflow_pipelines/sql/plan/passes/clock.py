@@ -68,7 +68,7 @@ class ClockMarkers:
         if text == CLOCK.text:
             return self.found.setdefault(text, CLOCK)
         number = 1 + sum(1 for marker in self.found.values() if marker is not CLOCK)
-        return self.found.setdefault(text, Marker(f"now${number}", f"__now{number}", kind, text))
+        return self.found.setdefault(text, Marker(f"now${number}", f"__now{number}", kind, text, follows_clock=True))
 
     def _replace(self, node: exp.Expr, analyzer: Analyzer) -> None:
         text = _over_clock(node)

@@ -1,0 +1,63 @@
+"""Which operator evaluates which kind of node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from airflow_pipelines.engine.operators.accumulate import Accumulate
+from airflow_pipelines.engine.operators.affected_keys import RecomputeKeys
+from airflow_pipelines.engine.operators.append_only_top_k import FirstRows
+from airflow_pipelines.engine.operators.full import Recompute
+from airflow_pipelines.engine.operators.linear import Linearly
+from airflow_pipelines.engine.operators.operator import Operator
+from airflow_pipelines.engine.operators.recompute_groups import RecomputeGroups
+from airflow_pipelines.engine.operators.recursive import FixedPoint
+from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys
+from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
+from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
+from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.linear import Scan, Select, UnionAll
+from airflow_pipelines.sql.plan.ir.node import Node
+from airflow_pipelines.sql.plan.ir.recursive import Recursive
+from airflow_pipelines.sql.plan.ir.stage import Stage
+
+N = TypeVar("N", bound=Node)
+
+
+def _aggregate(stage: Stage, node: Aggregate) -> Operator[Aggregate]:
+    return Accumulate(stage, node) if node.is_linear else RecomputeGroups(stage, node)
+
+
+_OPERATORS: dict[type[Any], Callable[[Stage, Any], Operator[Any]]] = {
+    Scan: Linearly,
+    Select: Linearly,
+    UnionAll: Linearly,
+    Aggregate: _aggregate,
+    AffectedKeys: RecomputeKeys,
+    AppendOnlyTopK: FirstRows,
+    Full: Recompute,
+    Recursive: FixedPoint,
+}
+
+
+def register(node: type[N], operator: Callable[[Stage, N], Operator[N]]) -> None:
+    """Let a class of operators evaluate a class of nodes.
+
+    :param node: the class of nodes, or any class that has what a node has
+    :param operator: the class of operators
+    :raises ValueError: when the class of nodes has another one
+    """
+    if _OPERATORS.setdefault(node, operator) is not operator:
+        raise ValueError(f"nodes of the class {node.__name__} have an operator already")
+
+
+def operator_of(stage: Stage) -> Operator[Any]:
+    """A stage's operator.
+
+    :raises LookupError: when no class of operators is registered for the stage's node
+    """
+    kind = type(stage.node)
+    if kind not in _OPERATORS:
+        raise LookupError(f"no operator is registered for {kind.__name__}, the node of {stage.relation!r}")
+    return _OPERATORS[kind](stage, stage.node)
