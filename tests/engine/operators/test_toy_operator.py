@@ -1,7 +1,7 @@
 """An operator that the engine does not know: a Python function over a stream, with state per key and a timer.
 
 Its node, its operator and its registration are all here, and nothing else of the project was changed for it: this is how kinds of
-stages are added (``docs/operators.md`` follows this file).
+stages are added (``docs/engine-operators.md`` follows this file).
 """
 
 from __future__ import annotations
