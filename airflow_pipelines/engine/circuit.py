@@ -102,7 +102,7 @@ class Circuit:
         ordered = {name: with_sequence(tables[name]) for name in self.ordered}
         self.delta_schemas: Mapping[str, StructType] = {**tables, **ordered, **stages, SYSTEM_VIEW: weighted(ERROR_VIEW.spark)}
         """The schemas of all relations' batches."""
-        self.timing.allow_discards(program, self.stages, shown_relations(program))
+        self.timing.allow_retention(program, self.stages, shown_relations(program))
         self._workers = Workers(sessions.small.sparkContext)
         self._lock = threading.RLock()
         states = {operator.relation: operator.empty_states() for operator in self.operators}
@@ -311,7 +311,7 @@ class Circuit:
         """
         merged = self._merge(lambda trace: trace.needs_merge(self.limits))
         with self._lock:
-            self._snapshot = self.timing.discarding.apply(self._snapshot, self._context({}))
+            self._snapshot = self.timing.retention.apply(self._snapshot, self._context({}))
         self.batch_views.sweep()
         if merged:
             file_index(self.store).forget()
@@ -400,7 +400,7 @@ class Circuit:
         return self._context({}).spill_if_large(batch)
 
     def _context(self, relations: Mapping[str, RelationVersions]) -> Context:
-        incomplete = self.timing.discarding.relations
+        incomplete = self.timing.retention.relations
         return Context(
             self.sessions, self.batch_views, self.store, relations, by_cost=self._by_cost, incomplete=incomplete, limits=self.limits
         )

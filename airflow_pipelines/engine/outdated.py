@@ -74,7 +74,7 @@ def _reason(name: str, manifest: Mapping[str, Any]) -> str:
 def _unreachable(circuit: Circuit, needed: Set[str], absent: Set[str]) -> tuple[set[tuple[str, str]], set[str]]:
     """Of views that are ``needed``: those with tables that are ``absent``, and those that time has passed over."""
     late = {column.relation for column in circuit.program.late_columns}
-    incomplete = circuit.timing.discarding.relations
+    incomplete = circuit.timing.retention.relations
     lost, timed = set(), set()
     for stage in circuit.stages:
         if stage.relation in needed:

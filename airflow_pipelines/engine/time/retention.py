@@ -16,13 +16,14 @@ from airflow_pipelines.sql.plan.properties.retention import RetentionRule
 
 
 @dataclass(slots=True)
-class Discarding:
-    """Looks through traces and states for rows that a program's discards allow to go.
+class Retention:
+    """Looks through traces and states for rows that a program's rules let go.
 
-    ``types``: Spark DDL types of the columns with lateness, by relation and column.
+    :param rules: which rows may go
+    :param types: Spark DDL types of the columns with lateness, by relation and column
     """
 
-    discards: Sequence[RetentionRule]
+    rules: Sequence[RetentionRule]
     types: Mapping[tuple[str, str], str]
     _left: dict[tuple[RetentionRule, str], int] = field(default_factory=dict)
     _seen: dict[tuple[RetentionRule, str], Waterlines] = field(default_factory=dict)
@@ -30,31 +31,33 @@ class Discarding:
     @property
     def relations(self) -> frozenset[str]:
         """The relations whose traces may lack rows that their definition says they have."""
-        return frozenset(discard.relation for discard in self.discards if not discard.of_state)
+        return frozenset(rule.relation for rule in self.rules if not rule.of_state)
 
     def apply(self, base: Snapshot, context: Context) -> Snapshot:
         """The snapshot without what is not needed any more; the same object when there was nothing worth it."""
+        if not self.rules:
+            return base
         traces = dict(base.traces)
         states = {relation: dict(kept) for relation, kept in base.states.items()}
         changed = False
-        for discard in self.discards:
+        for rule in self.rules:
             # A rule for a state is one for all states of the operator: all have the keys that it speaks of.
-            kept = states.get(discard.relation, {}) if discard.of_state else traces
-            for name in kept if discard.of_state else kept.keys() & {discard.relation}:
-                trace, rule = kept[name], (discard, name)
-                if self._worth(rule, trace, base.waterlines, context):
-                    kept[name] = self._without(discard, trace, base.waterlines, context)
-                    self._left[rule] = kept[name].rows
-                    self._seen[rule] = base.waterlines
+            kept = states.get(rule.relation, {}) if rule.of_state else traces
+            for name in kept if rule.of_state else kept.keys() & {rule.relation}:
+                trace, place = kept[name], (rule, name)
+                if self._worth(place, trace, base.waterlines, context):
+                    kept[name] = self._without(rule, trace, base.waterlines, context)
+                    self._left[place] = kept[name].rows
+                    self._seen[place] = base.waterlines
                     changed = True
         return replace(base, traces=traces, states=states) if changed else base
 
-    def _worth(self, rule: tuple[RetentionRule, str], trace: Trace, waterlines: Waterlines, context: Context) -> bool:
-        least = 2 * self._left.get(rule, 0) + context.limits.discard_rows
-        return trace.rows > least and self._seen.get(rule) != waterlines
+    def _worth(self, place: tuple[RetentionRule, str], trace: Trace, waterlines: Waterlines, context: Context) -> bool:
+        least = 2 * self._left.get(place, 0) + context.limits.discard_rows
+        return trace.rows > least and self._seen.get(place) != waterlines
 
-    def _without(self, discard: RetentionRule, trace: Trace, waterlines: Waterlines, context: Context) -> Trace:
-        condition = discard.condition
+    def _without(self, rule: RetentionRule, trace: Trace, waterlines: Waterlines, context: Context) -> Trace:
+        condition = rule.condition
         for (relation, column), ddl in self.types.items():
             text = waterlines.get(relation, {}).get(column)
             value = "NULL" if text is None else f"'{text}'"

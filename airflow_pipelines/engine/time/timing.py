@@ -17,7 +17,7 @@ from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.time.lateness import Bounds, Late, Waterlines, late_rows, reports
 from airflow_pipelines.engine.time.markers import Markers, Times
-from airflow_pipelines.engine.time.retention import Discarding
+from airflow_pipelines.engine.time.retention import Retention
 from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.stage import Stage
@@ -46,16 +46,16 @@ class Timing:
         }
         self.bounds = Bounds(program.late_columns, sessions.small)
         self.markers = Markers(program.markers, types, sessions.small, readers)
-        self.discarding = Discarding((), types)
+        self.retention = Retention((), types)
 
-    def allow_discards(self, program: Program, stages: Sequence[Stage], shown: Set[str]) -> None:
-        """Let :attr:`discarding` forget what none of ``stages`` will need again; ``shown``: relations that users may look into."""
+    def allow_retention(self, program: Program, stages: Sequence[Stage], shown: Set[str]) -> None:
+        """Let :attr:`retention` forget what none of ``stages`` will need again; ``shown``: relations that users may look into."""
         late: dict[str, list[str]] = {}
         for column in self.bounds.columns:
             if not any(stage.relation == column.relation for stage in stages):
                 late.setdefault(column.relation, []).append(column.column)
         if self.bounds.columns:
-            self.discarding.discards = retention_rules(stages, program.waterlines, late, shown, self.markers.markers)
+            self.retention.rules = retention_rules(stages, program.waterlines, late, shown, self.markers.markers)
 
     @property
     def uses_clock(self) -> bool:

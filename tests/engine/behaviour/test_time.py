@@ -249,7 +249,7 @@ def test_what_cannot_matter_any_more_is_forgotten(sessions: SparkSessions) -> No
     text = text.replace("create materialized view late as select id, ts from t;\nlateness late.ts interval 0 hours;\n", "")
     eager = Limits(discard_rows=-1)
     running, keeping = Running(text, sessions, limits=eager), Running(text, sessions, limits=eager)
-    keeping.circuit.timing.discarding.discards = ()
+    keeping.circuit.timing.retention.rules = ()
     for number in range(12):
         when = ts(f"{9 + number // 2:02}:{30 * (number % 2):02}:00")
         steps = []
