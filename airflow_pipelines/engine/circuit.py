@@ -9,48 +9,40 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 
-from airflow_pipelines.engine.arrival_order import ROWS_PER_STEP, Arrived, ordered_tables, restored, with_sequence
-from airflow_pipelines.engine.batch import Batch, weighted
+from airflow_pipelines.engine.arrival_order import restored
+from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.batch_views import BatchViews
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.compaction import compacted, in_canonical_form
 from airflow_pipelines.engine.evaluation import Evaluation
 from airflow_pipelines.engine.functions.python_functions import register_functions
-from airflow_pipelines.engine.layout import CANONICAL_FORM, layouts
+from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.lookup.index import file_index
-from airflow_pipelines.engine.lookup.matching_rows import matching_rows
-from airflow_pipelines.engine.normalise import Normaliser, Rejected
+from airflow_pipelines.engine.normalise import Rejected
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.operator import Operator
-from airflow_pipelines.engine.operators.registry import operator_of
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
-from airflow_pipelines.engine.operators.result import stage_schema
 from airflow_pipelines.engine.operators.state import Kept
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.scheduler import Workers
-from airflow_pipelines.engine.snapshot import Snapshot, owner
-from airflow_pipelines.engine.spark.failures import step_error
+from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.stages import (
-    ends,
-    kept_relations,
     lacks,
     needed_for,
     restored_states,
     shown_relations,
-    stages_of,
 )
 from airflow_pipelines.engine.step import Step
-from airflow_pipelines.engine.step_stats import OperatorStats, StepStats
+from airflow_pipelines.engine.step_stats import StepStats
 from airflow_pipelines.engine.storage.batch_store import BatchStore
-from airflow_pipelines.engine.storage.errors import StorageError
-from airflow_pipelines.engine.time.lateness import ERROR_VIEW, Late, Waterlines
+from airflow_pipelines.engine.table_deltas import table_deltas
+from airflow_pipelines.engine.time.lateness import Waterlines
 from airflow_pipelines.engine.time.timing import TimedStep, Timing
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.engine.values.intervals import shown
+from airflow_pipelines.engine.wiring import wired
 from airflow_pipelines.program.names import SYSTEM_VIEW
 
 
@@ -86,29 +78,17 @@ class Circuit:
         self.batch_views = BatchViews(sessions, limits)
         for session in (sessions.small, sessions.narrow, sessions.large):
             register_functions(session, program.definitions.python_functions)
-        self.stages = stages_of(program, strategy)
-        self.operators: tuple[Operator[Any], ...] = tuple(map(operator_of, self.stages))
-        self._by_cost = strategy == "auto"
-        self._owners = {stage.relation: owner(stage.relation, program.views.keys()) for stage in self.stages}
-        self.timing = Timing(program, sessions, {name: self._owners[s.relation] for s in reversed(self.stages) for name in s.reads})
+        self.wiring = wired(program, strategy)
+        self.stages, self.operators, self.kept = self.wiring.stages, self.wiring.operators, self.wiring.kept
+        self.layouts: Mapping[str, str] = self.wiring.layouts
+        """How the contents and the states of relations are made, by relation."""
         self.has_consumers: Callable[[str], bool] = lambda _: True
         """Whether somebody outside the circuit takes the deltas of a view that has no contents; asked in every step."""
-        self.kept = (kept_relations(program, self.operators) | {SYSTEM_VIEW}) - self.timing.markers.markers.keys()
-        tables = {name: weighted(program.schemas[name].spark) for name in program.tables}
-        self.ordered = ordered_tables(self.operators, program.tables)
-        """The tables whose rows keep the order in which they arrive."""
-        stages = {stage.relation: weighted(stage_schema(stage)) for stage in self.stages}
-        self._ends = ends(program, self.stages, self.kept | {column.relation for column in program.late_columns})
-        ordered = {name: with_sequence(tables[name]) for name in self.ordered}
-        self.delta_schemas: Mapping[str, StructType] = {**tables, **ordered, **stages, SYSTEM_VIEW: weighted(ERROR_VIEW.spark)}
-        """The schemas of all relations' batches."""
+        self.timing = Timing(program, sessions, self.wiring.readers)
         self.timing.allow_retention(program, self.stages, shown_relations(program))
+        self._by_cost = strategy == "auto"
         self._workers = Workers(sessions.small.sparkContext)
         self._lock = threading.RLock()
-        states = {operator.relation: operator.empty_states() for operator in self.operators}
-        plain = {**tables, SYSTEM_VIEW: weighted(ERROR_VIEW.spark)}
-        self.layouts: Mapping[str, str] = layouts(plain, self.timing.markers.markers, self.stages, states)
-        """How the contents and the states of relations are made, by relation."""
         self._snapshot = Snapshot(layouts=self.layouts)
 
     @property
@@ -148,25 +128,10 @@ class Circuit:
         :raises ValueError: when a change is not allowed for its table
         """
         started = time.monotonic()
-        by_table: dict[str, list[Arrived]] = {}
-        arrived = (self._snapshot.step + 1) * ROWS_PER_STEP
-        for change in changes:
-            by_table.setdefault(change.table, []).append(Arrived(change, arrived))
-            arrived += change.rows.num_rows
-        context = self._context({})
-        deltas, rejected, late = {}, [], []
-        for name, parts in by_table.items():
-            try:
-                deltas[name], normaliser = self._normalised(name, parts, context)
-            except Exception as error:
-                if isinstance(error, ValueError | StorageError):
-                    raise
-                raise step_error(name, error) from error
-            rejected += normaliser.rejected
-            late += [Late(name, shown(rows, self.program.schemas[name].spark), normaliser.waterlines) for rows in normaliser.late]
-        timed = self.timing.begin(self._snapshot, clock, deltas)
-        timed.late += late
-        return self._apply(deltas, timed, started, tuple(rejected))
+        found = table_deltas(changes, self.program, self.wiring, self._snapshot, self._context({}))
+        timed = self.timing.begin(self._snapshot, clock, found.deltas)
+        timed.late += found.late
+        return self._apply(found.deltas, timed, started, found.rejected)
 
     def apply(self, deltas: Mapping[str, Batch], clock: int | None = None, waterlines: Waterlines | None = None) -> Step:
         """Evaluate one step over deltas that are normalised already: of tables, and of the system view.
@@ -201,7 +166,9 @@ class Circuit:
             if operator.states and operator.relation in same and operator.relation in snapshot.states
         }
         context = self._context({})
-        traces = {name: restored(name, trace, self.ordered, context) for name, trace in snapshot.traces.items() if name in known}
+        traces = {
+            name: restored(name, trace, self.wiring.ordered, context) for name, trace in snapshot.traces.items() if name in known
+        }
         if snapshot.canonical_form != CANONICAL_FORM:
             traces = {name: in_canonical_form(trace, context) for name, trace in traces.items()}
         with self._lock:
@@ -233,7 +200,7 @@ class Circuit:
         _, snapshot = self._evaluated_anew(lacking, base, None)
         with self._lock:
             self._snapshot = snapshot
-        return frozenset(self._owners[name] for name in lacking)
+        return frozenset(self.wiring.owners[name] for name in lacking)
 
     def bootstrap(self, views: Set[str], clock: int | None = None) -> Step:
         """Evaluate ``views`` anew from what they read; other views keep what they have and emit nothing.
@@ -249,7 +216,7 @@ class Circuit:
         fresh = {
             operator.relation
             for operator in self.operators
-            if self._owners[operator.relation] in views or self._lacks(operator, base)
+            if self.wiring.owners[operator.relation] in views or self._lacks(operator, base)
         }
         evaluation, evaluated = self._evaluated_anew(fresh, base, clock)
         snapshot = replace(evaluated, step=base.step + 1)
@@ -258,7 +225,7 @@ class Circuit:
             for name in self.program.views
             if name in views and evaluation.relations[name].delta
         }
-        stats = StepStats(snapshot.step, _milliseconds(started), 0, self._stats(evaluation))
+        stats = StepStats(snapshot.step, _milliseconds(started), 0, evaluation.stats_of(self.operators))
         return Step(snapshot.step, {}, deltas, snapshot, stats)
 
     def _evaluated_anew(self, fresh: Set[str], base: Snapshot, clock: int | None) -> tuple[Evaluation, Snapshot]:
@@ -266,14 +233,14 @@ class Circuit:
         needed = needed_for(fresh, self.stages, self.program.tables, base.traces.keys())
         timed = self.timing.begin(base, clock if base.clock is None else None, {})
         evaluation = self._evaluation(base, timed, version=base.step)
-        for name, schema in self.delta_schemas.items():
+        for name, schema in self.wiring.schemas.items():
             batches = () if name in needed else self._trace(base, name).batches
             evaluation.relations[name] = RelationVersions(Trace(schema), batches)
         evaluation.relations.update(self.timing.markers.fresh(timed.after))
 
         def evaluate(operator: Operator[Any]) -> None:
-            nothing = Trace(self.delta_schemas[operator.relation]) if operator.relation in self.kept else None
-            evaluation.evaluate(operator, self._owners[operator.relation], Kept(contents=nothing))
+            nothing = Trace(self.wiring.schemas[operator.relation]) if operator.relation in self.kept else None
+            evaluation.evaluate(operator, self.wiring.owners[operator.relation], Kept(contents=nothing))
 
         self._workers.run(self.operators, lambda operator: operator.relation in needed, evaluate)
         times = timed.after
@@ -329,7 +296,7 @@ class Circuit:
         evaluation = self._evaluation(base, timed, version=base.step + 1)
         table_deltas = {name: self._settled(name, batch) for name, batch in deltas.items() if batch.rows}
         rows = sum(batch.rows for name, batch in table_deltas.items() if name != SYSTEM_VIEW)
-        for name in self.delta_schemas:
+        for name in self.wiring.schemas:
             added = (table_deltas[name],) if name in table_deltas else ()
             evaluation.relations[name] = RelationVersions(self._trace(base, name), added)
         evaluation.relations.update(self.timing.markers.versions(timed.before, timed.after))
@@ -347,7 +314,7 @@ class Circuit:
         def evaluate(operator: Operator[Any]) -> None:
             contents = self._trace(base, operator.relation) if operator.relation in self.kept else None
             kept = Kept(evaluation.states.get(operator.relation), contents)
-            evaluation.evaluate(operator, self._owners[operator.relation], kept)
+            evaluation.evaluate(operator, self.wiring.owners[operator.relation], kept)
 
         self._workers.run(self.operators, due, evaluate)
         reported = self.timing.reports(timed.late) if SYSTEM_VIEW not in table_deltas else None
@@ -356,7 +323,7 @@ class Circuit:
         added = (table_deltas[SYSTEM_VIEW],) if SYSTEM_VIEW in table_deltas else ()
         evaluation.relations[SYSTEM_VIEW] = RelationVersions(self._trace(base, SYSTEM_VIEW), added)
         moved = timed.after.clock is not None and timed.after.clock != timed.before.clock
-        quiet = moved and not rejected and not table_deltas and self._is_quiet(evaluation, base)
+        quiet = moved and not rejected and not table_deltas and evaluation.is_quiet(base.states)
         number = base.step + (0 if quiet else 1)
         traces = {name: evaluation.relations[name].after for name in self.kept}
         snapshot = Snapshot(number, traces, evaluation.states, timed.after.clock, timed.after.waterlines, self.layouts)
@@ -365,36 +332,16 @@ class Circuit:
             delta = evaluation.relations[name].delta
             if delta:
                 view_deltas[name] = delta[0]
-        stats = StepStats(number, _milliseconds(started), rows, self._stats(evaluation))
+        stats = StepStats(number, _milliseconds(started), rows, evaluation.stats_of(self.operators))
         return Step(number, table_deltas, view_deltas, snapshot, stats, rejected, tuple(timed.late), quiet)
-
-    def _is_quiet(self, evaluation: Evaluation, base: Snapshot) -> bool:
-        """Whether a round has changed nothing that is kept. A state that was not there before is a change."""
-        if any(evaluation.relations[stage.relation].changed for stage in self.stages):
-            return False
-        return len(evaluation.states) == len(base.states) and all(
-            base.states.get(n) is state for n, state in evaluation.states.items()
-        )
 
     def _emitted(self, batches: tuple[Batch, ...]) -> Batch:
         if len(batches) == 1:
             return batches[0]
         return self._compacted(Trace(batches[0].schema, batches))
 
-    def _normalised(self, name: str, parts: list[Arrived], context: Context) -> tuple[Batch, Normaliser]:
-        schema = self.program.schemas[name]
-        trace = self._trace(self._snapshot, name)
-        normaliser = Normaliser(
-            self.program.tables[name], schema, lambda wanted, names: matching_rows(trace, wanted, names, context)
-        )
-        normaliser.waterlines = self._snapshot.waterlines.get(name, {})
-        if name in self.ordered:
-            normaliser.first_numbers = [part.first for part in parts]
-        table = normaliser.delta([part.changes for part in parts])
-        return Batch.in_memory(self.delta_schemas[name], table), normaliser
-
     def _settled(self, name: str, batch: Batch) -> Batch:
-        expected = self.delta_schemas[name]
+        expected = self.wiring.schemas[name]
         if batch.table is not None and [field.name for field in batch.schema.fields] != [field.name for field in expected.fields]:
             raise ValueError(f"the delta of table {name!r} has other columns than the table")
         return self._context({}).spill_if_large(batch)
@@ -411,7 +358,7 @@ class Circuit:
         def accept(relation: str, versions: RelationVersions, context: Context) -> Mapping[str, RelationVersions]:
             return self.timing.accept(relation, versions, timed, context)
 
-        unobserved = frozenset(view for view in self._ends if not self.has_consumers(view))
+        unobserved = frozenset(view for view in self.wiring.unread if not self.has_consumers(view))
         context = replace(self._context(relations), unobserved=unobserved, clock=timed.after.clock, version=version)
         return Evaluation(context, relations, dict(base.states), accept)
 
@@ -419,13 +366,10 @@ class Circuit:
         found = snapshot.traces.get(name)
         if found is not None:
             return found
-        return Trace(self.delta_schemas[name])
+        return Trace(self.wiring.schemas[name])
 
     def _lacks(self, operator: Operator[Any], snapshot: Snapshot) -> bool:
         return lacks(operator, self.kept, snapshot)
-
-    def _stats(self, evaluation: Evaluation) -> tuple[OperatorStats, ...]:
-        return tuple(evaluation.stats[stage.relation] for stage in self.stages if stage.relation in evaluation.stats)
 
     def _after(self, evaluation: Evaluation, name: str, base: Snapshot, fresh: Set[str]) -> Trace:
         if name in fresh or name not in base.traces:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -69,6 +69,19 @@ class Evaluation:
         self.stats[operator.relation] = OperatorStats(
             view, outcome.strategy or operator.strategy, rows_in, delta.rows + outcome.unobserved, duration
         )
+
+    def is_quiet(self, before: Mapping[str, Mapping[str, Trace]]) -> bool:
+        """Whether nothing that is kept has changed. A state that was not there before is a change.
+
+        :param before: the states before the step
+        """
+        if any(self.relations[relation].changed for relation in self.stats):
+            return False
+        return len(self.states) == len(before) and all(before.get(relation) is state for relation, state in self.states.items())
+
+    def stats_of(self, operators: Iterable[Operator[Any]]) -> tuple[OperatorStats, ...]:
+        """The statistics of the operators that had something to do, in order."""
+        return tuple(self.stats[operator.relation] for operator in operators if operator.relation in self.stats)
 
     def _outcome(self, operator: Operator[Any], view: str, kept: Kept) -> tuple[Outcome, Batch]:
         """What an operator gives, and its delta without rows that cancel out."""

@@ -277,7 +277,7 @@ class LivePipeline:
             # Before the records: what they change must be there.
             circuit.refresh()
         recorded: Iterable[_Recorded] = (
-            (record, self.durability.deltas_of(record, circuit.delta_schemas)) for record in saved.records
+            (record, self.durability.deltas_of(record, circuit.wiring.schemas)) for record in saved.records
         )
         if saved.canonical_form != CANONICAL_FORM:
             recorded = ((record, circuit.in_canonical_form(deltas)) for record, deltas in recorded)

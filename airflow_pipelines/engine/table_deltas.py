@@ -1,0 +1,83 @@
+"""The first part of a step: from the changes of tables to their deltas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from airflow_pipelines.engine.arrival_order import ROWS_PER_STEP, Arrived
+from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.changes import TableChanges
+from airflow_pipelines.engine.lookup.matching_rows import matching_rows
+from airflow_pipelines.engine.normalise import Lookup, Normaliser, Rejected
+from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.spark.failures import step_error
+from airflow_pipelines.engine.storage.errors import StorageError
+from airflow_pipelines.engine.time.lateness import Late
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.engine.values.intervals import shown
+from airflow_pipelines.engine.wiring import Wiring
+
+
+@dataclass(frozen=True, slots=True)
+class TableDeltas:
+    """What a step's changes come to.
+
+    :param deltas: by table
+    :param rejected: the changes that were left out
+    :param late: the rows that were left out because they were behind a waterline
+    """
+
+    deltas: Mapping[str, Batch]
+    rejected: tuple[Rejected, ...]
+    late: tuple[Late, ...]
+
+
+def table_deltas(
+    changes: Iterable[TableChanges], program: Program, wiring: Wiring, base: Snapshot, context: Context
+) -> TableDeltas:
+    """Normalise the changes of all tables.
+
+    :param changes: in the order in which they arrived
+    :param program: the program of the tables
+    :param wiring: that of its circuit
+    :param base: the contents before the step
+    :param context: finds stored rows
+    :raises StepError: when stored rows cannot be looked up
+    :raises StorageError: when rows cannot be read
+    :raises ValueError: when a change is not allowed for its table
+    """
+    deltas: dict[str, Batch] = {}
+    rejected: list[Rejected] = []
+    late: list[Late] = []
+    for name, parts in _by_table(changes, base.step + 1).items():
+        schema = program.schemas[name]
+        trace = base.traces.get(name) or Trace(wiring.schemas[name])
+        normaliser = Normaliser(program.tables[name], schema, _lookup(trace, context))
+        normaliser.waterlines = base.waterlines.get(name, {})
+        if name in wiring.ordered:
+            normaliser.first_numbers = [part.first for part in parts]
+        try:
+            deltas[name] = Batch.in_memory(wiring.schemas[name], normaliser.delta([part.changes for part in parts]))
+        except Exception as error:
+            if isinstance(error, ValueError | StorageError):
+                raise
+            raise step_error(name, error) from error
+        rejected += normaliser.rejected
+        late += [Late(name, shown(rows, schema.spark), normaliser.waterlines) for rows in normaliser.late]
+    return TableDeltas(deltas, tuple(rejected), tuple(late))
+
+
+def _by_table(changes: Iterable[TableChanges], step: int) -> dict[str, list[Arrived]]:
+    found: dict[str, list[Arrived]] = {}
+    arrived = step * ROWS_PER_STEP
+    for change in changes:
+        found.setdefault(change.table, []).append(Arrived(change, arrived))
+        arrived += change.rows.num_rows
+    return found
+
+
+def _lookup(trace: Trace, context: Context) -> Lookup:
+    return lambda wanted, names: matching_rows(trace, wanted, names, context)
