@@ -36,6 +36,7 @@ from airflow_pipelines.host.bootstrap import BootstrapPlan
 from airflow_pipelines.host.durability import Durability
 from airflow_pipelines.host.endpoints import Endpoints
 from airflow_pipelines.host.live import LivePipeline
+from airflow_pipelines.program.diff import PipelineDiff
 from airflow_pipelines.sql.plan.ir.merge import Merge
 from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
 from tests.engine.programs import Running, emitted
@@ -351,7 +352,7 @@ def test_a_replay_of_the_journal_after_a_kill_gives_the_same(toy: Running, tmp_p
     again = Durability(tmp_path, saved.OPTIONS)
     state = again.saved_state()
     assert state is not None
-    live(toy, again, outlet).restore(state, BootstrapPlan({}, True, frozenset(toy.program.schemas), frozenset(), frozenset()))
+    live(toy, again, outlet).restore(state, BootstrapPlan(PipelineDiff(), frozenset(toy.program.schemas), frozenset(), frozenset()))
     again.close()
     assert outlet.given == given
     assert toy.rows("moves") == contents
