@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.pipeline import Pipeline
 
 STOPPED: dict[str, Any] = {
     "id": "0190b0c0-0000-7000-8000-000000000000",
@@ -44,6 +45,27 @@ STOPPED: dict[str, Any] = {
 FAILED = STOPPED | {
     "deployment_error": {"message": "division by zero in view v", "error_code": "RuntimeError.WorkerPanic", "details": {}}
 }
+
+SQL_ERROR = {
+    "sql_compilation": {
+        "exit_code": 1,
+        "messages": [
+            {
+                "start_line_number": 5,
+                "start_column": 32,
+                "end_line_number": 5,
+                "end_column": 35,
+                "warning": False,
+                "error_type": "Compilation error",
+                "message": "Object 'blah' not found",
+                "snippet": "    4|create view v as\n    5|select * from blah\n                    ^^^^",
+            }
+        ],
+    },
+    "rust_compilation": None,
+    "system_error": None,
+}
+"""What the compiler says of a program."""
 
 
 def up(status: str, **others: Any) -> dict[str, Any]:
@@ -96,3 +118,28 @@ class Scripted:
 def problem(status: int, code: str, message: str) -> tuple[int, dict[str, Any]]:
     """An answer with an error."""
     return status, {"message": message, "error_code": code, "details": {}}
+
+
+GET = "GET pipelines/p"
+STATS = "GET pipelines/p/stats"
+NOT_DEPLOYED = problem(503, "PipelineInteractionNotDeployed", "it has no host")
+
+
+def pipeline_of(service: Scripted, *descriptors: Any) -> Pipeline:
+    """The pipeline whose status is read as ``descriptors``, one after the other."""
+    service.on(GET, STOPPED)
+    pipeline = Pipeline.get("p", service.client)
+    service.on(GET, *descriptors)
+    service.requests.clear()
+    return pipeline
+
+
+def metrics(total: int, processed: int, completed: int | None = None, **others: Any) -> dict[str, Any]:
+    counters = {
+        "total_input_records": total,
+        "total_processed_records": processed,
+        "total_completed_records": processed if completed is None else completed,
+        "buffered_input_records": 0,
+        "pipeline_complete": False,
+    }
+    return {"global_metrics": counters | others, "inputs": [], "outputs": [], "suspend_error": None}
