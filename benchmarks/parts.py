@@ -45,5 +45,6 @@ PARTS = (
     Part("tpch", "benchmarks.tpch.speed", "change against recompute for the TPC-H queries"),
     Part("nexmark", "benchmarks.nexmark.speed", "throughput for the Nexmark queries, next to other systems"),
     Part("spill", "benchmarks.spill", "state larger than memory"),
+    Part("large_results", "benchmarks.large_results", "ten million rows through egress and queries"),
     Part("memory", "benchmarks.memory", "memory over many small steps"),
 )

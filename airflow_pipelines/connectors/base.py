@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.engine.changes import TableChanges
-
-Position = dict[str, Any]
-"""A connector's place in its source, as JSON. It is kept in checkpoints and given back on resume."""
+from airflow_pipelines.engine.storage.connector_state import Position
 
 
 @dataclass(frozen=True, slots=True)

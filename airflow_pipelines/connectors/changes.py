@@ -25,6 +25,8 @@ from airflow_pipelines.program.names import quote
 
 ROWS_AT_ONCE = 10_000
 """A table of changes has at most so many rows."""
+PARTITION_ROWS = 250_000
+"""Spark sorts a large delta in partitions of about so many rows, and has the rows of a few of them in memory at a time."""
 
 
 class Changes(Protocol):
@@ -46,7 +48,7 @@ def changes_of(delta: Batch, columns: Sequence[str], session: SparkSession) -> C
     """
     names = [*columns, WEIGHT]
     if delta.table is None and delta.files:
-        return StreamedChanges(delta.frame(session).select(*map(quote, names)))
+        return StreamedChanges(delta.frame(session).select(*map(quote, names)), delta.rows)
     return ChangesInMemory(shown(delta.to_arrow(), delta.schema).select(names))
 
 
@@ -82,10 +84,12 @@ class StreamedChanges:
     """Changes of a delta that is in files: Spark sorts them, and they come to Python while they are read.
 
     :param frame: the delta's rows with ``__weight``, the last column
+    :param rows: about how many they are
     """
 
-    def __init__(self, frame: DataFrame) -> None:
+    def __init__(self, frame: DataFrame, rows: int) -> None:
         self._frame = frame
+        self._partitions = max(1, rows // PARTITION_ROWS)
 
     def count(self) -> int:
         """How many there are."""
@@ -95,8 +99,10 @@ class StreamedChanges:
     def tables(self) -> Iterator[pa.Table]:
         """All changes in order."""
         schema = self._frame.schema
-        keys = [_sort_key(field) for field in schema.fields if field.name != WEIGHT]
-        for table in streamed(self._frame.orderBy(f.signum(f.col(WEIGHT)), *keys)):
+        keys = [f.signum(f.col(WEIGHT)), *(_sort_key(field) for field in schema.fields if field.name != WEIGHT)]
+        # What orderBy does, with partitions of a size that Spark's driver can hold whatever the size of the delta.
+        ordered = self._frame.repartitionByRange(self._partitions, *keys).sortWithinPartitions(*keys)
+        for table in streamed(ordered):
             yield from _repeated(shown(shaped(table, arrow_schema(schema)), schema))
 
 

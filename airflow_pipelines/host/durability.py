@@ -25,6 +25,7 @@ from airflow_pipelines.engine.storage.checkpoint import (
     CheckpointStore,
     Counters,
 )
+from airflow_pipelines.engine.storage.connector_state import ConnectorState
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.engine.storage.journal import (
     Journal,
@@ -80,7 +81,7 @@ class SavedState:
         return Counters() if self.base is None else self.base.contents.counters
 
     @property
-    def connectors(self) -> dict[str, dict[str, Any]]:
+    def connectors(self) -> dict[str, ConnectorState]:
         """The state of every connector after the last committed step."""
         states = {} if self.base is None else dict(self.base.contents.connectors)
         for record in self.records:
@@ -158,7 +159,7 @@ class Durability:
         self,
         step: int,
         deltas: Mapping[str, Batch],
-        connectors: dict[str, dict[str, Any]],
+        connectors: Mapping[str, ConnectorState],
         counters: Counters,
         program: ProgramIdentity,
         initial_start_time: float,
@@ -197,7 +198,7 @@ class Durability:
                 held.append(flushed)
                 tables[name] = flushed.to_manifest()
         waterlines = {name: dict(columns) for name, columns in snapshot.waterlines.items()}
-        self._journal.append(JournalRecord(step, tables, inline, connectors, counters, snapshot.clock, waterlines))
+        self._journal.append(JournalRecord(step, tables, inline, dict(connectors), counters, snapshot.clock, waterlines))
         # A later run that has begun meanwhile may not have read the record, so that it must not be acknowledged.
         self.fence.check()
 
@@ -231,6 +232,10 @@ class Durability:
     def save_recovery_point(self, contents: CheckpointContents) -> None:
         """Write the unlisted recovery point in place of the journal. Needs storage; :meth:`journals` may be False."""
         self._rebase(self.checkpoints.save_recovery_point(contents))
+
+    def listed(self) -> list[dict[str, Any]]:
+        """The listed checkpoints in wire form, newest first."""
+        return [info.to_wire() for info in self.checkpoints.listed()]
 
     def collect_garbage(self) -> None:
         """Remove checkpoints beyond the newest two and batch files that nothing names."""

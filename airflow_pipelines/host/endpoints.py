@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from airflow_pipelines.connectors.http import encode_egress
 from airflow_pipelines.connectors.registry import open_input, open_output
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.storage.connector_state import ConnectorState, OutputState
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.host.inputs import ConnectorInput, InputEndpoint, check_start_after
 from airflow_pipelines.host.listeners import Listener, Listeners
@@ -68,17 +70,21 @@ class Endpoints:
             if connector.direction is ConnectorDirection.OUTPUT:
                 self.outputs[connector.endpoint] = OutputEndpoint(connector, self._output_opener(connector), log)
 
-    def restore(self, states: Mapping[str, Mapping[str, Any]], kept: frozenset[str]) -> None:
-        """Give each endpoint its saved state; connectors outside ``kept`` keep their figures but start from scratch."""
+    def restore(self, states: Mapping[str, ConnectorState], kept: frozenset[str]) -> None:
+        """Give each endpoint its saved state.
+
+        :param states: what was saved
+        :param kept: the connectors that go on; others keep their counters but start from scratch
+        """
         for name, state in states.items():
-            if state["direction"] == "output":
+            if isinstance(state, OutputState):
                 if name in self.outputs:
                     self.outputs[name].restore(state)
             elif name in self.inputs:
                 self.inputs[name].restore(state, same=name in kept)
-                self._readers[name].restored(was_started=not state.get("waiting", False) and name in kept)
-            elif not state["declared"] and state["table"] in self._program.tables:
-                self.pushed(name, state["table"]).restore(state, same=True)
+                self._readers[name].restored(was_started=not state.waiting and name in kept)
+            elif not state.declared and state.table in self._program.tables:
+                self.pushed(name, state.table).restore(state, same=True)
 
     def pushed(self, name: str, table: str) -> InputEndpoint:
         """The endpoint of rows pushed into ``table`` under ``name``, made on first use."""
@@ -136,12 +142,12 @@ class Endpoints:
         inputs = sum(e.figures.parse_errors.count + e.figures.transport_errors.count for e in list(self.inputs.values()))
         return inputs + sum(e.figures.encode_errors.count + e.figures.transport_errors.count for e in self.outputs.values())
 
-    def states(self) -> dict[str, dict[str, Any]]:
+    def states(self) -> dict[str, ConnectorState]:
         """What a checkpoint keeps of all endpoints."""
-        states = {name: endpoint.to_state() for name, endpoint in list(self.inputs.items())}
+        inputs = {name: endpoint.to_state() for name, endpoint in list(self.inputs.items())}
         for name, reader in self._readers.items():
-            states[name]["waiting"] = reader.waiting_for_labels
-        return {**states, **{name: output.to_state() for name, output in self.outputs.items()}}
+            inputs[name] = replace(inputs[name], waiting=reader.waiting_for_labels)
+        return {**inputs, **{name: output.to_state() for name, output in self.outputs.items()}}
 
     def has_consumers(self, relation: str) -> bool:
         """Whether an output or a listener takes the deltas of a relation."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow.compute as pc
 
-from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, InputTransport, Position
+from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, InputTransport
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
+from airflow_pipelines.engine.storage.connector_state import InputState, Position
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.statistics import InputFigures
 from airflow_pipelines.program.connectors import Connector
@@ -37,6 +38,9 @@ class Consumed:
     records: int
     size_bytes: int
     position: Position | None = None
+
+
+NOTHING_CONSUMED = Consumed(0, 0)
 
 
 class InputEndpoint:
@@ -77,29 +81,25 @@ class InputEndpoint:
         """The effect of all that was consumed is on disk."""
         self.figures.durable_records = self.figures.processed_records
 
-    def to_state(self, consumed: Consumed | None = None) -> dict[str, Any]:
-        """What a checkpoint keeps; with ``consumed``, as it will be after the step that takes it."""
-        figures = self.figures.to_state()
-        position = self.position
-        if consumed is not None:
-            figures["records"] += consumed.records
-            figures["bytes"] += consumed.size_bytes
-            position = position if consumed.position is None else consumed.position
-        return {
-            "direction": "input",
-            "table": self.table,
-            "declared": self.connector is not None,
-            "position": position,
-            "paused": self.paused,
-            "figures": figures,
-        }
+    def to_state(self, consumed: Consumed = NOTHING_CONSUMED) -> InputState:
+        """What a checkpoint keeps.
 
-    def restore(self, state: Mapping[str, Any], *, same: bool) -> None:
-        """Take over the saved figures and, where the connector is still the ``same``, its position and paused flag."""
+        :param consumed: what the step takes after which it is to be, for a step that is not committed yet
+        """
+        figures = self.figures.to_state(consumed.records, consumed.size_bytes)
+        position = self.position if consumed.position is None else consumed.position
+        return InputState(self.table, self.connector is not None, position, self.paused, figures)
+
+    def restore(self, state: InputState, *, same: bool) -> None:
+        """Take over the saved counters.
+
+        :param state: what was saved
+        :param same: whether the connector is still the same, so that it goes on from its position
+        """
         if same:
-            self.position = state.get("position")
-            self.paused = bool(state.get("paused", False))
-        self.figures = InputFigures.from_state(state.get("figures", {}))
+            self.position = state.position
+            self.paused = state.paused
+        self.figures = InputFigures.from_state(state.figures)
 
     def to_wire(self, *, errors: bool = False) -> dict[str, Any]:
         """The wire's InputEndpointStatus."""

@@ -52,6 +52,11 @@ class Taken:
     chunks: Mapping[InputEndpoint, list[InputChunk]]
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it, not even the end of an input."""
+        return not self.pushes and not self.chunks
+
+    @property
     def sources(self) -> list[tuple[InputEndpoint | None, TableChanges]]:
         """All changes with the input that they came from (None: an ad-hoc statement), those of one input in order."""
         from_connectors = [
@@ -199,7 +204,7 @@ class LivePipeline:
         frame = self.circuit.relation(relation).withColumn(WEIGHT, f.lit(1).cast("bigint"))
         trace = self.circuit.snapshot.traces.get(relation)
         if trace is not None and not trace.is_small(self.circuit.limits):
-            return StreamedChanges(frame)
+            return StreamedChanges(frame, trace.rows)
         return ChangesInMemory(shown(collected(frame), frame.schema))
 
     def contents(self) -> CheckpointContents:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from airflow_pipelines.connectors.base import ConnectorError, OutputTransport, Rewindable
 from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.engine.storage.connector_state import OutputState
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.statistics import OutputFigures
@@ -67,13 +68,13 @@ class OutputEndpoint:
             self._fail(error)
         self._transport = None
 
-    def to_state(self) -> dict[str, Any]:
+    def to_state(self) -> OutputState:
         """What a checkpoint keeps."""
-        return {"direction": "output", "view": self.view, "figures": self.figures.to_state()}
+        return OutputState(self.view, self.figures.to_state())
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over the saved figures."""
-        self.figures = OutputFigures.from_state(state.get("figures", {}))
+    def restore(self, state: OutputState) -> None:
+        """Take over the saved counters."""
+        self.figures = OutputFigures.from_state(state.figures)
 
     def to_wire(self, *, errors: bool = False) -> dict[str, Any]:
         """The wire's OutputEndpointStatus."""

@@ -1,4 +1,4 @@
-"""An incarnation's status: what it is now, and its changes in the registry in the order they happened."""
+"""Tells the store how an incarnation's status changes, in the order in which it did."""
 
 from __future__ import annotations
 
@@ -22,17 +22,15 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.05, 2.0
 
 
 class StatusRecorder:
-    """Records transitions. ``condition`` is notified of each; ``status`` is the one recorded last.
+    """Records transitions.
 
     A thread of its own tells the store, in order, and again until the store has taken them: one that is slow or gone must not hold
     the pipeline up.
     """
 
-    def __init__(self, deployment_id: UUID, registry: Registry, condition: threading.Condition, log: PipelineLog) -> None:
-        self.status: RuntimeStatus | None = None
+    def __init__(self, deployment_id: UUID, registry: Registry, log: PipelineLog) -> None:
         self._deployment_id = deployment_id
         self._registry = registry
-        self._condition = condition
         self._log = log
         self._untold: deque[RuntimeTransition] = deque()
         self._changed = threading.Condition()
@@ -48,7 +46,14 @@ class StatusRecorder:
         error: dict[str, Any] | None = None,
         checkpoints: list[dict[str, Any]] | None = None,
     ) -> None:
-        """Have a transition written, then make it the current status."""
+        """Have a transition written. Returns when it is, or after :data:`TELL_S` seconds.
+
+        :param status: what the incarnation becomes
+        :param desired: what it is to become
+        :param details: what the transition tells besides
+        :param error: a deployment error
+        :param checkpoints: all that there are, where they have changed
+        """
         if error is not None:
             error = {**error, "message": self._log.redact(str(error["message"]))}
         transition = RuntimeTransition(
@@ -61,12 +66,6 @@ class StatusRecorder:
                 self._thread = threading.Thread(target=self._tell, name=f"telling {self._deployment_id}", daemon=True)
                 self._thread.start()
         self._wait_until_told(TELL_S)
-        with self._condition:
-            changed = status is not self.status
-            self.status = status
-            self._condition.notify_all()
-        if changed:
-            self._log.info("now %s", status.value)
 
     def close(self, limit_s: float) -> None:
         """Wait until the store knows all; what it still does not know after ``limit_s`` seconds is given up."""

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from airflow_pipelines.connectors.base import ConnectorError
 from airflow_pipelines.engine.storage.checkpoint import Counters
+from airflow_pipelines.engine.storage.connector_state import ErrorsState, InputCounts, KeptError, OutputCounts
 
 KEPT_ERRORS = 100
 """Newest errors kept per tag."""
@@ -41,21 +42,21 @@ class ErrorList:
 
     def to_wire(self) -> list[dict[str, Any]]:
         """The kept errors, oldest first."""
-        errors = sorted((error for kept in self._kept.values() for error in kept), key=lambda error: error.timestamp)
-        return [{"timestamp": stamp(e.timestamp), "index": e.index, "tag": e.tag, "message": e.message} for e in errors]
+        return [error.to_json() for error in self.to_state().kept]
 
-    def to_state(self) -> dict[str, Any]:
+    def to_state(self) -> ErrorsState:
         """What a checkpoint keeps."""
-        return {"count": self.count, "kept": self.to_wire()}
+        errors = sorted((error for kept in self._kept.values() for error in kept), key=lambda error: error.timestamp)
+        return ErrorsState(self.count, tuple(KeptError(stamp(e.timestamp), e.index, e.tag, e.message) for e in errors))
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> ErrorList:
+    def from_state(cls, state: ErrorsState) -> ErrorList:
         """The list that :meth:`to_state` described."""
         errors = cls()
-        for wire in state.get("kept", ()):
-            when = datetime.fromisoformat(wire["timestamp"])
-            errors.extend([ConnectorError(wire["tag"], wire["message"], wire["index"], when)], 0)
-        errors.count = int(state.get("count", 0))
+        for kept in state.kept:
+            when = datetime.fromisoformat(kept.timestamp)
+            errors.extend([ConnectorError(kept.tag, kept.message, kept.index, when)], 0)
+        errors.count = state.count
         return errors
 
 
@@ -93,19 +94,23 @@ class InputFigures:
             "end_of_input": self.end_of_input,
         }
 
-    def to_state(self) -> dict[str, Any]:
-        """What a checkpoint keeps: buffered records are not part of it, because they will be read again."""
-        return {
-            "records": self.processed_records,
-            "bytes": self.processed_bytes,
-            "parse_errors": self.parse_errors.to_state(),
-            "transport_errors": self.transport_errors.to_state(),
-        }
+    def to_state(self, records: int = 0, size_bytes: int = 0) -> InputCounts:
+        """What a checkpoint keeps: buffered records are not part of it, because they will be read again.
+
+        :param records: rows that a step takes which is not committed yet
+        :param size_bytes: their bytes
+        """
+        return InputCounts(
+            self.processed_records + records,
+            self.processed_bytes + size_bytes,
+            self.parse_errors.to_state(),
+            self.transport_errors.to_state(),
+        )
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> InputFigures:
-        """The figures that :meth:`to_state` described."""
-        records, size = int(state.get("records", 0)), int(state.get("bytes", 0))
+    def from_state(cls, state: InputCounts) -> InputFigures:
+        """The counters that :meth:`to_state` described."""
+        records, size = state.records, state.bytes
         return cls(
             total_records=records,
             total_bytes=size,
@@ -113,8 +118,8 @@ class InputFigures:
             processed_bytes=size,
             completed_records=records,
             durable_records=records,
-            parse_errors=ErrorList.from_state(state.get("parse_errors", {})),
-            transport_errors=ErrorList.from_state(state.get("transport_errors", {})),
+            parse_errors=ErrorList.from_state(state.parse_errors),
+            transport_errors=ErrorList.from_state(state.transport_errors),
         )
 
 
@@ -145,23 +150,20 @@ class OutputFigures:
             "memory": 0,
         }
 
-    def to_state(self) -> dict[str, Any]:
+    def to_state(self) -> OutputCounts:
         """What a checkpoint keeps."""
-        return {
-            "transmitted_records": self.transmitted_records,
-            "transmitted_bytes": self.transmitted_bytes,
-            "encode_errors": self.encode_errors.to_state(),
-            "transport_errors": self.transport_errors.to_state(),
-        }
+        return OutputCounts(
+            self.transmitted_records, self.transmitted_bytes, self.encode_errors.to_state(), self.transport_errors.to_state()
+        )
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> OutputFigures:
-        """The figures that :meth:`to_state` described."""
+    def from_state(cls, state: OutputCounts) -> OutputFigures:
+        """The counters that :meth:`to_state` described."""
         return cls(
-            transmitted_records=int(state.get("transmitted_records", 0)),
-            transmitted_bytes=int(state.get("transmitted_bytes", 0)),
-            encode_errors=ErrorList.from_state(state.get("encode_errors", {})),
-            transport_errors=ErrorList.from_state(state.get("transport_errors", {})),
+            transmitted_records=state.transmitted_records,
+            transmitted_bytes=state.transmitted_bytes,
+            encode_errors=ErrorList.from_state(state.encode_errors),
+            transport_errors=ErrorList.from_state(state.transport_errors),
         )
 
 

@@ -13,6 +13,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.storage.checkpoint import CheckpointContents, CheckpointInfo, Counters
+from airflow_pipelines.engine.storage.connector_state import ConnectorState, InputCounts, InputState
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.host.durability import INLINE_BYTES, Durability, SavedState
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
@@ -128,8 +129,8 @@ def _columns(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
     return {name: pa.array([row[at] for row in rows], kind) for at, (name, kind) in enumerate(kinds.items())}
 
 
-def _positions(step: int) -> dict[str, dict[str, Any]]:
-    return {"t.c": {"direction": "input", "position": {"offset": step * 1000}, "figures": {"records": step * 10}}}
+def _positions(step: int) -> dict[str, ConnectorState]:
+    return {"t.c": InputState("t", position={"offset": step * 1000}, figures=InputCounts(records=step * 10))}
 
 
 def _counters(snapshot: Snapshot) -> Counters:

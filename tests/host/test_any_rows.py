@@ -36,7 +36,7 @@ def test_records_of_any_kind_never_stop_a_pipeline(make: Callable[..., Pipeline]
     pipeline = make(PROGRAM)
     pipeline.start()
     assert pipeline.deployment_id is not None
-    schema = warm_host.fleet.get(pipeline.deployment_id).serving().program.schemas["t"]
+    schema = warm_host.fleet.get(pipeline.deployment_id).requests.serving().program.schemas["t"]
     taken = refused = 0
 
     @settings(

@@ -10,10 +10,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from airflow_pipelines.host.checkpoint_sync import CheckpointSync
 
 from airflow_pipelines.engine.storage.sync import SyncConfig
 from airflow_pipelines.host import checkpoint_sync
+from airflow_pipelines.host.checkpoint_sync import CheckpointSync
 from airflow_pipelines.host.pipeline_log import PipelineLog
 
 

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from airflow_pipelines.connectors.base import ConnectorError
 from airflow_pipelines.engine.storage.checkpoint import Counters
+from airflow_pipelines.engine.storage.connector_state import InputCounts
 from airflow_pipelines.host.statistics import KEPT_ERRORS, ErrorList, InputFigures, PipelineFigures
 
 
@@ -27,7 +28,7 @@ def test_all_errors_are_counted_and_the_newest_of_each_tag_kept() -> None:
 def test_errors_and_figures_survive_a_checkpoint() -> None:
     figures = InputFigures(total_records=10, total_bytes=100, processed_records=7, processed_bytes=70)
     figures.parse_errors.extend([ConnectorError("parse", "bad", 3)], 5)
-    again = InputFigures.from_state(json.loads(json.dumps(figures.to_state())))
+    again = InputFigures.from_state(InputCounts.from_json(json.loads(json.dumps(figures.to_state().to_json()))))
     # What was read but not processed will be read again.
     assert (again.total_records, again.processed_records, again.completed_records) == (7, 7, 7)
     assert again.metrics()["buffered_records"] == 0

@@ -11,10 +11,11 @@ from typing import Any
 from fsspec.core import url_to_fs
 from pydantic import BaseModel, ConfigDict, Field
 
-from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, Position
+from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk
 from airflow_pipelines.connectors.formats.parquet import ParquetParser
 from airflow_pipelines.connectors.formats.parsed import Parsed, Parser
 from airflow_pipelines.connectors.transports.readers import BLOCK_BYTES, FileReader, ParquetReader, TextReader
+from airflow_pipelines.engine.storage.connector_state import Position
 
 _POLL_S = 0.2
 _MAX_KEPT_ERRORS = 100

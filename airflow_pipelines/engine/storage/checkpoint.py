@@ -20,7 +20,7 @@ import logging
 import re
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import UUID
@@ -28,6 +28,7 @@ from uuid import UUID
 from uuid6 import uuid7
 
 from airflow_pipelines.engine.storage import manifest
+from airflow_pipelines.engine.storage.connector_state import ConnectorState, read_connectors, stored_connectors
 from airflow_pipelines.engine.storage.durable import TEMPORARY, remove, sync_folder, write_atomically
 from airflow_pipelines.engine.storage.errors import MissingError, StorageError, storage_access
 from airflow_pipelines.engine.storage.fence import Fence
@@ -71,7 +72,7 @@ class CheckpointContents:
     """Everything a pipeline needs to go on.
 
     ``program`` is the one that made it. ``snapshot`` is the snapshot's manifest and ``files`` the batch files it names.
-    ``connectors`` maps ``relation.connector`` to position, metrics, errors and paused flag. ``initial_start_time`` is in seconds
+    ``connectors`` maps ``relation.connector`` to its state. ``initial_start_time`` is in seconds
     since the epoch. ``transaction`` is the transaction number, 0 outside of one.
     """
 
@@ -79,7 +80,7 @@ class CheckpointContents:
     step: int
     snapshot: dict[str, Any]
     files: tuple[str, ...]
-    connectors: dict[str, dict[str, Any]] = field(default_factory=dict)
+    connectors: dict[str, ConnectorState] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters)
     initial_start_time: float = 0.0
     transaction: int = 0
@@ -377,7 +378,8 @@ class CheckpointStore:
     def _document(self, uuid: UUID, contents: CheckpointContents) -> dict[str, Any]:
         size = sum(Path(self._batches.path(name)).stat().st_size for name in contents.files)
         epoch = 0 if self.fence is None else self.fence.epoch
-        fields = asdict(contents) | contents.program.to_json()
+        connectors = stored_connectors(contents.connectors)
+        fields = asdict(replace(contents, connectors={})) | {"connectors": connectors} | contents.program.to_json()
         return {"uuid": str(uuid), "created_at": time.time(), "size": size, "epoch": epoch, **fields}
 
     def _info(self, uuid: UUID) -> CheckpointInfo:
@@ -405,7 +407,7 @@ def _contents(document: dict[str, Any]) -> CheckpointContents:
         step=document["step"],
         snapshot=document["snapshot"],
         files=tuple(document["files"]),
-        connectors=document["connectors"],
+        connectors=read_connectors(document["connectors"]),
         counters=Counters(**document["counters"]),
         initial_start_time=document["initial_start_time"],
         transaction=document["transaction"],

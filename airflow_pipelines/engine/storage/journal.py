@@ -14,13 +14,14 @@ import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.storage.checkpoint import Counters
+from airflow_pipelines.engine.storage.connector_state import ConnectorState, read_connectors, stored_connectors
 from airflow_pipelines.engine.storage.durable import remove, write_atomically
 from airflow_pipelines.engine.storage.errors import DamagedError, storage_access
 from airflow_pipelines.engine.storage.journal_end import JournalEnd, JournalEndFile, read_journal_end
@@ -63,14 +64,14 @@ class JournalRecord:
     """One committed step.
 
     ``tables`` maps each changed table to the manifest of its normalised delta's batch, ``inline`` to the delta's Arrow stream in
-    base 64 when it is too small to be worth a file. ``connectors`` holds the state (position, metrics ...) of the connectors that
+    base 64 when it is too small to be worth a file. ``connectors`` holds the state of the connectors that
     took part, as in a checkpoint. ``clock`` and ``waterlines`` are those after the step, as in a snapshot.
     """
 
     step: int
     tables: dict[str, dict[str, Any]] = field(default_factory=dict)
     inline: dict[str, str] = field(default_factory=dict)
-    connectors: dict[str, dict[str, Any]] = field(default_factory=dict)
+    connectors: dict[str, ConnectorState] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters)
     clock: int | None = None
     waterlines: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -160,7 +161,7 @@ class Journal:
 
     def append(self, record: JournalRecord) -> None:
         """Write one record and flush it to the disk. When this returns, the step is committed."""
-        line, checksum = _encode(asdict(record), self._checksum)
+        line, checksum = _encode(_stored(record), self._checksum)
         with storage_access(self._path):
             try:
                 rest = line
@@ -214,11 +215,15 @@ def _record(document: dict[str, Any]) -> JournalRecord:
         document["step"],
         document["tables"],
         document["inline"],
-        document["connectors"],
+        read_connectors(document["connectors"]),
         Counters(**document["counters"]),
         document.get("clock"),
         document.get("waterlines", {}),
     )
+
+
+def _stored(record: JournalRecord) -> dict[str, Any]:
+    return asdict(replace(record, connectors={})) | {"connectors": stored_connectors(record.connectors)}
 
 
 def _encode(document: dict[str, Any], before: str) -> tuple[bytes, str]:

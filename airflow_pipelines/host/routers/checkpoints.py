@@ -18,31 +18,31 @@ router = APIRouter(prefix="/deployments/{deployment_id}")
 @router.post("/checkpoint")
 def checkpoint(runner: Runner) -> dict[str, Any]:
     """Ask for a checkpoint; ``checkpoint_status`` says what became of it."""
-    number = runner.request_checkpoint()
-    return {"checkpoint_sequence_number": number, "incarnation_uuid": str(runner.requests.incarnation)}
+    number = runner.requests.request_checkpoint()
+    return {"checkpoint_sequence_number": number, "incarnation_uuid": str(runner.checkpoints.incarnation)}
 
 
 @router.get("/checkpoint_status")
 def checkpoint_status(runner: Runner, incarnation_uuid: UUID | None = None) -> dict[str, Any]:
     """The last checkpoint request that succeeded and the last that failed."""
-    if incarnation_uuid is not None and incarnation_uuid != runner.requests.incarnation:
+    if incarnation_uuid is not None and incarnation_uuid != runner.checkpoints.incarnation:
         raise Problem(
-            ErrorCode.INCARNATION_UUID_MISMATCH, f"This is incarnation {runner.requests.incarnation}, not {incarnation_uuid}."
+            ErrorCode.INCARNATION_UUID_MISMATCH, f"This is incarnation {runner.checkpoints.incarnation}, not {incarnation_uuid}."
         )
-    return runner.requests.status()
+    return runner.checkpoints.status()
 
 
 @router.get("/checkpoints")
 def checkpoints(runner: Runner) -> list[dict[str, Any]]:
     """The local checkpoints, newest first."""
-    return runner.checkpoints()
+    return runner.requests.checkpoints()
 
 
 @router.get("/checkpoints/remote")
 def remote_checkpoints(runner: Runner) -> list[dict[str, str]]:
     """The checkpoints in the object store, newest first."""
     try:
-        return runner.sync().remote()
+        return runner.requests.sync().remote()
     except SyncError as error:
         raise Problem(ErrorCode.CHECKPOINT_FETCH_ERROR, str(error)) from error
 
@@ -50,11 +50,11 @@ def remote_checkpoints(runner: Runner) -> list[dict[str, str]]:
 @router.post("/checkpoint/sync", status_code=202)
 def sync(runner: Runner) -> dict[str, str]:
     """Start copying the newest checkpoint to the object store."""
-    uuid = runner.sync().request()
-    return {"checkpoint_uuid": str(uuid), "incarnation_uuid": str(runner.requests.incarnation)}
+    uuid = runner.requests.sync().request()
+    return {"checkpoint_uuid": str(uuid), "incarnation_uuid": str(runner.checkpoints.incarnation)}
 
 
 @router.get("/checkpoint/sync_status")
 def sync_status(runner: Runner) -> dict[str, Any]:
     """The last copies that succeeded and the last that failed."""
-    return runner.sync().status()
+    return runner.requests.sync().status()

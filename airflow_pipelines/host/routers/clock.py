@@ -19,7 +19,7 @@ router = APIRouter(prefix="/deployments/{deployment_id}")
 async def advance(request: Request, runner: Runner) -> dict[str, Any]:
     """Move the clock by ``delta_ms`` of the body, without one by a tick; answers when a step has taken the new time."""
     delta_ms = _delta_ms(await request.body())
-    return await run_in_threadpool(runner.advance_clock, delta_ms)
+    return await run_in_threadpool(runner.requests.advance_clock, delta_ms)
 
 
 def _delta_ms(body: bytes) -> int | None:

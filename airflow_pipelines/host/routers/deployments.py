@@ -93,7 +93,7 @@ def resume(runner: Runner) -> str:
 async def approve(request: Request, runner: Runner, body: ApprovalRequest | None = None, silent_bootstrap: bool = False) -> str:
     """Let a deployment that awaits approval go on; answers when it has left that state."""
     expected = None if body is None else expected_change(body.programs)
-    await slowly(request, lambda: runner.approve(silent=silent_bootstrap, expected=expected))
+    await slowly(request, lambda: runner.approval.approve(silent=silent_bootstrap, expected=expected))
     return "Pipeline changes approved"
 
 
@@ -107,13 +107,13 @@ def suspend(runner: Runner) -> str:
 @router.get("/deployments/{deployment_id}/stats")
 def stats(runner: Runner, include_connector_errors: bool = False) -> dict[str, Any]:
     """The pipeline's and its connectors' counters."""
-    return runner.stats(errors=include_connector_errors)
+    return runner.requests.stats(errors=include_connector_errors)
 
 
 @router.get("/deployments/{deployment_id}/metrics")
 def metrics(runner: Runner, format: str = "prometheus") -> Response:
     """The counters for a monitoring system."""
-    measured = measure(runner.stats(), runner.deployment.pipeline_name)
+    measured = measure(runner.requests.stats(), runner.deployment.pipeline_name)
     if format == "json":
         return JSONResponse([metric.to_wire() for metric in measured])
     if format == "prometheus":
@@ -124,4 +124,4 @@ def metrics(runner: Runner, format: str = "prometheus") -> Response:
 @router.get("/deployments/{deployment_id}/steps")
 def steps(runner: Runner) -> list[dict[str, Any]]:
     """Figures of the newest steps, oldest first."""
-    return runner.recent_steps()
+    return runner.requests.recent_steps()

@@ -45,7 +45,7 @@ async def long_query(
 
 async def _answered(request: Request, runner: PipelineRunner, sql: str, format: str, *, read_only: bool) -> StreamingResponse:
     wanted = format_of(format)
-    live = runner.serving()
+    live = runner.requests.serving()
     reply = await runner.queries.run(lambda query: _answer(live, sql, query, wanted), lambda: _left(request))
     try:
         if reply.head and read_only:
@@ -62,7 +62,7 @@ async def _committed(runner: PipelineRunner, changes: tuple[TableChanges, ...]) 
     """Give changes to the next step, and wait until it has them."""
     rows = sum(change.rows.num_rows for change in changes)
     size = sum(change.rows.nbytes for change in changes)
-    push = runner.push(list(changes), rows, size, force=False)
+    push = runner.requests.push(list(changes), rows, size, force=False)
     await asyncio.wrap_future(push.committed)
 
 

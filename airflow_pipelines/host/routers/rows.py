@@ -35,7 +35,7 @@ _OURS = frozenset({"format", "force", "pipeline_name"})
 @router.post("/ingress/{table}")
 async def ingress(request: Request, runner: Runner, table: str, format: str = "csv", force: bool = False) -> dict[str, str]:
     """Take rows; answers with a completion token. Waits while the pipeline is paused, unless forced."""
-    live = runner.serving()
+    live = runner.requests.serving()
     if canonical(table) == CLOCK_TABLE.name and CLOCK_TABLE.name not in live.program.tables:
         return await run_in_threadpool(_set_clock, runner, format, dict(request.query_params), await request.body())
     relation = table_of(live, table)
@@ -57,13 +57,13 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
     num_errors = parsed.num_errors + dropped
     endpoint.figures.parse_errors.extend(errors, num_errors)
     if changes is not None:
-        push = runner.push([changes], parsed.records - dropped, len(body), force=force, endpoint=endpoint)
+        push = runner.requests.push([changes], parsed.records - dropped, len(body), force=force, endpoint=endpoint)
         await asyncio.wrap_future(push.accepted)
     if num_errors:
         listed = "\n".join(error.message for error in errors)
         details = {"num_errors": num_errors, "errors": [{"index": error.index, "message": error.message} for error in errors]}
         raise Problem(ErrorCode.PARSE_ERRORS, f"Errors parsing input data ({num_errors} errors):\n{listed}", details)
-    return {"token": runner.token(endpoint)}
+    return {"token": runner.requests.token(endpoint)}
 
 
 def _set_clock(runner: PipelineRunner, format_name: str, query: dict[str, str], body: bytes) -> dict[str, str]:
@@ -79,9 +79,13 @@ def _set_clock(runner: PipelineRunner, format_name: str, query: dict[str, str], 
             ErrorCode.PARSE_ERRORS, f"A row of {CLOCK_TABLE.name} is a time, such as {{'now': '2026-01-01 00:00:00'}}: {listed}"
         )
     times = parsed.changes.rows[CLOCK_TABLE.columns[0].name]
-    runner.set_clock(pc.max(times).value)
+    runner.requests.set_clock(pc.max(times).value)
     # The clock has moved when this answers; the token says so, for an input that has received nothing.
-    return {"token": runner.token(runner.serving().endpoints.pushed(f"{CLOCK_TABLE.name}.api-ingress", CLOCK_TABLE.name))}
+    return {
+        "token": runner.requests.token(
+            runner.requests.serving().endpoints.pushed(f"{CLOCK_TABLE.name}.api-ingress", CLOCK_TABLE.name)
+        )
+    }
 
 
 @router.post("/egress/{view}")
@@ -94,7 +98,7 @@ async def egress(
     send_snapshot: bool = False,
 ) -> StreamingResponse:
     """Stream a view's changes until the pipeline stops or the client leaves."""
-    live = runner.serving()
+    live = runner.requests.serving()
     relation = listenable(live, view)
     config = await _config(request)
     if config is not None:
@@ -104,7 +108,7 @@ async def egress(
     if live.endpoints.listeners.count >= Listeners.MAX:
         raise Problem(ErrorCode.API_CONNECTION_LIMIT, f"The pipeline has {Listeners.MAX} listeners already; close one first.")
     listener = Listener(relation, format, backpressure, asyncio.get_running_loop())
-    await run_in_threadpool(runner.listen, listener, send_snapshot=send_snapshot)
+    await run_in_threadpool(runner.requests.listen, listener, send_snapshot=send_snapshot)
 
     async def body() -> Any:
         try:

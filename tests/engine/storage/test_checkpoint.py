@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 
 from airflow_pipelines.engine.storage.checkpoint import CheckpointContents, CheckpointStore, Counters
+from airflow_pipelines.engine.storage.connector_state import InputCounts, InputState
 from airflow_pipelines.engine.storage.errors import MissingError, StorageError, StorageProblem
 from airflow_pipelines.program.fingerprints import Fingerprints
 from airflow_pipelines.program.identity import ProgramIdentity
@@ -56,7 +57,7 @@ def contents(step: int, *files: str) -> CheckpointContents:
         step=step,
         snapshot={"step": step, "traces": {}},
         files=files,
-        connectors={"t.c": {"direction": "input", "position": {"offset": step}, "figures": {"records": 3}, "paused": True}},
+        connectors={"t.c": InputState("t", position={"offset": step}, figures=InputCounts(records=3), paused=True)},
         counters=Counters(input_records=step * 10, processed_records=step * 10),
         initial_start_time=1700000000.5,
     )

@@ -15,6 +15,7 @@ from uuid import UUID
 import pytest
 
 from airflow_pipelines.engine.storage.checkpoint import Counters
+from airflow_pipelines.engine.storage.connector_state import InputState
 from airflow_pipelines.engine.storage.journal import FILE, DamagedJournalError, Journal, JournalHeader, JournalRecord, read_journal
 from airflow_pipelines.engine.storage.journal_end import FILE as END
 from airflow_pipelines.program.fingerprints import Fingerprints
@@ -40,7 +41,7 @@ def record(step: int) -> JournalRecord:
         step,
         {"t": {"rows": 1, "files": [f"file{step}"], "insert_only": True}},
         {"u": "QUJD"},
-        {"t.c": {"position": {"offset": step}}},
+        {"t.c": InputState("t", position={"offset": step})},
         Counters(processed_records=step),
     )
 

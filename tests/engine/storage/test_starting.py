@@ -131,7 +131,7 @@ def test_an_older_checkpoint_is_offered_and_taken_with_consent(store: Store, spo
 
     assert read_store(folder, older.uuid)[1] == 3
     rows, step, positions, *_ = read_store(folder)
-    assert (len(rows), step, positions["t.c"]["position"]["offset"]) == (30, 3, 3000)
+    assert (len(rows), step, positions["t.c"].position) == (30, 3, {"offset": 3000})
     (aside,) = (folder / "set-aside").iterdir()
     assert {path.name for path in aside.iterdir()} == {"journal.log", "journal.end", manifest(folder, newer).name}
     assert (aside / "journal.log").read_bytes() == journal

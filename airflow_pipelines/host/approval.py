@@ -1,0 +1,96 @@
+"""Asking a person about a program that differs from the one of the saved state."""
+
+from __future__ import annotations
+
+from airflow_pipelines.contract.deployment import Deployment
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.statuses import RuntimeStatus
+from airflow_pipelines.host.bootstrap import BootstrapPlan
+from airflow_pipelines.host.fence_watch import FenceWatch
+from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.programs import ProgramChange, ProgramVersion, unexpected_program
+from airflow_pipelines.host.run_state import RunState
+from airflow_pipelines.program.identity import ProgramIdentity
+
+
+class SuspendedEarly(Exception):
+    """The incarnation was told to suspend before it served; what is saved stays as it is."""
+
+
+class Approval:
+    """The question and its answer. ``silent``: outputs get nothing of the bootstrap."""
+
+    def __init__(self, deployment: Deployment, state: RunState, fence: FenceWatch, log: PipelineLog) -> None:
+        self.silent = deployment.silent_bootstrap
+        self._policy = deployment.bootstrap_policy
+        self._program = ProgramVersion.of(deployment.source, deployment.program_version)
+        self._state = state
+        self._fence = fence
+        self._log = log
+        self._waiting: ProgramChange | None = None
+        self._approved = False
+
+    def approve(self, *, silent: bool, expected: ProgramChange | None = None, timeout_s: float = 60.0) -> None:
+        """Let a pipeline that awaits approval go on; returns when it has left that state. Else does nothing.
+
+        :param silent: whether outputs get nothing of the bootstrap
+        :param expected: the programs that the approval is for, None for whatever waits
+        :param timeout_s: seconds to wait at most
+        :raises Problem: when the programs are other ones; nothing is approved then
+        """
+        with self._state.condition:
+            if expected is not None:
+                self._expect(expected)
+            if self._state.status is not RuntimeStatus.AWAITING_APPROVAL:
+                return
+            self.silent = silent
+            self._approved = True
+            self._state.notify()
+            self._state.wait(lambda: self._state.status is not RuntimeStatus.AWAITING_APPROVAL, timeout_s)
+
+    def ask(self, plan: BootstrapPlan, saved: ProgramIdentity, connector_errors: int) -> None:
+        """Find out whether to go on with a changed program, as the bootstrap policy says. Called by the pipeline's thread.
+
+        :param plan: what is different
+        :param saved: the program of the saved state
+        :param connector_errors: the number of errors of all connectors
+        :raises Problem: when the policy rejects changes
+        :raises SuspendedEarly: when it is suspended instead
+        :raises TakenDown: when it is taken down instead
+        """
+        if self._policy == "reject":
+            raise Problem(
+                ErrorCode.BOOTSTRAP_REJECTED,
+                f"The program differs from the one of the checkpoint, and the bootstrap policy is 'reject': {plan.diff.describe()}"
+                ". Undo the changes, or start with another policy.",
+                plan.diff.to_wire(),
+            )
+        if self._policy != "await_approval":
+            return
+        self._waiting = ProgramChange(saved=ProgramVersion.of(saved.source, saved.version), new=self._program)
+        self._state.record(
+            RuntimeStatus.AWAITING_APPROVAL,
+            details={
+                "approval_diff": plan.diff.to_wire(),
+                "programs": self._waiting.to_wire(),
+                "views_evaluated_anew": dict(plan.outdated),
+                **self._state.details(connector_errors),
+            },
+        )
+        while not self._state.wait(self._is_decided, self._fence.until_due):
+            self._fence.look()
+        self._state.check()
+        if not self._approved:
+            self._log.info("suspended before the changes were approved")
+            raise SuspendedEarly
+        self._log.info("the changes were approved")
+
+    def _is_decided(self) -> bool:
+        return self._approved or self._state.taken_down or self._state.desired is RuntimeStatus.SUSPENDED
+
+    def _expect(self, expected: ProgramChange) -> None:
+        if not self._program.is_expected(expected.new):
+            raise unexpected_program("The program", self._program, expected.new)
+        if self._waiting is not None and not self._waiting.saved.is_expected(expected.saved):
+            raise unexpected_program("The program of the saved state", self._waiting.saved, expected.saved)

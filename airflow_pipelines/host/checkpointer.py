@@ -1,0 +1,169 @@
+"""Taking checkpoints: those that are asked for, those that are due, and the last one before a graceful stop."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from airflow_pipelines.contract.deployment import Deployment
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.engine.spark.failures import failure_text
+from airflow_pipelines.engine.storage.fence import OvertakenError
+from airflow_pipelines.host.checkpoint_requests import CheckpointRequests
+from airflow_pipelines.host.failures import as_problem
+from airflow_pipelines.host.intake import Intake
+from airflow_pipelines.host.live import LivePipeline
+from airflow_pipelines.host.opening import Opening
+from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.run_state import RunState
+from airflow_pipelines.host.storage_problems import STORAGE_CODES
+
+SHORTEST_WAIT_S = 0.05
+
+
+class Checkpointer:
+    """Decides when checkpoints are taken and says what became of them; ``requests`` has them by number."""
+
+    def __init__(self, deployment: Deployment, state: RunState, opening: Opening, intake: Intake, log: PipelineLog) -> None:
+        self.requests = CheckpointRequests(deployment.deployment_id)
+        self._pipeline = deployment.pipeline_name
+        self._state = state
+        self._opening = opening
+        self._intake = intake
+        self._log = log
+        self._lock = threading.Lock()
+        self._durable_request: int | None = None
+        """The checkpoint that was asked for to make rows durable."""
+        self._last = time.monotonic()
+
+    # What requests ask.
+
+    def request(self, live: LivePipeline) -> int:
+        """Ask for a checkpoint between two steps.
+
+        :param live: the pipeline
+        :returns: the number of the request
+        :raises Problem: when storage is switched off
+        """
+        self._opening.require_storage()
+        number = self.requests.request()
+        self._intake.submit(lambda: self._take_requested(live, number))
+        return number
+
+    def make_durable(self, live: LivePipeline) -> None:
+        """Ask for a checkpoint, unless one that was asked for by this is on its way.
+
+        :param live: the pipeline
+        :raises Problem: when that one failed, or storage is switched off
+        """
+        with self._lock:
+            asked = self._durable_request
+            if asked is not None and self.requests.is_pending(asked):
+                return
+            error = None if asked is None else self.requests.error_of(asked)
+            self._durable_request = self.request(live) if error is None else None
+        if error is not None:
+            raise Problem(
+                ErrorCode.CHECKPOINT_FAILED,
+                "The rows are processed, but the checkpoint that was to make them durable could not be written: "
+                f"{error} Put that right and wait again; the rows are lost only if the pipeline is killed before.",
+            )
+
+    # What the pipeline's thread does.
+
+    def begin(self) -> None:
+        """The pipeline serves from now on: count the time to the first periodic checkpoint."""
+        self._last = time.monotonic()
+
+    @property
+    def until_due(self) -> float | None:
+        """Seconds until a periodic checkpoint or copy may be due, None when there are none."""
+        options = self._opening.options
+        waits = []
+        if options.checkpoint_interval_s is not None and options.storage:
+            waits.append(self._last + options.checkpoint_interval_s - time.monotonic())
+        if options.sync is not None and options.sync.push_interval_s is not None:
+            waits.append(options.sync.push_interval_s)
+        return max(min(waits), SHORTEST_WAIT_S) if waits else None
+
+    def take_if_due(self, live: LivePipeline) -> None:
+        """Take a periodic checkpoint when there is something new to keep, and start a copy when one is due."""
+        options = self._opening.options
+        interval = options.checkpoint_interval_s
+        if interval is not None and options.storage and time.monotonic() - self._last >= interval:
+            newest = live.durability.checkpoints.latest_listed()
+            if newest is None or newest.steps != live.circuit.snapshot.step:
+                self._take_requested(live, self.requests.request())
+            self._last = time.monotonic()
+        if self._opening.sync is not None:
+            self._opening.sync.push_if_due()
+
+    def shorten_journal(self, live: LivePipeline) -> None:
+        """Replace a journal that has grown long by a recovery point, where no periodic checkpoint does."""
+        if live.durability.needs_recovery_point and not self._opening.options.checkpoint_interval_s:
+            live.save_recovery_point()
+
+    def take_last(self, live: LivePipeline) -> bool:
+        """Take the checkpoint of a graceful stop.
+
+        :returns: False, with everything as it was, when it cannot be written
+        :raises Problem: when storage is switched off
+        :raises OvertakenError: when a later run uses the storage
+        """
+        live.endpoints.set_active(False)
+        self._opening.require_storage()
+        if not self._opening.options.checkpoint_during_suspend:
+            return True
+        try:
+            self._take(live)
+        except OvertakenError:
+            raise
+        except Exception as error:  # noqa: BLE001  whatever it is, ending now would throw away acknowledged rows
+            self._state.check()
+            self._stay_up(live, error)
+            return False
+        return True
+
+    def keep_last_step(self) -> None:
+        """Save the steps before one that failed, so that a corrected program or row goes on from there, not from a checkpoint."""
+        live = self._opening.live
+        if live is None or not self._state.is_serving or not self._opening.options.storage or live.durability.journals:
+            return
+        try:
+            live.save_recovery_point()
+        except Exception as error:  # noqa: BLE001  the failed step is what ends the incarnation; this must not hide it
+            self._log.failure("the steps since the last checkpoint could not be saved: %s", error, cause=error)
+
+    def _take_requested(self, live: LivePipeline, number: int) -> None:
+        self.requests.started()
+        try:
+            self._take(live)
+        except Exception as error:  # noqa: BLE001  a checkpoint that fails is reported; the pipeline lives on
+            self._log.failure("checkpoint %d failed: %s", number, failure_text(error), cause=error)
+            self.requests.failed(number, failure_text(error))
+            if isinstance(error, OvertakenError):
+                self._state.fail(error)
+            return
+        self.requests.succeeded(number)
+
+    def _take(self, live: LivePipeline) -> None:
+        live.save_checkpoint()
+        self._last = time.monotonic()
+        if self._opening.sync is not None and not self._opening.sync.busy:
+            live.durability.collect_garbage()
+        self._state.checkpointed(live.endpoints.num_errors, live.durability.listed())
+
+    def _stay_up(self, live: LivePipeline, failure: Exception) -> None:
+        """Go on after the last checkpoint could not be written, and say why."""
+        cause = as_problem(failure, self._pipeline)
+        problem = Problem(
+            ErrorCode.SUSPEND_ERROR,
+            f"The pipeline {self._pipeline} was not stopped, because its last checkpoint could not be written, and "
+            f"stays up with all its rows: {cause.message} Put that right and stop it again. Stopping it with force=true loses what "
+            "came after the newest checkpoint.",
+            {"cause": cause.body()},
+        )
+        self._log.failure("%s: %s", problem.code, problem.message, cause=None if cause.code in STORAGE_CODES else failure)
+        live.endpoints.set_active(self._state.is_running)
+        self._state.give_up_suspending(problem.body(), live.endpoints.num_errors)

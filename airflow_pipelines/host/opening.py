@@ -1,0 +1,188 @@
+"""Opening and recovery: from a deployment and what an earlier incarnation left to a pipeline that can run steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from airflow_pipelines.contract.deployment import Deployment
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.statuses import RuntimeStatus
+from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.host.approval import Approval
+from airflow_pipelines.host.bootstrap import plan_bootstrap
+from airflow_pipelines.host.checkpoint_sync import COPY_S, CheckpointSync
+from airflow_pipelines.host.clock import Clock
+from airflow_pipelines.host.durability import Durability, SavedState
+from airflow_pipelines.host.endpoints import Endpoints
+from airflow_pipelines.host.fence_watch import FenceWatch
+from airflow_pipelines.host.front_ends import front_end_for
+from airflow_pipelines.host.live import LivePipeline
+from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
+from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.run_state import RunState
+from airflow_pipelines.host.statistics import PipelineFigures
+from airflow_pipelines.program.fingerprints import program_hash
+from airflow_pipelines.program.identity import ProgramIdentity
+from airflow_pipelines.references import References, ReferenceWithoutValueError
+
+
+class Opening:
+    """Opens the parts of one incarnation, in order, and closes those that it has opened.
+
+    ``options`` are the defaults until the deployment's configuration was read; ``durability``, ``endpoints``, ``sync`` and ``live``
+    are None until they are there. All methods are called by the pipeline's thread; the attributes may be read by any.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        sessions: SparkSessions,
+        references: References,
+        state: RunState,
+        approval: Approval,
+        fence: FenceWatch,
+        figures: PipelineFigures,
+        log: PipelineLog,
+        arrived: Callable[[int, int], None],
+    ) -> None:
+        """Open nothing yet.
+
+        :param arrived: called with records and bytes when a connector has read something
+        """
+        self.options = RuntimeOptions()
+        self.durability: Durability | None = None
+        self.endpoints: Endpoints | None = None
+        self.sync: CheckpointSync | None = None
+        self.live: LivePipeline | None = None
+        self._deployment = deployment
+        self._sessions = sessions
+        self._references = references
+        self._state = state
+        self._approval = approval
+        self._fence = fence
+        self._figures = figures
+        self._log = log
+        self._arrived = arrived
+
+    def open(self) -> LivePipeline:
+        """Bring the pipeline up, as it was after the last committed step that is saved.
+
+        :returns: the pipeline, whose connectors wait to be activated
+        :raises SuspendedEarly: when it was suspended instead of approved
+        :raises TakenDown: when it is to end at once
+        :raises Exception: for what the pipeline cannot start with
+        """
+        deployment = self._deployment
+        self.options = self._configured()
+        self._log.redact = self.options.references.redact
+        durability = self.durability = Durability(Path(deployment.storage), self.options)
+        self._fence.begin(durability.check)
+        self.sync = CheckpointSync(self.options.sync, durability, f"pipeline-{deployment.pipeline_id}", self._log)
+        program = front_end_for(deployment.source, self._sessions).compile(deployment.source)
+        saved = self._saved_state(durability)
+        live = self._assembled(program, durability)
+        if saved is None:
+            self._log.info("nothing saved: starting from scratch")
+            live.endpoints.open_outputs(frozenset(), 0)
+            live.start_empty()
+        else:
+            self._resume(live, saved)
+        self._state.check()
+        live.endpoints.start_inputs()
+        return live
+
+    def close(self) -> None:
+        """Let go of connectors, copies of checkpoints, the circuit and the storage folder."""
+        if self.endpoints is not None:
+            self.endpoints.close()
+        if self.sync is not None and not self._state.taken_down:
+            self.sync.wait(COPY_S)
+        if self.live is not None:
+            self.live.circuit.close()
+        if self.durability is not None:
+            self.durability.close()
+
+    def require_storage(self) -> None:
+        """Refuse what needs storage where there is none.
+
+        :raises Problem: when storage is switched off
+        """
+        if not self.options.storage:
+            raise Problem(
+                ErrorCode.STORAGE_REQUIRED,
+                "Checkpoints and a graceful stop need storage, which is switched off for this pipeline ('storage': false). "
+                "Stop it with force, or switch storage on.",
+            )
+
+    @property
+    def connector_errors(self) -> int:
+        """The number of errors of all connectors."""
+        return 0 if self.endpoints is None else self.endpoints.num_errors
+
+    def _configured(self) -> RuntimeOptions:
+        config = self._deployment.config()
+        try:
+            return RuntimeOptions.of(config, self._references)
+        except ReferenceWithoutValueError as error:
+            raise self._deployment.invalid_config(error) from error
+
+    def _saved_state(self, durability: Durability) -> SavedState | None:
+        chosen = self._deployment.from_checkpoint
+        if chosen is None:
+            return durability.saved_state(self._deployment.newest_checkpoint)
+        self.require_storage()
+        saved, aside = durability.go_back(chosen)
+        self._log.info(
+            "going back to checkpoint %s as asked; what was newer is in %s", chosen, aside or "nothing: it was the newest"
+        )
+        self._state.record(RuntimeStatus.INITIALIZING, checkpoints=durability.listed())
+        return saved
+
+    def _assembled(self, program: Program, durability: Durability) -> LivePipeline:
+        deployment, options = self._deployment, self.options
+        storage = Path(deployment.storage) if options.storage else None
+        endpoints = self.endpoints = Endpoints(
+            program, self._sessions.large, self._arrived, self._log, options.references, storage, durability.fence
+        )
+        circuit = Circuit(program, self._sessions, durability.batches, limits=options.limits)
+        circuit.has_consumers = endpoints.has_consumers
+        fingerprints = program.fingerprints
+        live = self.live = LivePipeline(
+            program=program,
+            identity=ProgramIdentity(deployment.source, fingerprints, program_hash(fingerprints), deployment.program_version),
+            sessions=self._sessions,
+            circuit=circuit,
+            endpoints=endpoints,
+            durability=durability,
+            figures=self._figures,
+            log=self._log,
+            clock=Clock(options.clock),
+        )
+        return live
+
+    def _resume(self, live: LivePipeline, saved: SavedState) -> None:
+        """Go on from saved state: decide about changes, restore, replay the journal, evaluate what is new."""
+        plan = plan_bootstrap(saved, live.circuit, live.program, front_end_for(saved.program.source, self._sessions))
+        base = "the recovery point" if saved.base is None or not saved.base.listed else f"checkpoint {saved.base.uuid}"
+        self._log.info("going on from %s: step %d, %d processed records", base, saved.step, saved.counters.processed_records)
+        for view, reason in plan.outdated.items():
+            self._log.info("view %s is evaluated anew from the tables, which changes nothing for its readers: %s", view, reason)
+        if not plan.diff.is_empty:
+            self._log.info("the program has changed: %s", plan.diff.describe())
+            self._approval.ask(plan, saved.program, self.connector_errors)
+        self._figures.restore(saved.counters, saved.initial_start_time)
+        live.endpoints.restore(saved.connectors, plan.kept_connectors)
+        live.endpoints.open_outputs(plan.kept_connectors & saved.connectors.keys(), saved.base_step)
+        if saved.records and self.options.fault_tolerance is FaultTolerance.EXACTLY_ONCE:
+            self._state.record(RuntimeStatus.REPLAYING)
+        live.restore(saved, plan)
+        self._state.check()
+        if not plan.diff.is_empty:
+            self._state.record(RuntimeStatus.BOOTSTRAPPING)
+            live.bootstrap(plan, silent=self._approval.silent)
+        if live.durability.journals and (saved.records or not plan.diff.is_empty):
+            live.save_recovery_point()

@@ -1,0 +1,221 @@
+"""What requests ask of a running pipeline: rows in, tokens, checkpoints, the clock, listeners, statistics.
+
+All methods may be called from any thread. What has to happen between two steps is handed to the pipeline's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from airflow_pipelines.contract.deployment import Deployment
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.engine.changes import TableChanges
+from airflow_pipelines.host.checkpoint_sync import CheckpointSync
+from airflow_pipelines.host.checkpointer import Checkpointer
+from airflow_pipelines.host.clock import described
+from airflow_pipelines.host.failures import as_problem
+from airflow_pipelines.host.inputs import InputEndpoint
+from airflow_pipelines.host.intake import Intake, Push
+from airflow_pipelines.host.listeners import Listener
+from airflow_pipelines.host.live import LivePipeline
+from airflow_pipelines.host.opening import Opening
+from airflow_pipelines.host.run_state import RunState
+from airflow_pipelines.host.statistics import PipelineFigures
+from airflow_pipelines.host.tokens import CompletionToken
+
+
+class PipelineRequests:
+    """The face of one incarnation. Each method raises Problem when the pipeline is not (or no longer) serving."""
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        state: RunState,
+        opening: Opening,
+        intake: Intake,
+        checkpointer: Checkpointer,
+        figures: PipelineFigures,
+    ) -> None:
+        self._deployment = deployment
+        self._state = state
+        self._opening = opening
+        self._intake = intake
+        self._checkpointer = checkpointer
+        self._figures = figures
+
+    def serving(self) -> LivePipeline:
+        """The running pipeline.
+
+        :raises Problem: when it is in another phase
+        """
+        self._state.check_serving()
+        if self._opening.live is None:
+            raise self._state.terminating()
+        return self._opening.live
+
+    # Rows.
+
+    def push(
+        self, changes: list[TableChanges], records: int, size_bytes: int, *, force: bool, endpoint: InputEndpoint | None = None
+    ) -> Push:
+        """Hand rows to the next step. While the pipeline is paused they wait.
+
+        :param changes: the rows
+        :param records: how many they are
+        :param size_bytes: what was sent
+        :param force: take them also while the pipeline is paused
+        :param endpoint: the input that counts them; None for those of ad-hoc statements
+        :returns: what to wait for
+        """
+        self.serving()
+        push = Push(endpoint, changes, records, size_bytes)
+        self._intake.push(push, force=force)
+        return push
+
+    def token(self, endpoint: InputEndpoint) -> str:
+        """A completion token for everything that an input has received so far."""
+        return CompletionToken(self._deployment.deployment_id, endpoint.name, endpoint.figures.total_records).encode()
+
+    def completion(self, text: str, *, checkpoint: bool = False) -> dict[str, Any]:
+        """The answer of ``GET completion_status``.
+
+        :param text: the token
+        :param checkpoint: whether it is complete only when no kill can lose what it stands for; takes a checkpoint where needed
+        :returns: status, step, and whether what it stands for is durable
+        :raises Problem: for a token that cannot be used, without storage, or when the checkpoint failed
+        """
+        token = CompletionToken.decode(text)
+        if token.incarnation != self._deployment.deployment_id:
+            raise Problem(ErrorCode.PIPELINE_RESTARTED, "The token was made by an earlier run of the pipeline; make a new one.")
+        live = self.serving()
+        endpoint = live.endpoints.inputs.get(token.endpoint)
+        if endpoint is None:
+            raise Problem(ErrorCode.UNKNOWN_ENDPOINT_IN_COMPLETION_TOKEN, f"There is no connector {token.endpoint} (any more).")
+        done = endpoint.figures.completed_records >= token.records
+        durable = done and endpoint.figures.durable_records >= token.records
+        if done and checkpoint and not durable:
+            self._checkpointer.make_durable(live)
+            done = False
+        step = live.circuit.snapshot.step if done else None
+        return {"status": "complete" if done else "inprogress", "step": step, "durable": durable}
+
+    def listen(self, listener: Listener, *, send_snapshot: bool) -> None:
+        """Attach a listener.
+
+        :param listener: where the changes go
+        :param send_snapshot: whether the relation's contents come first; then it is attached between two steps
+        """
+        live = self.serving()
+        if not send_snapshot:
+            # Deltas of the steps from now on need no consistent cut.
+            live.endpoints.listeners.add(listener)
+            return
+
+        def attach() -> None:
+            self.serving()
+            live.endpoints.tell(live.relation_contents(listener.view), [listener], snapshot=True)
+            live.endpoints.listeners.add(listener)
+
+        self._intake.submit(attach).result()
+
+    def wake(self) -> None:
+        """Look at the inputs again: a connector was started or paused."""
+        self._state.notify()
+
+    # Checkpoints.
+
+    def request_checkpoint(self) -> int:
+        """Ask for a checkpoint between two steps.
+
+        :returns: the request's number
+        :raises Problem: when storage is switched off
+        """
+        return self._checkpointer.request(self.serving())
+
+    def checkpoints(self) -> list[dict[str, Any]]:
+        """The listed checkpoints, newest first."""
+        return [] if self._opening.durability is None else self._opening.durability.listed()
+
+    def sync(self) -> CheckpointSync:
+        """The copies of checkpoints."""
+        self.serving()
+        if self._opening.sync is None:
+            raise self._state.terminating()
+        return self._opening.sync
+
+    # The clock.
+
+    def advance_clock(self, delta_ms: int | None) -> dict[str, Any]:
+        """Move a clock that is driven by requests; answers when a step has the new time.
+
+        :param delta_ms: by how much; None for one tick
+        :returns: the new time in wire form
+        :raises Problem: when the clock goes by itself, or should go back
+        """
+        live = self._driven()
+        if delta_ms is not None and delta_ms < 0:
+            raise Problem(ErrorCode.INVALID_PARAM, f"The clock cannot go back: delta_ms is {delta_ms}.")
+        return self._set_clock(live, lambda: live.clock.advanced(None if delta_ms is None else delta_ms * 1000))
+
+    def set_clock(self, at_us: int) -> dict[str, Any]:
+        """Move a clock that is driven by requests to a time, unless it is further already.
+
+        :param at_us: the time in microseconds since the epoch
+        :returns: the new time in wire form
+        :raises Problem: when the clock goes by itself
+        """
+        live = self._driven()
+        return self._set_clock(live, lambda: live.clock.moved_to(at_us))
+
+    def _driven(self) -> LivePipeline:
+        live = self.serving()
+        if not live.clock.options.http_driven:
+            raise Problem(
+                ErrorCode.INVALID_PARAM,
+                f"The clock of the pipeline {self._deployment.pipeline_name} goes by itself; requests move it only with "
+                "dev_tweaks.now_http_driven in the runtime configuration.",
+            )
+        return live
+
+    def _set_clock(self, live: LivePipeline, move: Callable[[], int]) -> dict[str, Any]:
+        reached: list[int] = []
+
+        def task() -> None:
+            self.serving()
+            reached.append(move())
+            try:
+                live.move_clock(reached[0])
+            except Exception as failure:
+                # A step that fails ends the incarnation, whoever asked for it.
+                self._state.fail(failure)
+                raise as_problem(failure) from failure
+
+        self._intake.submit(task).result()
+        return described(reached[0])
+
+    # Statistics.
+
+    def recent_steps(self) -> list[dict[str, Any]]:
+        """Statistics of the newest steps, oldest first."""
+        return [figures.to_wire() for figures in list(self.serving().recent)]
+
+    def stats(self, *, errors: bool = False) -> dict[str, Any]:
+        """The answer of ``GET stats``.
+
+        :param errors: whether the errors of connectors are listed
+        """
+        endpoints = self.serving().endpoints
+        counters = self._figures.counters()
+        complete = endpoints.all_ended and counters.completed_records == counters.input_records
+        state = "Running" if self._state.is_running else "Paused"
+        suspend_error = None if self._opening.options.storage else {"Permanent": ["StorageRequired"]}
+        return {
+            "global_metrics": self._figures.to_wire(state=state, bootstrapping=False, pipeline_complete=complete),
+            "inputs": [endpoint.to_wire(errors=errors) for endpoint in list(endpoints.inputs.values())],
+            "outputs": [endpoint.to_wire(errors=errors) for endpoint in list(endpoints.outputs.values())],
+            "suspend_error": suspend_error,
+            "checkpoint_activity": self._checkpointer.requests.activity(),
+            "permanent_checkpoint_errors": None if suspend_error is None else suspend_error["Permanent"],
+        }

@@ -1,0 +1,205 @@
+"""The state of one incarnation for all its threads: asked, waited for, and told to the store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from airflow_pipelines.contract.deployment import Deployment
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.registry import Registry
+from airflow_pipelines.contract.statuses import RuntimeStatus
+from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.recorder import StatusRecorder
+from airflow_pipelines.host.state_machine import StateMachine
+
+TELL_END_S: Final = 90.0
+"""How long the store is told how an incarnation ended. Its host does not live longer without a store."""
+
+
+class TakenDown(Exception):
+    """The incarnation was told to end at once."""
+
+
+class RunState:
+    """Guards a :class:`StateMachine` with the condition on which all that wait for this incarnation wait.
+
+    ``condition`` is notified of every change; others may use it for what they want to be waited for together with these.
+    """
+
+    def __init__(self, deployment: Deployment, registry: Registry, log: PipelineLog) -> None:
+        self.condition = threading.Condition()
+        desired = RuntimeStatus.PAUSED if deployment.initial == "paused" else RuntimeStatus.RUNNING
+        self._machine = StateMachine(deployment.pipeline_name, desired)
+        self._recorder = StatusRecorder(deployment.deployment_id, registry, log)
+        self._log = log
+        self._failure: Exception | None = None
+        self._stop_error: dict[str, Any] | None = None
+        self._checkpoints: list[dict[str, Any]] | None = None
+
+    # What is asked.
+
+    @property
+    def status(self) -> RuntimeStatus | None:
+        """The status recorded last."""
+        return self._machine.status
+
+    @property
+    def desired(self) -> RuntimeStatus:
+        """What the incarnation is to become."""
+        return self._machine.desired
+
+    @property
+    def is_running(self) -> bool:
+        """Whether inputs are taken."""
+        return self._machine.is_running
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether requests are answered."""
+        return self._machine.is_serving
+
+    @property
+    def has_to_change(self) -> bool:
+        """Whether the incarnation is to become something else than it is."""
+        return self._machine.has_to_change
+
+    @property
+    def taken_down(self) -> bool:
+        """Whether it is to end at once."""
+        return self._machine.taken_down
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over and has let go of everything."""
+        return self._machine.ended
+
+    def check_serving(self) -> None:
+        """Go on only while requests are answered.
+
+        :raises Problem: with the reason why they are not
+        """
+        refusal = self._machine.refusal()
+        if refusal is not None:
+            raise refusal
+
+    def terminating(self) -> Problem:
+        """What requests are told when the pipeline ends."""
+        return self._machine.terminating()
+
+    def check(self) -> None:
+        """Go on only while nothing ends the incarnation.
+
+        :raises TakenDown: when it is to end at once
+        :raises Exception: that of :meth:`fail`
+        """
+        if self.taken_down:
+            raise TakenDown
+        if self._failure is not None:
+            raise self._failure
+
+    def wait(self, arrived: Callable[[], bool], timeout_s: float | None) -> bool:
+        """Wait until something holds, which is looked at whenever the condition is notified.
+
+        :param arrived: what to wait for
+        :param timeout_s: seconds to wait at most; None for any time
+        :returns: whether it holds
+        """
+        with self.condition:
+            return self.condition.wait_for(arrived, timeout_s)
+
+    # What is told.
+
+    def want(self, desired: RuntimeStatus) -> None:
+        """Tell the incarnation what to become."""
+        with self.condition:
+            self._machine.want(desired)
+            self.condition.notify_all()
+
+    def take_down(self) -> None:
+        """Tell it to end at once."""
+        with self.condition:
+            self._machine.taken_down = True
+            self.condition.notify_all()
+
+    def notify(self) -> None:
+        """Let those that wait look again."""
+        with self.condition:
+            self.condition.notify_all()
+
+    # What its own thread says.
+
+    def fail(self, failure: Exception) -> None:
+        """End the incarnation with a failure of something that a request asked for."""
+        self._failure = failure
+
+    def give_up_suspending(self, error: dict[str, Any], connector_errors: int) -> None:
+        """Stay up after a graceful stop that failed.
+
+        :param error: why it failed, as a deployment error
+        :param connector_errors: the number of errors of all connectors
+        """
+        self._stop_error = error
+        with self.condition:
+            self._machine.give_up_suspending()
+        if self.status is not None:
+            self.record(self.status, details=self.details(connector_errors), error=error)
+
+    def checkpointed(self, connector_errors: int, checkpoints: list[dict[str, Any]]) -> None:
+        """Tell the store of a checkpoint. What kept the pipeline from stopping before is over.
+
+        :param connector_errors: the number of errors of all connectors
+        :param checkpoints: all that there are
+        """
+        self._stop_error = None
+        self._checkpoints = checkpoints
+        if self.status is not None and self.desired is not RuntimeStatus.SUSPENDED:
+            self.record(self.status, details=self.details(connector_errors), checkpoints=checkpoints)
+
+    def details(self, connector_errors: int) -> dict[str, Any]:
+        """What a transition tells besides the status: errors of connectors, and why a stop failed."""
+        stats = {"connector_stats": {"num_errors": connector_errors}}
+        return stats if self._stop_error is None else {**stats, "stop_error": self._stop_error}
+
+    def record(
+        self,
+        status: RuntimeStatus,
+        *,
+        details: dict[str, Any] | None = None,
+        error: dict[str, Any] | None = None,
+        checkpoints: list[dict[str, Any]] | None = None,
+    ) -> None:
+        """Have a transition written, then make its status the current one.
+
+        :param status: the status
+        :param details: what the transition tells besides
+        :param error: a deployment error
+        :param checkpoints: all that there are, where they have changed
+        """
+        if checkpoints is not None:
+            self._checkpoints = checkpoints
+        self._recorder.record(status, self.desired, details=details, error=error, checkpoints=checkpoints)
+        with self.condition:
+            changed = self._machine.enter(status)
+            self.condition.notify_all()
+        if changed:
+            self._log.info("now %s", status.value)
+
+    def record_end(self, status: RuntimeStatus, error: dict[str, Any] | None) -> None:
+        """Record how the incarnation ends, with the checkpoints that it leaves.
+
+        :param status: stopped or suspended
+        :param error: a deployment error, when it failed
+        """
+        self.record(status, error=error, checkpoints=self._checkpoints)
+
+    def end(self) -> None:
+        """The incarnation is over; call :meth:`tell_end` before."""
+        with self.condition:
+            self._machine.ended = True
+            self.condition.notify_all()
+
+    def tell_end(self) -> None:
+        """Wait until the store knows how the incarnation ended. Who takes it down does not ask."""
+        self._recorder.close(0.0 if self.taken_down else TELL_END_S)

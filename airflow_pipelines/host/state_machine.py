@@ -1,0 +1,109 @@
+"""The states of one incarnation: what follows what, and what is allowed when. No threads and no storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.statuses import RuntimeStatus
+
+SERVING = frozenset({RuntimeStatus.RUNNING, RuntimeStatus.PAUSED})
+"""Here requests are answered and steps are run."""
+_ENDS = frozenset({RuntimeStatus.STOPPED, RuntimeStatus.SUSPENDED})
+_NEXT: Mapping[RuntimeStatus | None, frozenset[RuntimeStatus]] = {
+    None: frozenset({RuntimeStatus.INITIALIZING}) | _ENDS,
+    RuntimeStatus.INITIALIZING: frozenset(
+        {RuntimeStatus.AWAITING_APPROVAL, RuntimeStatus.REPLAYING, RuntimeStatus.BOOTSTRAPPING, *SERVING, *_ENDS}
+    ),
+    RuntimeStatus.AWAITING_APPROVAL: frozenset({RuntimeStatus.REPLAYING, RuntimeStatus.BOOTSTRAPPING, *SERVING, *_ENDS}),
+    RuntimeStatus.REPLAYING: frozenset({RuntimeStatus.BOOTSTRAPPING, *SERVING, *_ENDS}),
+    RuntimeStatus.BOOTSTRAPPING: SERVING | _ENDS,
+    RuntimeStatus.RUNNING: frozenset({RuntimeStatus.PAUSED}) | _ENDS,
+    RuntimeStatus.PAUSED: frozenset({RuntimeStatus.RUNNING}) | _ENDS,
+}
+"""The states that may follow each; the end of an incarnation is followed by none."""
+_REFUSALS = {
+    RuntimeStatus.INITIALIZING: (ErrorCode.INITIALIZING, "is still initializing"),
+    RuntimeStatus.AWAITING_APPROVAL: (ErrorCode.AWAITING_APPROVAL, "awaits the approval of its program changes"),
+    RuntimeStatus.REPLAYING: (ErrorCode.RESTORE_IN_PROGRESS, "is replaying its journal"),
+    RuntimeStatus.BOOTSTRAPPING: (ErrorCode.BOOTSTRAP_IN_PROGRESS, "is bootstrapping its changed views"),
+    RuntimeStatus.SUSPENDED: (ErrorCode.SUSPENDED, "is suspended"),
+}
+
+
+class StateMachine:
+    """What an incarnation is, and what it is told to become.
+
+    ``status`` is None before it begins. ``taken_down``: it is to end at once, without a checkpoint. ``ended``: it is over and has
+    let go of everything.
+    """
+
+    def __init__(self, pipeline: str, desired: RuntimeStatus) -> None:
+        """Begin.
+
+        :param pipeline: the pipeline's name, for messages
+        :param desired: what it is to become when it is up
+        """
+        self.status: RuntimeStatus | None = None
+        self.desired = desired
+        self.taken_down = False
+        self.ended = False
+        self._pipeline = pipeline
+        self._before_suspend = desired
+
+    def want(self, desired: RuntimeStatus) -> None:
+        """Tell it what to become. An incarnation that is to suspend is not told otherwise.
+
+        :param desired: running, paused or suspended
+        """
+        if self.desired is not RuntimeStatus.SUSPENDED:
+            self._before_suspend = self.desired
+            self.desired = desired
+
+    def give_up_suspending(self) -> None:
+        """Go on with what was desired before it was to suspend."""
+        self.desired = self._before_suspend
+
+    def enter(self, status: RuntimeStatus) -> bool:
+        """Make a state the current one.
+
+        :param status: the next state, or once more the current one
+        :returns: whether it is another one than before
+        :raises ValueError: when it cannot follow
+        """
+        if status is self.status:
+            return False
+        if status not in _NEXT.get(self.status, frozenset()):
+            raise ValueError(f"{status.value} cannot follow {self.status.value if self.status else 'nothing'}")
+        self.status = status
+        return True
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether requests are answered and steps are run."""
+        return self.status in SERVING
+
+    @property
+    def is_running(self) -> bool:
+        """Whether inputs are taken."""
+        return self.status is RuntimeStatus.RUNNING
+
+    @property
+    def has_to_change(self) -> bool:
+        """Whether it is to become something else than it is."""
+        return self.taken_down or self.desired is not self.status
+
+    def refusal(self) -> Problem | None:
+        """Why no request can be answered, None when requests can."""
+        ended = self.ended and self.status is not RuntimeStatus.SUSPENDED
+        if ended or self.taken_down or self.status is RuntimeStatus.STOPPED:
+            return self.terminating()
+        if self.is_serving:
+            return None
+        code, text = _REFUSALS.get(self.status or RuntimeStatus.INITIALIZING, _REFUSALS[RuntimeStatus.INITIALIZING])
+        return Problem(code, f"The pipeline {self._pipeline} {text}; try again when it is running.")
+
+    def terminating(self) -> Problem:
+        """What requests are told when the pipeline ends."""
+        return Problem(ErrorCode.TERMINATING, f"The pipeline {self._pipeline} is being stopped.")

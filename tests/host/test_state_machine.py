@@ -1,0 +1,85 @@
+"""What an incarnation may become, and when it answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.statuses import RuntimeStatus
+from airflow_pipelines.host.state_machine import StateMachine
+
+S = RuntimeStatus
+
+
+def machine(*statuses: RuntimeStatus, desired: RuntimeStatus = S.RUNNING) -> StateMachine:
+    made = StateMachine("p", desired)
+    for status in statuses:
+        made.enter(status)
+    return made
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        (S.INITIALIZING, S.RUNNING, S.PAUSED, S.RUNNING, S.SUSPENDED),
+        (S.INITIALIZING, S.INITIALIZING, S.AWAITING_APPROVAL, S.REPLAYING, S.BOOTSTRAPPING, S.PAUSED, S.STOPPED),
+        (S.INITIALIZING, S.AWAITING_APPROVAL, S.SUSPENDED),
+        (S.INITIALIZING, S.STOPPED),
+    ],
+)
+def test_ways_through_an_incarnation(way: tuple[RuntimeStatus, ...]) -> None:
+    assert machine(*way).status is way[-1]
+
+
+@pytest.mark.parametrize(
+    ("way", "status"),
+    [
+        ((S.INITIALIZING, S.RUNNING), S.INITIALIZING),
+        ((S.INITIALIZING, S.RUNNING), S.BOOTSTRAPPING),
+        ((S.INITIALIZING, S.BOOTSTRAPPING), S.AWAITING_APPROVAL),
+        ((S.INITIALIZING, S.STOPPED), S.RUNNING),
+        ((S.INITIALIZING, S.SUSPENDED), S.RUNNING),
+        ((), S.RUNNING),
+    ],
+)
+def test_what_cannot_follow(way: tuple[RuntimeStatus, ...], status: RuntimeStatus) -> None:
+    with pytest.raises(ValueError, match="cannot follow"):
+        machine(*way).enter(status)
+
+
+def test_a_state_that_is_entered_again_is_no_change() -> None:
+    running = machine(S.INITIALIZING, S.RUNNING)
+    assert not running.enter(S.RUNNING)
+    assert running.enter(S.PAUSED)
+
+
+def test_who_is_to_suspend_is_not_told_otherwise_until_that_is_given_up() -> None:
+    one = machine(S.INITIALIZING, S.RUNNING)
+    one.want(S.PAUSED)
+    one.want(S.SUSPENDED)
+    one.want(S.RUNNING)
+    assert (one.desired, one.has_to_change) == (S.SUSPENDED, True)
+    one.give_up_suspending()
+    assert one.desired is S.PAUSED
+    one.enter(S.PAUSED)
+    assert not one.has_to_change
+
+
+def test_requests_are_answered_while_running_and_paused_only() -> None:
+    def code(one: StateMachine) -> ErrorCode | None:
+        refusal = one.refusal()
+        return None if refusal is None else refusal.code
+
+    assert code(machine()) is ErrorCode.INITIALIZING
+    assert code(machine(S.INITIALIZING, S.AWAITING_APPROVAL)) is ErrorCode.AWAITING_APPROVAL
+    assert code(machine(S.INITIALIZING, S.REPLAYING)) is ErrorCode.RESTORE_IN_PROGRESS
+    assert code(machine(S.INITIALIZING, S.BOOTSTRAPPING)) is ErrorCode.BOOTSTRAP_IN_PROGRESS
+    running = machine(S.INITIALIZING, S.RUNNING)
+    assert code(running) is None
+    assert code(machine(S.INITIALIZING, S.PAUSED)) is None
+    suspended = machine(S.INITIALIZING, S.SUSPENDED)
+    suspended.ended = True
+    assert code(suspended) is ErrorCode.SUSPENDED
+    assert code(machine(S.INITIALIZING, S.STOPPED)) is ErrorCode.TERMINATING
+    running.taken_down = True
+    assert (code(running), running.has_to_change) == (ErrorCode.TERMINATING, True)
