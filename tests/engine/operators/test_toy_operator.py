@@ -71,6 +71,7 @@ class StateMachine:
     strategy: ClassVar[str] = "state machine"
     starts_with_rows: ClassVar[bool] = False
     keeps_contents: ClassVar[bool] = False
+    append_only: ClassVar[bool] = True
 
     @property
     def reads(self) -> frozenset[str]:

@@ -58,6 +58,8 @@ class AffectedKeys:
     key_types: tuple[str, ...]
     shape: Shape
     remembered: tuple[str, ...] = ()
+
+    append_only: ClassVar[bool] = False
     remembered_lookup: Lookup | None = field(default=None, compare=False, repr=False, metadata=DERIVED)
     """Derived by a pass over finished stages: how the stored answers of some keys are looked up."""
 

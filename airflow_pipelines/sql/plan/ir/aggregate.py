@@ -64,6 +64,7 @@ class Aggregate:
     """Derived by a pass over finished stages: how the input's rows of some groups are looked up."""
 
     keeps_contents: ClassVar[bool] = False
+    append_only: ClassVar[bool] = False
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ class AppendOnlyTopK:
     strategy: ClassVar[str] = "top-k by new rows"
     starts_with_rows: ClassVar[bool] = False
     keeps_contents: ClassVar[bool] = True
+    append_only: ClassVar[bool] = False
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ class Full:
 
     strategy: ClassVar[str] = "full"
     keeps_contents: ClassVar[bool] = True
+    append_only: ClassVar[bool] = False
 
     @property
     def reads(self) -> frozenset[str]:

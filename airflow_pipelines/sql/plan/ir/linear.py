@@ -22,6 +22,7 @@ class Scan:
     strategy: ClassVar[str] = "linear"
     starts_with_rows: ClassVar[bool] = False
     keeps_contents: ClassVar[bool] = False
+    append_only: ClassVar[bool] = True
 
     @property
     def reads(self) -> frozenset[str]:
@@ -88,6 +89,7 @@ class Select:
 
     starts_with_rows: ClassVar[bool] = False
     keeps_contents: ClassVar[bool] = False
+    append_only: ClassVar[bool] = True
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -124,6 +126,7 @@ class UnionAll:
     strategy: ClassVar[str] = "union"
     starts_with_rows: ClassVar[bool] = False
     keeps_contents: ClassVar[bool] = False
+    append_only: ClassVar[bool] = True
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -36,5 +36,9 @@ class Node(Protocol):
     def keeps_contents(self) -> bool:
         """Whether the node needs the result's contents before a step to find out how they change."""
 
+    @property
+    def append_only(self) -> bool:
+        """Whether the result never loses a row as long as nothing that the node reads does."""
+
     def renamed(self, names: Sequence[str], /) -> Node:
         """The same node with other column names, in order; a node whose columns have no names of its own stays as it is."""

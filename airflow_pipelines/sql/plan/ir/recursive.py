@@ -29,6 +29,7 @@ class Recursive:
     result: str | None = None
 
     keeps_contents: ClassVar[bool] = True
+    append_only: ClassVar[bool] = False
 
     @property
     def reads(self) -> frozenset[str]:

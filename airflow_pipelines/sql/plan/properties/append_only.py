@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from airflow_pipelines.sql.plan.ir.linear import Select, UnionAll
 from airflow_pipelines.sql.plan.ir.stage import ViewPlan
 
 
@@ -16,6 +15,6 @@ def append_only_relations(plan: ViewPlan, known: Set[str]) -> frozenset[str]:
     """
     found: set[str] = set()
     for stage in (*plan.stages, *plan.after):
-        if isinstance(stage.node, Select | UnionAll) and stage.reads <= known | found:
+        if stage.node.append_only and stage.reads <= known | found:
             found.add(stage.relation)
     return frozenset(found)

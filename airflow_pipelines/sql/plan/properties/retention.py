@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
 
 from sqlglot import exp
 
@@ -49,13 +51,12 @@ def retention_rules(
     """
     found = []
     for stage in stages:
-        if isinstance(stage.node, Aggregate):
-            closed = [f"{name} < {text}" for name, text in analysis.keys(stage.node).items()]
-            if closed:
-                found.append(RetentionRule(stage.relation, " OR ".join(closed), of_state=True))
+        closed = _closed(stage.node, analysis)
+        if closed:
+            found.append(RetentionRule(stage.relation, " OR ".join(closed), of_state=True))
     for relation in sorted({name for stage in stages for name in stage.rereads} - shown - markers.keys()):
         readers = [stage for stage in stages if relation in stage.rereads]
-        needs = [_unneeded(stage, relation, analysis, markers) for stage in readers]
+        needs = [_unneeded(stage.node, relation, analysis, markers) for stage in readers]
         own = _own(relation, stages, late_columns)
         if own is not None and all(need is not None for need in needs):
             found.append(RetentionRule(relation, " AND ".join(f"({need})" for need in [own, *needs]), of_state=False))
@@ -73,17 +74,44 @@ def _own(relation: str, stages: Sequence[Stage], late_columns: Mapping[str, Sequ
     return " OR ".join(late) or None
 
 
-def _unneeded(stage: Stage, relation: str, analysis: WaterlineAnalysis, markers: Mapping[str, Marker]) -> str | None:
-    """Which rows of a relation a stage can do without, over the relation's columns; None when it needs all."""
-    match stage.node:
-        case Select() if len(stage.node.sources) > 1:
-            return _joined(stage.node, relation, analysis) or _emitted(stage.node, relation, markers)
-        case Aggregate():
-            return _grouped(stage.node, relation, analysis)
-        case AppendOnlyTopK() if isinstance(stage.node.source, Select) and len(stage.node.source.sources) > 1:
-            return _joined(stage.node.source, relation, analysis)
-        case _:
-            return None
+@singledispatch
+def _closed(node: Any, analysis: WaterlineAnalysis) -> list[str]:
+    """Which rows of a node's states never change again, over their columns: kinds of nodes without a rule here have none."""
+    del node, analysis
+    return []
+
+
+@_closed.register
+def _(node: Aggregate, analysis: WaterlineAnalysis) -> list[str]:
+    return [f"{name} < {text}" for name, text in analysis.keys(node).items()]
+
+
+@singledispatch
+def _unneeded(node: Any, relation: str, analysis: WaterlineAnalysis, markers: Mapping[str, Marker]) -> str | None:
+    """Which rows of a relation a node can do without, over the relation's columns; None when it needs all.
+
+    Kinds of nodes without a rule here need all.
+    """
+    del node, relation, analysis, markers
+    return None
+
+
+@_unneeded.register
+def _(node: Select, relation: str, analysis: WaterlineAnalysis, markers: Mapping[str, Marker]) -> str | None:
+    if len(node.sources) < 2:
+        return None
+    return _joined(node, relation, analysis) or _emitted(node, relation, markers)
+
+
+@_unneeded.register
+def _(node: Aggregate, relation: str, analysis: WaterlineAnalysis, _markers: Mapping[str, Marker]) -> str | None:
+    return _grouped(node, relation, analysis)
+
+
+@_unneeded.register
+def _(node: AppendOnlyTopK, relation: str, analysis: WaterlineAnalysis, _markers: Mapping[str, Marker]) -> str | None:
+    source = node.source
+    return _joined(source, relation, analysis) if isinstance(source, Select) and len(source.sources) > 1 else None
 
 
 def _joined(node: Select, relation: str, analysis: WaterlineAnalysis) -> str | None:

@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import singledispatchmethod
+from typing import Any
 
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.expression_trees import parse_condition, parse_expression
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
-from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select, UnionAll
+from airflow_pipelines.sql.plan.ir.linear import Scan, Select, UnionAll
 from airflow_pipelines.sql.plan.ir.markers import waterline_input
-from airflow_pipelines.sql.plan.ir.node import Node
 from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure
 
@@ -71,25 +72,36 @@ class WaterlineAnalysis:
             if found and stage.relation not in self.relations:
                 self.relations[stage.relation] = {name: text for name, text in found.items() if name in names}
 
-    def of(self, node: Node | Linear) -> Known:
-        """The waterlines of a node's columns. Every row that a later step adds or takes away has values at or above them."""
-        match node:
-            case Scan():
-                return {name: text for name, text in self.relations.get(node.relation, {}).items() if name in node.columns}
-            case UnionAll():
-                parts = [(self.of(part), part.columns) for part in node.parts]
-                found = {name: least([known.get(names[at]) for known, names in parts]) for at, name in enumerate(node.columns)}
-                return {name: text for name, text in found.items() if text is not None}
-            case Select():
-                return self._items([(item.name, item.text) for item in node.items], self._sources(node))
-            case Aggregate():
-                below = {("", name): text for name, text in self.of(node.input).items()}
-                keys = {("", name): text for name, text in self._items([(k.name, k.text) for k in node.keys], below).items()}
-                for key in node.keys:
-                    keys |= {(key.name, bound): text for bound, text in _window_bounds(key.text, below).items()}
-                return self._items([(item.name, item.text) for item in node.items], keys)
-            case _:
-                return {}
+    @singledispatchmethod
+    def of(self, node: Any) -> Known:
+        """The waterlines of a node's columns. Every row that a later step adds or takes away has values at or above them.
+
+        :param node: of any kind; kinds without a rule here have none
+        """
+        del node
+        return {}
+
+    @of.register
+    def _(self, node: Scan) -> Known:
+        return {name: text for name, text in self.relations.get(node.relation, {}).items() if name in node.columns}
+
+    @of.register
+    def _(self, node: UnionAll) -> Known:
+        parts = [(self.of(part), part.columns) for part in node.parts]
+        found = {name: least([known.get(names[at]) for known, names in parts]) for at, name in enumerate(node.columns)}
+        return {name: text for name, text in found.items() if text is not None}
+
+    @of.register
+    def _(self, node: Select) -> Known:
+        return self._items([(item.name, item.text) for item in node.items], self._sources(node))
+
+    @of.register
+    def _(self, node: Aggregate) -> Known:
+        below = {("", name): text for name, text in self.of(node.input).items()}
+        keys = {("", name): text for name, text in self._items([(k.name, k.text) for k in node.keys], below).items()}
+        for key in node.keys:
+            keys |= {(key.name, bound): text for bound, text in _window_bounds(key.text, below).items()}
+        return self._items([(item.name, item.text) for item in node.items], keys)
 
     def keys(self, node: Aggregate) -> Known:
         """The waterlines of an aggregate's keys, or of the starts of windows: groups below one never change again."""
