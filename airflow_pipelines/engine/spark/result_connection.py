@@ -6,7 +6,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import BinaryIO, Final
 
 from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.sql import DataFrame
@@ -31,7 +31,7 @@ class ResultConnection:
         self._aborted = False
 
     @contextlib.contextmanager
-    def opened(self, port: Any, secret: Any) -> Iterator[Any]:
+    def opened(self, port: int, secret: str) -> Iterator[BinaryIO]:
         """Connect to a thread of the JVM that serves rows.
 
         :param port: where it listens, as the JVM said it
