@@ -1,3 +1,5 @@
+"""Programs: relations, names, the order of views, and the places of errors."""
+
 from __future__ import annotations
 
 import pytest
@@ -5,12 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_pipelines.program.column_types import ColumnType, decimal
-from airflow_pipelines.program.connectors import ConnectorDirection
-from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import ViewKind
 from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.sql.program.parser import parse_program
+from tests.sql.program.refusals import caught_texts, errors, the_error
 
 GRADES = """create table students (
     id bigint,
@@ -28,30 +29,6 @@ create local view Later as select * from EARLIER;
 create materialized view earlier (a, B) as
     select s.ID, "Grade" from grades g join Students s on g.student_id = s.id;
 """
-
-
-def errors(text: str) -> tuple[ProgramMessage, ...]:
-    with pytest.raises(ProgramErrors) as caught:
-        parse_program(text)
-    return caught.value.messages
-
-
-def the_error(text: str, at: str, occurrence: int = 0) -> str:
-    """The only error's message, whose place must be the given piece of the text."""
-    messages = errors(text)
-    assert len(messages) == 1, caught_texts(messages)
-    span = messages[0].span
-    assert span is not None
-    assert SourceText(text).slice(span) == at
-    start = -1
-    for _ in range(occurrence + 1):
-        start = text.index(at, start + 1)
-    assert SourceText(text).position(start) == (span.start_line, span.start_column)
-    return messages[0].message
-
-
-def caught_texts(messages: tuple[ProgramMessage, ...]) -> list[str]:
-    return [message.message for message in messages]
 
 
 def test_tables_columns_and_keys() -> None:
@@ -218,117 +195,6 @@ def test_reserved_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        ("varchar", ColumnType("VARCHAR")),
-        ("varchar(10)", ColumnType("VARCHAR", precision=10)),
-        ("character varying (3)", ColumnType("VARCHAR", precision=3)),
-        ("TEXT", ColumnType("VARCHAR")),
-        ("string", ColumnType("VARCHAR")),
-        ("char(4)", ColumnType("CHAR", precision=4)),
-        ("decimal", decimal(38, 0)),
-        ("numeric(7)", decimal(7, 0)),
-        ("dec(7, 3)", decimal(7, 3)),
-        ("int", ColumnType("INTEGER")),
-        ("double  precision", ColumnType("DOUBLE")),
-        ("real", ColumnType("REAL")),
-        ("float", ColumnType("REAL")),
-        ("byte", ColumnType("TINYINT")),
-        ("short", ColumnType("SMALLINT")),
-        ("long", ColumnType("BIGINT")),
-        ("timestamp_ntz", ColumnType("TIMESTAMP")),
-        ("timestamp_ltz", ColumnType("TIMESTAMP_TZ")),
-        ("timestamp", ColumnType("TIMESTAMP")),
-        ("timestamp(3) without time zone", ColumnType("TIMESTAMP")),
-        ("timestamp with time zone", ColumnType("TIMESTAMP_TZ")),
-        ("time", ColumnType("TIME")),
-        ("uuid", ColumnType("UUID")),
-        ("bytea", ColumnType("VARBINARY")),
-        ("binary(16)", ColumnType("BINARY", precision=16)),
-        ("variant", ColumnType("VARIANT")),
-        ("interval day", ColumnType("INTERVAL_DAY")),
-        ("interval day(3) to second(6)", ColumnType("INTERVAL_DAY_TO_SECOND")),
-        ("interval year to month array", ColumnType("ARRAY", component=ColumnType("INTERVAL_YEAR_TO_MONTH"))),
-        ("int array", ColumnType("ARRAY", component=ColumnType("INTEGER"))),
-        ("array<int not null>", ColumnType("ARRAY", component=ColumnType("INTEGER", nullable=False))),
-        (
-            "map<varchar, array<map<int, date>>>",
-            ColumnType(
-                "MAP",
-                key=ColumnType("VARCHAR", nullable=False),
-                value=ColumnType(
-                    "ARRAY", component=ColumnType("MAP", key=ColumnType("INTEGER", nullable=False), value=ColumnType("DATE"))
-                ),
-            ),
-        ),
-        (
-            'row(a int, "B" varchar null)',
-            ColumnType("STRUCT", fields=(("a", ColumnType("INTEGER", nullable=False)), ("B", ColumnType("VARCHAR")))),
-        ),
-        (
-            "struct<a: int, b: string not null>",
-            ColumnType("STRUCT", fields=(("a", ColumnType("INTEGER")), ("b", ColumnType("VARCHAR", nullable=False)))),
-        ),
-    ],
-)
-def test_types(written: str, expected: ColumnType) -> None:
-    table = parse_program(f"create table t (c {written}, d {written.upper()} not null)").tables["t"]
-    assert table.columns[0].type == expected
-    assert table.columns[1].type == expected.with_nullable(False)
-
-
-@pytest.mark.parametrize(
-    ("written", "at", "says"),
-    [
-        ("itn", "itn", "Known types: ARRAY, BIGINT"),
-        ("interval", "interval", "INTERVAL YEAR, MONTH or YEAR TO MONTH"),
-        ("interval week", "interval", "needs its units"),
-        ("interval day to month", "month", "ends with one of HOUR, MINUTE, SECOND"),
-        ("decimal(39,2)", "decimal(39,2)", "1 to 38"),
-        ("decimal(3,4)", "decimal(3,4)", "at most the precision"),
-        ("decimal(3,-1)", "-", "a scale"),
-        ("varchar(0)", "0", "at least 1"),
-        (f"varchar({'9' * 5000})", "9" * 5000, "not that large"),
-        ("map<int>", ">", "Expected ,"),
-        ("array<itn>", "itn", "Unknown type"),
-        ("row(a int, A int)", "A", "declared twice"),
-    ],
-)
-def test_bad_types(written: str, at: str, says: str) -> None:
-    assert says in the_error(f"create table t (c {written})", at)
-
-
-def test_column_constraints() -> None:
-    text = """create table p (id int primary key);
-    create table c (
-        a int references p(id) default 1 + (2 * 3) not null,
-        b int foreign key references p(id),
-        ts timestamp lateness interval '1' hour default timestamp '2020-01-01 00:00:00',
-        s varchar default 'a,b''c) not null',
-        n int null default case when true then 1 end,
-        constraint k primary key (a),
-        foreign key (b) references p (id)
-    )"""
-    table = parse_program(text).tables["c"]
-    assert [column.default for column in table.columns] == [
-        "1 + (2 * 3)",
-        None,
-        "TIMESTAMP_NTZ '2020-01-01 00:00:00'",
-        "'a,b''c) not null'",
-        "case when true then 1 end",
-    ]
-    assert table.columns[2].lateness == "interval '1' hour"
-    assert not table.columns[0].type.nullable
-    assert table.primary_key == ("a",)
-
-
-def test_bad_keys() -> None:
-    assert "does not have" in the_error("create table t (a int, primary key (zz))", "zz")
-    assert "twice" in the_error("create table t (k int, primary key (k, k))", "k", 3)
-    assert "MAP cannot be part" in the_error("create table t (x map<int, int>, primary key (x))", "x", 1)
-
-
-@pytest.mark.parametrize(
     ("text", "at", "says"),
     [
         ("create table t (a int", "int", "end of the statement"),
@@ -352,88 +218,6 @@ def test_syntax_errors_have_a_place(text: str, at: str, says: str) -> None:
     assert message.span is not None
     assert SourceText(text).slice(message.span) == at
     assert says in message.message
-
-
-def test_properties() -> None:
-    text = "create table t (a int) with ('append_only' = 'true', 'expected_size' = '10')"
-    program = parse_program(text)
-    assert program.tables["t"].append_only
-    assert not program.tables["t"].materialized
-    place = program.table_properties["t"]["append_only"]
-    assert SourceText(text).slice(place.key_span) == "'append_only'"
-    assert SourceText(text).slice(place.value_span) == "'true'"
-    assert "Known properties: append_only, connectors" in the_error(
-        "create table t (a int) with ('materialised' = 'true')", "'materialised'"
-    )
-    assert "'true' or 'false'" in the_error("create table t (a int) with ('materialized' = 'yes')", "'yes'")
-    assert "given twice" in the_error(
-        "create table t (a int) with ('append_only'='true', 'append_only'='true')", "'append_only'", 1
-    )
-
-
-CONNECTED = """create table t (a int) with (
-  'connectors' = '[
-    {"name": "it''s", "paused": true, "transport": {"name": "file_input", "config": {"path": "/ü/a''b \\" \\\\"}},
-     "format": {"name": "csv", "config": {"headers": true}}},
-    {"transport": {"name": "datagen"}}
-  ]'
-);
-create view v with ('connectors' = '[{"transport": {"name": "null_output"}, "labels": ["x"]}]') as select * from t"""
-
-
-def test_connectors() -> None:
-    program = parse_program(CONNECTED)
-    first, second = program.tables["t"].connectors
-    assert (first.name, first.endpoint, first.direction) == ("it's", "t.it's", ConnectorDirection.INPUT)
-    assert first.transport_config == {"path": "/ü/a'b \" \\"}
-    assert (first.format, first.format_config, first.options) == ("csv", {"headers": True}, {"paused": True})
-    assert second.endpoint == "t.unnamed-1"
-    assert second.format is None
-    (output,) = program.views["v"].connectors
-    assert (output.endpoint, output.direction) == ("v.unnamed-0", ConnectorDirection.OUTPUT)
-    assert output.options == {"labels": ["x"]}
-    assert second.span is not None
-    assert SourceText(CONNECTED).slice(second.span) == '{"transport": {"name": "datagen"}}'
-    assert [connector.endpoint for connector in program.connectors()] == ["t.it's", "t.unnamed-1", "v.unnamed-0"]
-
-
-@pytest.mark.parametrize(
-    ("value", "at", "says"),
-    [
-        ('[{"transport": {"name": "a"},}]', "}", "not valid JSON"),
-        ('[{"name": "it\'\'s", "x" 1}]', "1", "Expecting ':' delimiter"),
-        ('{"transport": {"name": "a"}}', '{"transport": {"name": "a"}}', "JSON array"),
-        ("[1]", "1", "must be a JSON object, not a number"),
-        ('[{"name": "a"}]', '{"name": "a"}', "'transport' is missing"),
-        ('[{"transport": "file"}]', '{"transport": "file"}', "'transport' must be an object"),
-        ('[{"transport": {"name": "a", "conf": {}}}]', '{"transport": {"name": "a", "conf": {}}}', "known keys: config, name"),
-        ('[{"transport": {"name": "a", "config": []}}]', '{"transport": {"name": "a", "config": []}}', "not an array"),
-        ('[{"name": 1, "transport": {"name": "a"}}]', '{"name": 1, "transport": {"name": "a"}}', "'name' must be a string"),
-        ('[{"a": 1, "a": 2}]', "{", "given twice"),
-        ('[{"transport": {"name": "a"}}] x', "x", "after the end"),
-        ("[", "'", "not valid JSON"),
-        ('[{"a": NaN}]', "{", "NaN is not a JSON value"),
-    ],
-)
-def test_connector_errors_have_a_place_in_the_program(value: str, at: str, says: str) -> None:
-    text = f"create table t (a int) with ('materialized' = 'true',\r\n 'connectors' = '{value}')"
-    (message,) = errors(text)
-    assert message.span is not None
-    assert says in message.message
-    assert message.span.start_line == 2
-    assert SourceText(text).slice(message.span) == at
-
-
-def test_connector_names_declared_twice() -> None:
-    value = '[{"name": "c", "transport": {"name": "a"}}, {"name": "c", "transport": {"name": "b"}}]'
-    text = f"create table t (a int) with ('connectors' = '{value}')"
-    message = the_error(text, '{"name": "c", "transport": {"name": "b"}}')
-    assert "'c' of t is declared twice: first at line 1, column 47" in message
-
-
-def test_local_views_have_no_connectors() -> None:
-    value = '{"transport": {"name": "null_output"}}'
-    assert "LOCAL" in the_error(f"create local view v with ('connectors' = '[{value}]') as select 1 as a", value)
 
 
 def test_empty_programs() -> None:
