@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -26,3 +28,10 @@ def test_the_formatter_and_mypy_leave_out_no_module() -> None:
     assert tools["mypy"]["packages"] == ["airflow_pipelines"]
     assert "exclude" not in tools["mypy"]
     assert not any(override.get("ignore_errors") for override in tools["mypy"]["overrides"])
+
+
+def test_no_files_import_each_other() -> None:
+    """The linter's contracts are about folders; a cycle of files is named by the error."""
+    graph = grimp.build_graph("airflow_pipelines", cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    assert "airflow_pipelines.engine.circuit" in TopologicalSorter(imports).static_order()
