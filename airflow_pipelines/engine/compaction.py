@@ -1,4 +1,4 @@
-"""Adding up equal rows: of a delta before others see it, and of a trace's batches when they have become many."""
+"""Merges equal rows: of a delta before it is published, and of the batches of a trace when they have become many."""
 
 from __future__ import annotations
 

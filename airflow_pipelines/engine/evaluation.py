@@ -1,4 +1,4 @@
-"""The evaluation of one step: what each operator makes of the step's changes, and the row that it fails for."""
+"""Evaluates the operators of one step, collects what they give, and finds the row that one of them fails for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which row a step failed on: the deltas are halved until one row is left that fails by itself."""
+"""Finds a row for which a step fails: halves the deltas until one row is left that fails by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sizes by which the engine chooses between its ways of working."""
+"""The sizes by which the engine decides how it evaluates."""
 
 from __future__ import annotations
 

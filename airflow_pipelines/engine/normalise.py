@@ -1,4 +1,4 @@
-"""From the changes that inputs hand over to a delta: keys, NOT NULL, rows that are not there."""
+"""Normalises the changes of a table into a delta: applies keys, NOT NULL, and the deletion of rows that do not exist."""
 
 from __future__ import annotations
 

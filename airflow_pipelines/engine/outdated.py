@@ -1,4 +1,4 @@
-"""What of a circuit cannot be had from a saved snapshot, because it was made by other rules or is not there."""
+"""Finds what of a saved snapshot a circuit cannot use, because it has another layout or is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When operators are evaluated: each after what it reads, and those that need nothing of each other at the same time."""
+"""Schedules the operators of a step: each after what it reads, independent ones at the same time."""
 
 from __future__ import annotations
 

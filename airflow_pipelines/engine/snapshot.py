@@ -1,4 +1,4 @@
-"""A snapshot: every trace and operator state after one step. Readers hold one and are never disturbed by later steps."""
+"""A snapshot: all traces and states after one step. It never changes, so that readers are independent of later steps."""
 
 from __future__ import annotations
 

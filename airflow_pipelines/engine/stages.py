@@ -1,4 +1,4 @@
-"""Which stages a circuit has, and what it keeps of them between steps."""
+"""Which stages a circuit has, and which relations and states it keeps between steps."""
 
 from __future__ import annotations
 

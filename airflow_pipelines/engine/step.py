@@ -15,7 +15,7 @@ from airflow_pipelines.engine.time.lateness import Late
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An evaluated step that nobody sees yet. Deltas without rows are left out, and large ones that nobody takes.
+    """An evaluated step that nobody sees yet. Deltas without rows are left out, and large ones without a consumer.
 
     ``late``: rows of tables and views that were left out because they were behind a waterline; ``table_deltas`` has what the system
     view gains by them.

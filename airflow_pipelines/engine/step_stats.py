@@ -1,4 +1,4 @@
-"""What a step did, in numbers."""
+"""Statistics of a step."""
 
 from __future__ import annotations
 

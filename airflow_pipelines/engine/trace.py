@@ -1,4 +1,4 @@
-"""A trace: the running sum of a relation's deltas (or of an operator's accumulators) as a list of immutable batches."""
+"""A trace: the contents of a relation, or a state of an operator, as a list of immutable batches."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Operators: how the nodes of a plan are computed, step by step, on Spark."""
+"""Operators: each evaluates one kind of plan node, step by step."""

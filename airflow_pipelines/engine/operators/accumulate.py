@@ -1,4 +1,4 @@
-"""Aggregates whose calls all follow from accumulators: the input's delta is added to the touched groups' accumulators."""
+"""Aggregates whose calls all follow from accumulators: adds the input's delta to the accumulators of the groups it touches."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GROUPS = "groups"
 """The name of the state."""
 
 
-class Accumulate(Operator[Aggregate]):
+class AccumulateOperator(Operator[Aggregate]):
     """Adds the input's delta to the accumulators of the groups that it touches."""
 
     def state_schemas(self) -> Mapping[str, StateSchema]:

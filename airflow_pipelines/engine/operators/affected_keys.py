@@ -1,4 +1,4 @@
-"""Queries whose answer falls apart by key: the touched keys' answers are computed before and after and subtracted."""
+"""Queries that are decomposable by key: evaluates the keys that a delta affects, before and after, and subtracts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from airflow_pipelines.sql.plan.ir.version import Version
 _KEY = "__touched"
 
 
-class RecomputeKeys(Operator[AffectedKeys]):
+class AffectedKeysOperator(Operator[AffectedKeys]):
     """Evaluates the query for the keys that a delta affects, before and after it."""
 
     def evaluate(self, context: Context, kept: Kept) -> Outcome:

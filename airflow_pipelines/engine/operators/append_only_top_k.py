@@ -30,7 +30,7 @@ _WAS = "__was"
 """The place that a row had before the step."""
 
 
-class FirstRows(Operator[AppendOnlyTopK]):
+class AppendOnlyTopKOperator(Operator[AppendOnlyTopK]):
     """Ranks the new rows among the known first rows of their keys."""
 
     def evaluate(self, context: Context, kept: Kept) -> Outcome:

@@ -1,4 +1,4 @@
-"""What operators work with: the relations' versions in one step, and ways to run a query into a batch."""
+"""What operators work with: the versions of the relations in one step, and means to run queries into batches."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Context:
     """One step's view of the relations, and the means to run queries.
 
     ``by_cost``: whether operators may leave out what tells touched from other rows when nearly all are touched. ``incomplete``:
-    relations whose contents may lack rows that no change can touch any more. ``unobserved``: those whose deltas nobody takes.
+    relations whose contents may lack rows that no change can touch any more. ``unobserved``: those whose deltas have no consumer.
     ``clock``: the time of the step in microseconds since the epoch, None before the first tick. ``version``: a number that grows
     from step to step.
     """
@@ -87,8 +87,8 @@ class Context:
             rows = self.batch_views.rows(self.relations[relation].batches(version), single_partition=small)
             return f"({empty_sql(self.relations[relation].before.schema)})" if rows is None and empties else rows
 
-        def range_of(crossing: TemporalFilter, marker: str) -> str | None:
-            return moved_range(crossing, marker, self.relations)
+        def range_of(temporal_filter: TemporalFilter, marker: str) -> str | None:
+            return moved_range(temporal_filter, marker, self.relations)
 
         return DeltaSql(read, single_partition=small, broadcast=mode is Mode.NARROW, moved_range=range_of)
 
@@ -177,7 +177,7 @@ class Context:
         consolidated: bool = False,
         unit_weights: bool = False,
     ) -> Outcome:
-        """What a stage gives by a query for its delta. Many rows that nobody takes are computed, but not kept.
+        """What a stage gives by a query for its delta. Many rows without a consumer are evaluated, but not kept.
 
         ``may_grow``: see :meth:`run`. ``consolidated``: see :class:`Outcome`. ``unit_weights``: every weight is 1.
         """

@@ -1,4 +1,4 @@
-"""The strategy that always works: compute the view from its relations' contents and subtract what it was."""
+"""The strategy that always works: evaluates the query over the contents of its relations and subtracts the stored result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_pipelines.sql.plan.ir.full import Full
 from airflow_pipelines.sql.plan.ir.stage import Stage
 
 
-class Recompute(Operator[Full]):
+class FullOperator(Operator[Full]):
     """Evaluates the whole query and subtracts the stored result."""
 
     def evaluate(self, context: Context, kept: Kept) -> Outcome:

@@ -1,4 +1,4 @@
-"""Filters, projections, unions and inner joins: the delta is one query over the sources' deltas and contents."""
+"""Filters, projections, unions and inner joins: one query over the sources' deltas and contents gives the delta."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_pipelines.engine.operators.state import Kept
 from airflow_pipelines.sql.plan.ir.linear import Linear
 
 
-class Linearly(Operator[Linear]):
+class LinearOperator(Operator[Linear]):
     """Evaluates one query over the sources' deltas and contents."""
 
     def evaluate(self, context: Context, kept: Kept) -> Outcome:

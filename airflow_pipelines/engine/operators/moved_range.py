@@ -1,4 +1,4 @@
-"""What a marker passes by when it moves: a condition that is pushed down to the scan, or nothing at all."""
+"""The range of values that a marker has moved over: only rows in it can gain or lose by a temporal filter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.sql.plan.ir.linear import TemporalFilter
 
 
-def moved_range(crossing: TemporalFilter, marker: str, relations: Mapping[str, RelationVersions]) -> str | None:
+def moved_range(temporal_filter: TemporalFilter, marker: str, relations: Mapping[str, RelationVersions]) -> str | None:
     """The condition for the rows that ``marker`` passes by in this step, or None when there is surely none.
 
     The condition may hold for more rows than those: their contributions cancel out.
@@ -29,12 +29,12 @@ def moved_range(crossing: TemporalFilter, marker: str, relations: Mapping[str, R
         return "TRUE"
     low = min(known, key=_plain)
     high = max(known, key=_plain)
-    if crossing.column is not None:
-        relation, column = crossing.column
+    if temporal_filter.column is not None:
+        relation, column = temporal_filter.column
         if not any(_may_hold(batch, column, low, high) for batch in relations[relation].after.batches):
             return None
     kind = type_text(relations[marker].before.schema.fields[0].dataType)
-    return f"({crossing.text}) >= {literal(low, kind)} AND ({crossing.text}) <= {literal(high, kind)}"
+    return f"({temporal_filter.text}) >= {literal(low, kind)} AND ({temporal_filter.text}) <= {literal(high, kind)}"
 
 
 def literal(value: pa.Scalar, kind: str) -> str:

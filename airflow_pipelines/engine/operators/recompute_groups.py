@@ -1,4 +1,4 @@
-"""Aggregates that do not follow from accumulators: the touched groups are computed anew from the input's contents."""
+"""Aggregates that do not follow from accumulators: computes the groups that a delta touches anew from the input's contents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GROUPS = "groups"
 """The name of the state."""
 
 
-class RecomputeGroups(Operator[Aggregate]):
+class RecomputeGroupsOperator(Operator[Aggregate]):
     """Computes the groups that a delta touches anew from the input's contents."""
 
     def state_schemas(self) -> Mapping[str, StateSchema]:

@@ -42,7 +42,7 @@ DERIVATIONS = "derivations"
 """The name of the state of a set."""
 
 
-class FixedPoint(Operator[Recursive]):
+class RecursiveOperator(Operator[Recursive]):
     """Brings the fixed point forward by the rows that a step adds and takes away.
 
     The state of a set has the rows derived from the contents, as often as they are derived.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from airflow_pipelines.engine.operators.accumulate import Accumulate
-from airflow_pipelines.engine.operators.affected_keys import RecomputeKeys
-from airflow_pipelines.engine.operators.append_only_top_k import FirstRows
-from airflow_pipelines.engine.operators.full import Recompute
-from airflow_pipelines.engine.operators.linear import Linearly
+from airflow_pipelines.engine.operators.accumulate import AccumulateOperator
+from airflow_pipelines.engine.operators.affected_keys import AffectedKeysOperator
+from airflow_pipelines.engine.operators.append_only_top_k import AppendOnlyTopKOperator
+from airflow_pipelines.engine.operators.full import FullOperator
+from airflow_pipelines.engine.operators.linear import LinearOperator
 from airflow_pipelines.engine.operators.operator import Operator
-from airflow_pipelines.engine.operators.recompute_groups import RecomputeGroups
-from airflow_pipelines.engine.operators.recursive import FixedPoint
+from airflow_pipelines.engine.operators.recompute_groups import RecomputeGroupsOperator
+from airflow_pipelines.engine.operators.recursive import RecursiveOperator
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
 from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
@@ -26,18 +26,18 @@ N = TypeVar("N", bound=Node)
 
 
 def _aggregate(stage: Stage, node: Aggregate) -> Operator[Aggregate]:
-    return Accumulate(stage, node) if node.is_linear else RecomputeGroups(stage, node)
+    return AccumulateOperator(stage, node) if node.is_linear else RecomputeGroupsOperator(stage, node)
 
 
 _OPERATORS: dict[type[Any], Callable[[Stage, Any], Operator[Any]]] = {
-    Scan: Linearly,
-    Select: Linearly,
-    UnionAll: Linearly,
+    Scan: LinearOperator,
+    Select: LinearOperator,
+    UnionAll: LinearOperator,
     Aggregate: _aggregate,
-    AffectedKeys: RecomputeKeys,
-    AppendOnlyTopK: FirstRows,
-    Full: Recompute,
-    Recursive: FixedPoint,
+    AffectedKeys: AffectedKeysOperator,
+    AppendOnlyTopK: AppendOnlyTopKOperator,
+    Full: FullOperator,
+    Recursive: RecursiveOperator,
 }
 
 

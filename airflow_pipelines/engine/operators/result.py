@@ -1,4 +1,4 @@
-"""What evaluating a stage gives."""
+"""The outcome of an evaluation."""
 
 from __future__ import annotations
 

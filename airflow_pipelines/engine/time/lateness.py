@@ -1,4 +1,4 @@
-"""LATENESS: how far behind the greatest value seen a row may be, and what is to be said of rows that are further behind."""
+"""LATENESS: how far a row may be behind the greatest value seen so far, and how late rows are reported."""
 
 from __future__ import annotations
 

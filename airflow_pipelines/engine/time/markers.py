@@ -1,4 +1,4 @@
-"""Markers at work: their values follow from the clock and the waterlines, and move from step to step."""
+"""Evaluates markers: their values follow from the clock and the waterlines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forgetting what is below a waterline, when there is enough of it to be worth a pass over the trace."""
+"""Drops rows and groups below a waterline that no later step needs."""
 
 from __future__ import annotations
 

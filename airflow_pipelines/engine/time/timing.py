@@ -1,4 +1,4 @@
-"""Time in a circuit: the clock's ticks, the waterlines of late columns, and the rows that both leave behind."""
+"""Time in a circuit: ticks of the clock, waterlines of columns with LATENESS, and late rows."""
 
 from __future__ import annotations
 
