@@ -23,7 +23,8 @@ def check_spark_packages() -> None:
     """Check that pyspark and pyspark-client are both there in the pinned version.
 
     Both install into the folder ``pyspark``, so with any other pair the files of one version lie over those of the other.
-    Raises SetupError naming both versions and the fix.
+
+    :raises SetupError: it names both versions and the fix
     """
     found = {name: _version(name) for name in ("pyspark", "pyspark-client")}
     if any(number != SPARK for number in found.values()):
@@ -37,7 +38,8 @@ def check_spark_packages() -> None:
 def find_java() -> Path:
     """The Java that Spark will run on: of JAVA_HOME, else the one on PATH.
 
-    Returns the path of the ``java`` program. Raises SetupError when there is none, or when it cannot run Spark.
+    :returns: the path of the ``java`` program
+    :raises SetupError: when there is none, or when it cannot run Spark
     """
     java = _java_program()
     number = _java_version(java)

@@ -24,7 +24,7 @@ STATE_CODES = frozenset(
 def path_of(*parts: str) -> str:
     """The path ``/v0/<part>/...`` with every part percent-encoded, so that no name can leave its place.
 
-    Raises ValueError for a part that is empty or made of dots, since such a path would name something else.
+    :raises ValueError: for a part that is empty or made of dots, since such a path would name something else
     """
     for part in parts:
         if part in ("", ".", ".."):

@@ -15,7 +15,6 @@ from airflow_pipelines._pipeline.getters import PipelineGetters
 from airflow_pipelines._pipeline.lifecycle import PipelineLifecycle
 from airflow_pipelines._pipeline.waiting import wait_until
 from airflow_pipelines.contract.enums import CompletionTokenStatus, PipelineStatus
-from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.stats import (
     GlobalPipelineMetrics,
     InputEndpointStatus,
@@ -45,8 +44,6 @@ _PROCESSING = frozenset(
     }
 )
 """Statuses in which input goes on being processed, or soon will."""
-
-_NOT_READY_CODES = frozenset({ErrorCode.INITIALIZING, ErrorCode.RESTORE_IN_PROGRESS, ErrorCode.BOOTSTRAP_IN_PROGRESS})
 
 
 class PipelineInputs(PipelineLifecycle, PipelineGetters):

@@ -1,4 +1,4 @@
-"""Finding out whether a host that sends no heartbeats hangs. It is asked itself, again and again, until that is certain.
+"""Finds out whether a host that sends no heartbeats hangs: it is asked itself, repeatedly, until that is certain.
 
 A missing heartbeat alone says little: the store may be slow. An answer that does not come in time says little as well: the machine
 may be busy. A host is lost when there is neither, for several questions in a row and several seconds in which it could have given

@@ -31,7 +31,10 @@ class PipelineFiles:
         make_private_folder(self.storage(record))
 
     def clear(self, record: PipelineRecord) -> None:
-        """Remove the storage. Raises OSError when something of it stays."""
+        """Remove the storage.
+
+        :raises OSError: when something of it stays
+        """
         try:
             shutil.rmtree(self.storage(record))
         except FileNotFoundError:

@@ -180,7 +180,7 @@ class Store:
     def create_tables(self) -> None:
         """Create the tables, columns and indexes that are missing; several processes may do so at once.
 
-        Raises a Problem when the database cannot be used.
+        :raises Problem: when the database cannot be used
         """
         # Of processes that create the same table at once the slower ones find it there at their next look. Each look that is lost
         # this way means one table more that somebody has made.
@@ -243,7 +243,7 @@ class Store:
     def commit(self, old: PipelineRecord, steps: Sequence[PipelineRecord]) -> PipelineRecord:
         """Replace ``old`` by the last of ``steps``, with one event for each step that changed a component of the status.
 
-        Raises :class:`Conflict` when the stored pipeline is no longer ``old``.
+        :raises Conflict: when the stored pipeline is no longer ``old``
         """
         if not steps or steps[-1] == old:
             return old

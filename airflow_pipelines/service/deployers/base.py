@@ -1,4 +1,4 @@
-"""The seam between the service and whatever starts hosts."""
+"""The interface between the service and whatever starts hosts."""
 
 from __future__ import annotations
 
@@ -72,11 +72,20 @@ class Deployer(Protocol):
     """Places incarnations on hosts. Every method may be called again by another process after a crash, so each is idempotent."""
 
     def place(self) -> UUID | None:
-        """The host for a new incarnation, or None while it is not there yet. Raises :class:`SubmitError`."""
+        """The host for a new incarnation, or None while it is not there yet.
+
+        :raises SubmitError: when there will be none
+        """
         ...
 
     def deploy(self, host_id: UUID, deployment: Deployment) -> None:
-        """Start the incarnation on its host. Raises :class:`SubmitError` or a host's error."""
+        """Start the incarnation on its host.
+
+        :param host_id: the host, as :meth:`place` gave it
+        :param deployment: the incarnation
+        :raises SubmitError: when the host cannot be started
+        :raises Problem: when the host refuses
+        """
         ...
 
     def take_down(self, host: HostRecord, deployment_id: UUID) -> bool:

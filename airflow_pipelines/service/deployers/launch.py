@@ -53,7 +53,7 @@ class Launcher:
         """Submit a host. Launching the same ``host_id`` twice submits it once, and so does launching the shared
         host while the store has one.
 
-        Raises :class:`SubmitError`; the row is ended then, so that nobody waits for the host.
+        :raises SubmitError: when it cannot be submitted; the row is ended then, so that nobody waits for the host
         """
         host_id = host_id or uuid7()
         log_path = self._settings.logs / f"host-{host_id}.log"

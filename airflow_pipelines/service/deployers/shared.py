@@ -28,7 +28,7 @@ class SharedDeployer:
     def host(self) -> HostRecord | None:
         """The shared host when it is up. When there is none, one is started, and None is the answer until it is up.
 
-        Raises :class:`SubmitError` when the host cannot be started or died while it started.
+        :raises SubmitError: when the host cannot be started or died while it started
         """
         found, starting = self._find()
         if found is None and not starting:
