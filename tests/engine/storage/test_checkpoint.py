@@ -180,6 +180,15 @@ def test_a_manifest_in_the_place_of_another_is_damage(store: CheckpointStore) ->
         store.latest()
 
 
+def test_a_manifest_has_the_fields_of_earlier_releases(store: CheckpointStore) -> None:
+    document = json.loads(store.manifest_path(store.save(contents(4)).uuid).read_bytes())["content"]
+    assert document.keys() == {
+        "format", "uuid", "created_at", "size", "epoch", "program", "udf_python", "program_version", "fingerprints", "program_hash",
+        "step", "snapshot", "files", "connectors", "counters", "initial_start_time", "transaction",
+    }  # fmt: skip
+    assert document["program"] == "CREATE TABLE t (x int)"
+
+
 def test_a_manifest_of_an_earlier_release_opens(store: CheckpointStore, files: Files) -> None:
     saved = contents(4, files.add("a"))
     info = store.save(saved)

@@ -58,6 +58,15 @@ def test_records_come_back_in_order(tmp_path: Path) -> None:
     assert contents.files() == journal.files() == {"file1", "file2", "file3"}
 
 
+def test_the_first_line_has_the_fields_of_earlier_releases(tmp_path: Path) -> None:
+    document = json.loads(written(tmp_path)[0].partition(b" ")[2])
+    assert document.keys() == {
+        "base", "program", "udf_python", "program_version", "fingerprints", "program_hash", "initial_start_time", "layouts",
+        "canonical_form", "epoch",
+    }  # fmt: skip
+    assert document["program"] == "CREATE TABLE t (x int)"
+
+
 def test_no_journal(tmp_path: Path) -> None:
     assert read_journal(tmp_path) is None
     Journal.discard(tmp_path)
