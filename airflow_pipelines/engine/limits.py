@@ -29,7 +29,7 @@ class Limits:
     :param leaf_bytes: batches that together have more bytes are not worth being copied for each query
     :param few_losses: a recursion that loses at most this many rows is maintained, however few rows it has
     :param parts: so many small batches of a recursion's sum are left as they are
-    :param discard_rows: a trace is looked through for rows that may go when it has this many more than twice what was left the
+    :param retention_rows: a trace is looked through for rows that may go when it has this many more than twice what was left the
         last time
     """
 
@@ -52,7 +52,7 @@ class Limits:
     leaf_bytes: int = 16 << 20
     few_losses: int = 1_000
     parts: int = 4
-    discard_rows: int = 10_000
+    retention_rows: int = 10_000
 
 
 DEFAULT_LIMITS = Limits()

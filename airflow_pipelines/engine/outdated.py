@@ -16,9 +16,10 @@ from airflow_pipelines.engine.stages import needed_for
 class Outdated:
     """What to do about a snapshot that is not as a circuit would have made it.
 
-    ``views``: to be evaluated anew, each with the reason. ``tables``: those that have other columns, so that nothing can be done.
-    ``lost``: views with a table from which they would have to be evaluated, but whose rows are not there. ``timed``: views that
-    cannot be evaluated anew, because late rows and waterlines have left their mark on them.
+    :param views: the views to evaluate anew, each with the reason
+    :param tables: the tables that have other columns, so that nothing can be done
+    :param lost: views with a table from which they would have to be evaluated, but whose rows were not kept
+    :param timed: views that cannot be evaluated anew, because their contents depend on late rows and waterlines
     """
 
     views: Mapping[str, str] = field(default_factory=dict)

@@ -30,13 +30,15 @@ def owner(name: str, relations: Set[str]) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """The contents after ``step``.
+    """The contents after a step. Relations that a view's plan made for itself are called ``view$1``, ``view$2`` ...
 
-    ``traces``: of every relation whose contents are kept. ``states``: those of every operator that has some, by the
-    relation that it computes and by their names. Relations that a view's plan made for itself are called ``view$1``, ``view$2`` ...
-    ``layouts``: how each of these was made (see :mod:`airflow_pipelines.engine.layout`), by relation.
-    ``clock``: the time of the newest tick in microseconds since the epoch, None before the first. ``waterlines``: by relation and
-    column, as text. ``canonical_form``: the version of the form in which the rows' values are.
+    :param step: the step's number
+    :param traces: those of every relation whose contents are kept
+    :param states: those of every operator that has some, by the relation that it computes and by their names
+    :param clock: the time of the newest tick in microseconds since the epoch; None before the first
+    :param waterlines: by relation and column, as text
+    :param layouts: how each relation was made, see :mod:`airflow_pipelines.engine.layout`
+    :param canonical_form: the version of the form in which the rows' values are
     """
 
     step: int = 0

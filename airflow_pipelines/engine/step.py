@@ -15,10 +15,16 @@ from airflow_pipelines.engine.time.lateness import Late
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An evaluated step that nobody sees yet. Deltas without rows are left out, and large ones without a consumer.
+    """An evaluated step that is not published yet. Deltas without rows are left out, and large ones without a consumer.
 
-    ``late``: rows of tables and views that were left out because they were behind a waterline; ``table_deltas`` has what the system
-    view gains by them.
+    :param number: the step's number
+    :param table_deltas: by table; the system view has what it gains by late rows
+    :param view_deltas: by view
+    :param snapshot: the contents after the step
+    :param stats: what it took to evaluate the step
+    :param rejected: changes that were left out
+    :param late: rows of tables and views that were left out because they were behind a waterline
+    :param quiet: whether nothing but time has moved: no contents and no state have changed, and the number stays
     """
 
     number: int
@@ -29,7 +35,6 @@ class Step:
     rejected: tuple[Rejected, ...] = ()
     late: tuple[Late, ...] = ()
     quiet: bool = False
-    """Whether nothing but time has moved: no contents and no state have changed, and the step's number is the one before's."""
 
     @property
     def deltas(self) -> dict[str, Batch]:

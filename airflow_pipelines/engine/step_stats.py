@@ -8,10 +8,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class OperatorStats:
-    """One stage of one view in one step: rows of the deltas it read and gave, and its time in milliseconds.
+    """One operator in one step.
 
-    ``strategy``: what the stage says of itself (``linear``, ``join``, ``accumulators``, ``touched groups``, ``full`` ...), or what
-    the step did instead because it cost less (``all groups``, ``join by recomputing`` ...).
+    :param view: the view that the operator belongs to
+    :param strategy: the operator's strategy (``linear``, ``join``, ``accumulators``, ``touched groups``, ``full`` ...), or what it
+        did in this step because it cost less (``all groups``, ``join by recomputing`` ...)
+    :param rows_in: rows of the deltas that it read
+    :param rows_out: rows of the delta that it gave
+    :param duration_ms: its time in milliseconds
     """
 
     view: str
@@ -23,7 +27,13 @@ class OperatorStats:
 
 @dataclass(frozen=True, slots=True)
 class StepStats:
-    """One step: its number, wall-clock time in milliseconds, rows of all table deltas, and the stages that had something to do."""
+    """One step.
+
+    :param step: its number
+    :param duration_ms: its wall-clock time in milliseconds
+    :param input_rows: rows of the deltas of all tables
+    :param operators: the operators that had something to do
+    """
 
     step: int
     duration_ms: float

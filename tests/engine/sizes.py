@@ -27,7 +27,7 @@ SIZES: Mapping[str, Limits] = {
         bundled_rows=2,
         few_losses=1,
         parts=1,
-        discard_rows=2,
+        retention_rows=2,
     ),
     # Everything goes to files.
     "large": Limits(small_rows=-1, small_input=-1, tiny=-1, fan_out=-1, memory_batches=1, file_batches=1),

@@ -52,10 +52,17 @@ class Mode(Enum):
 class Context:
     """One step's view of the relations, and the means to run queries.
 
-    ``by_cost``: whether operators may leave out what tells touched from other rows when nearly all are touched. ``incomplete``:
-    relations whose contents may lack rows that no change can touch any more. ``unobserved``: those whose deltas have no consumer.
-    ``clock``: the time of the step in microseconds since the epoch, None before the first tick. ``version``: a number that grows
-    from step to step.
+    :param sessions: sessions for small, narrow and large queries
+    :param batch_views: gives batches names in SQL, and runs queries over them
+    :param store: where large batches go
+    :param relations: the versions of all relations
+    :param by_cost: whether operators may evaluate everything anew when nearly all rows are affected
+    :param incomplete: relations whose contents may lack rows that no change can affect any more
+    :param unobserved: relations whose deltas have no consumer
+    :param limits: what counts as small and as large
+    :param clock: the time of the step in microseconds since the epoch; None before the first tick
+    :param version: a number that grows from step to step
+    :param pinned: what was fetched for the step, by the query for it: several operators may need the same
     """
 
     sessions: SparkSessions
@@ -69,7 +76,6 @@ class Context:
     clock: int | None = None
     version: int = 0
     pinned: dict[str, Batch] = field(default_factory=dict)
-    """What was fetched for the step, by the query for it: several operators may need the same."""
 
     def changed(self) -> frozenset[str]:
         """The relations that this step changes, as far as evaluated."""

@@ -53,7 +53,7 @@ class Retention:
         return replace(base, traces=traces, states=states) if changed else base
 
     def _worth(self, place: tuple[RetentionRule, str], trace: Trace, waterlines: Waterlines, context: Context) -> bool:
-        least = 2 * self._left.get(place, 0) + context.limits.discard_rows
+        least = 2 * self._left.get(place, 0) + context.limits.retention_rows
         return trace.rows > least and self._seen.get(place) != waterlines
 
     def _without(self, rule: RetentionRule, trace: Trace, waterlines: Waterlines, context: Context) -> Trace:

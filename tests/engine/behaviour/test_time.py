@@ -247,7 +247,7 @@ def test_what_cannot_matter_any_more_is_forgotten(sessions: SparkSessions) -> No
         "create view joined as select t.id, u.v from t join u on t.ts = u.ts;"
     )
     text = text.replace("create materialized view late as select id, ts from t;\nlateness late.ts interval 0 hours;\n", "")
-    eager = Limits(discard_rows=-1)
+    eager = Limits(retention_rows=-1)
     running, keeping = Running(text, sessions, limits=eager), Running(text, sessions, limits=eager)
     keeping.circuit.timing.retention.rules = ()
     for number in range(12):
