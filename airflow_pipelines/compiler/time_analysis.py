@@ -26,7 +26,7 @@ from airflow_pipelines.sql.syntax.edits import Edit
 
 Note = Callable[[Span | None, str], None]
 """Takes an error and its place."""
-INNER = "$all"
+ALL_ROWS = "$all"
 """Suffix of the relation with all rows of a view's query, for views that show only some of them."""
 _NUMBERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DECIMAL", "DOUBLE", "REAL"})
 _TIMES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_TZ"})
@@ -41,14 +41,14 @@ class TimeAnalysis:
         self._note = note
         self._clock = ClockMarkers()
         self.waterlines = WaterlineAnalysis()
-        self._final: list[Marker] = []
+        self._final_markers: list[Marker] = []
         self.late_columns: list[LateColumn] = []
         """Columns with LATENESS."""
 
     @property
     def markers(self) -> tuple[Marker, ...]:
         """All markers that the program's plans read."""
-        return (*self._clock.found.values(), *self._final)
+        return (*self._clock.found.values(), *self._final_markers)
 
     def add_table(self, table: Table, schema: RelationSchema) -> None:
         """Check and note the lateness of a table's columns."""
@@ -63,10 +63,10 @@ class TimeAnalysis:
             self._analyzer.declare({CLOCK.relation: ((CLOCK.column, CLOCK.type),)})
         return edits
 
-    def settle(self, query: str) -> tuple[str, tuple[Marker, ...]]:
+    def with_markers(self, query: str) -> tuple[str, tuple[Marker, ...]]:
         """The query with each expression over the clock read from a marker that changes as rarely as possible, and its markers."""
-        settled = self._clock.rewrite(query, self._analyzer)
-        return settled, self._clock.read_by(settled)
+        rewritten = self._clock.rewrite(query, self._analyzer)
+        return rewritten, self._clock.read_by(rewritten)
 
     def add_view(self, view: ViewDeclaration, schema: RelationSchema) -> None:
         """Check and note the lateness of a view's columns."""
@@ -98,22 +98,22 @@ class TimeAnalysis:
         if view.cycle or view.declared is not None:
             self._note(view.span, f"View {display(view.name)} is recursive, so it can have neither LATENESS nor 'emit_final'")
             return plan
-        inner = f"{view.name}{INNER}"
+        whole = f"{view.name}{ALL_ROWS}"
         *before, last = plan.stages
-        plan = replace(plan, stages=(*before, replace(last, relation=inner)), full=replace(plan.full, relation=inner))
+        plan = replace(plan, stages=(*before, replace(last, relation=whole)), full=replace(plan.full, relation=whole))
         self.waterlines.add(plan.stages)
         if view.lateness:
             names = tuple(name for name, _ in plan.columns)
-            passed = Select((Source("s", Scan(inner, names)),), tuple(Item(name, f"`s`.{quote(name)}") for name in names))
-            plan = replace(plan, after=(Stage(view.name, plan.columns, passed),))
+            projection = Select((Source("s", Scan(whole, names)),), tuple(Item(name, f"`s`.{quote(name)}") for name in names))
+            plan = replace(plan, after=(Stage(view.name, plan.columns, projection),))
         if final is not None:
             if view.lateness:
                 self._note(final.key_span, f"View {display(view.name)} cannot have both LATENESS and 'emit_final'")
                 return plan
-            plan = self._emitting_final(view, plan, inner, final)
+            plan = self._emitting_final(view, plan, whole, final)
         return plan
 
-    def _emitting_final(self, view: ViewDeclaration, plan: ViewPlan, inner: str, final: PropertyText) -> ViewPlan:
+    def _emitting_final(self, view: ViewDeclaration, plan: ViewPlan, whole: str, final: PropertyText) -> ViewPlan:
         names = [name for name, _ in plan.columns]
         wanted = final.value.strip()
         if wanted.isdigit() and int(wanted) < len(names):
@@ -130,15 +130,15 @@ class TimeAnalysis:
                 f"or one of {listed}",
             )
             return plan
-        text = self.waterlines.relations.get(inner, {}).get(column)
+        text = self.waterlines.relations.get(whole, {}).get(column)
         if text is None:
             self._note(final.value_span, self._no_waterline(view, plan, column))
             return plan
         marker = Marker(f"{view.name}$waterline", "__waterline", dict(plan.columns)[column], text, follows_clock=False)
-        self._final.append(marker)
+        self._final_markers.append(marker)
         self._analyzer.declare({marker.relation: ((marker.column, marker.type),)})
         shown = Select(
-            (Source("w", Scan(marker.relation, (marker.column,))), Source("s", Scan(inner, tuple(names)))),
+            (Source("w", Scan(marker.relation, (marker.column,))), Source("s", Scan(whole, tuple(names)))),
             tuple(Item(name, f"`s`.{quote(name)}") for name in names),
             f"`s`.{quote(column)} < `w`.{quote(marker.column)}",
         )

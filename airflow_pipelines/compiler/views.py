@@ -139,7 +139,7 @@ class ViewCompiler:
         compilation = self._compilation
         query, reads = analyzed.query.text, {name: compilation.types[name] for name in view.reads}
         if analyzed.reads_clock:
-            query, markers = compilation.time.settle(query)
+            query, markers = compilation.time.with_markers(query)
             reads |= {marker.relation: ((marker.column, marker.type),) for marker in markers}
         names = tuple(str(field["name"]) for field in analyzed.analyzed.fields)
         return _PlannerInput(Member(view.name, query, names, compilation.types[view.name]), reads)
