@@ -37,21 +37,28 @@ class SettingsError(SetupError):
 class Settings:
     """Settings of one store and the service over it.
 
-    ``home``: folder of the embedded store, pipeline storage and logs.
-    ``database_url``: SQLAlchemy URL; default is SQLite in ``home``.
-    ``secrets_folder``: folder of the values that ``${secret:NAME}`` stands for; default is in ``home``.
-    ``storage``: folder under which each pipeline keeps its storage. ``deployer``: ``shared`` or ``dedicated``.
-    ``master``: Spark master for hosts started with spark-submit. ``driver_memory``: Spark's notation.
-    ``host_address``: the address hosts listen on. ``api_keys``: accepted bearer keys; empty accepts everybody (loopback use).
-    ``tls_certificate``, ``tls_key``: PEM files with which the service is served over HTTPS.
-    ``max_body_bytes``: the largest body of a request; ``max_ingress_bytes``: the same for rows.
-    ``allowed_hosts``: names beside those of loopback under which the service may be asked, without a port.
-    ``heartbeat_timeout_s``: seconds without a heartbeat after which a host on another machine is asked whether it lives.
-    ``query_timeout_s``, ``query_result_bytes``, ``query_concurrency``: what an ad-hoc request may take: seconds from its arrival to
-    the beginning of its result and from one part of that to the next, bytes of what has to be collected (a result as text, rows to
-    insert or delete), requests of one pipeline at the same time.
-    ``connector_env``: names of environment variables, ``*`` standing for any letters, that connectors may name as ``${env:NAME}``.
-    ``host_idle_s``: seconds after which a shared host ends on which nothing runs and nobody compiles; 0 lets it stay.
+    :param home: folder of the embedded store, pipeline storage and logs
+    :param database_url: SQLAlchemy URL; default is SQLite in ``home``
+    :param secrets_folder: folder of the values that ``${secret:NAME}`` stands for; default is in ``home``
+    :param storage: folder under which each pipeline keeps its storage
+    :param deployer: ``shared`` or ``dedicated``
+    :param master: Spark master for hosts started with spark-submit
+    :param driver_memory: memory of a host's driver, in Spark's notation
+    :param host_address: the address hosts listen on
+    :param api_keys: accepted bearer keys; empty accepts everybody (loopback use)
+    :param tls_certificate: PEM file with which the service is served over HTTPS
+    :param tls_key: PEM file with its key
+    :param max_body_bytes: the largest body of a request
+    :param max_ingress_bytes: the largest body of a request with rows
+    :param allowed_hosts: names beside those of loopback under which the service may be asked, without a port
+    :param heartbeat_timeout_s: seconds without a heartbeat after which a host on another machine is asked whether it lives
+    :param query_timeout_s: seconds that an ad-hoc request may take from its arrival to the beginning of its result, and from one
+        part of that to the next
+    :param query_result_bytes: bytes that an ad-hoc request may collect: a result as text, rows to insert or delete
+    :param query_concurrency: ad-hoc requests of one pipeline at the same time
+    :param connector_env: names of environment variables, ``*`` standing for any letters, that connectors may name as
+        ``${env:NAME}``
+    :param host_idle_s: seconds after which a shared host ends on which nothing runs and nobody compiles; 0 lets it stay
     """
 
     home: Path

@@ -17,10 +17,12 @@ _SOURCE_FIELDS = {"program_code": "sql", "udf_python": "python_functions", "stre
 
 
 class Deployment(BaseModel):
-    """One incarnation of a pipeline, as handed to a host. ``storage`` is the pipeline's own folder.
+    """One incarnation of a pipeline, as handed to a host.
 
-    ``program_version`` is None when a service of an earlier release asks. ``from_checkpoint``: go back to this one, whatever is
-    newer. ``newest_checkpoint``: one that is known to have been made, so that a storage without it is not taken for an empty one.
+    :param program_version: None when a service of an earlier release asks
+    :param storage: the pipeline's own folder
+    :param from_checkpoint: go back to this one, whatever is newer
+    :param newest_checkpoint: one that is known to have been made, so that a storage without it is not taken for an empty one
     """
 
     model_config = ConfigDict(frozen=True)
@@ -81,9 +83,9 @@ class Deployment(BaseModel):
 class RuntimeTransition(BaseModel):
     """A change of an incarnation's runtime status, recorded by its host in the order it happened.
 
-    ``error`` is a deployment error (``message, error_code, details``) when the incarnation failed. With any other status than
-    STOPPED it is the reason why a graceful stop was given up: the incarnation goes on with what was desired before.
-    ``checkpoints`` is the list for ``storage_status_details`` when it changed, else None.
+    :param error: a deployment error (``message, error_code, details``) when the incarnation failed. With any other status than
+        STOPPED it is the reason why a graceful stop was given up: the incarnation goes on with what was desired before
+    :param checkpoints: the list for ``storage_status_details`` when it changed, else None
     """
 
     model_config = ConfigDict(frozen=True)

@@ -25,13 +25,17 @@ class Selector(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRecord:
-    """One pipeline as the store keeps it. ``revision`` is the compare-and-swap column; the three versions are the contract's.
+    """One pipeline as the store keeps it.
 
-    Below ``concurrent_bootstrap`` are the fields the descriptor does not show: ``deployer`` is the name of the deployer that the
-    start asked for, ``host_id`` the host of the incarnation, ``deployment_config`` what the host was told, ``provisioning_since``
-    when provisioning began, ``compile_claimed_at`` when a service process last took up the compilation, ``consumed_sequence``
-    the newest runtime transition already in this record, ``udf_python`` the text of the program's Python module,
-    ``from_checkpoint`` the checkpoint that the start goes back to.
+    :param revision: the compare-and-swap column; the three versions are the contract's
+    :param deployer: the name of the deployer that the start asked for
+    :param host_id: the host of the incarnation
+    :param deployment_config: what the host was told
+    :param provisioning_since: when provisioning began
+    :param compile_claimed_at: when a service process last took up the compilation
+    :param consumed_sequence: the newest runtime transition already in this record
+    :param udf_python: the text of the program's Python module
+    :param from_checkpoint: the checkpoint that the start goes back to
     """
 
     id: UUID

@@ -44,7 +44,8 @@ class RuntimeAction(StrEnum):
 class StartRequest:
     """The parameters of a start.
 
-    ``deployer`` is the name of the deployer that shall carry it out. ``from_checkpoint``: an older checkpoint to go back to.
+    :param deployer: the name of the deployer that shall carry it out
+    :param from_checkpoint: an older checkpoint to go back to
     """
 
     initial: Initial = Initial.RUNNING
