@@ -79,7 +79,7 @@ class Operator(ABC, Generic[N]):
     def timer(self, states: Mapping[str, Trace]) -> int | None:
         """The next instant at which the operator has something to do without any input; None, the default, for none.
 
-        :param states: the operator's states as they are now
+        :param states: the operator's states as they are now; none before its first evaluation
         :returns: microseconds since the epoch
         """
         del states
@@ -102,7 +102,7 @@ class Operator(ABC, Generic[N]):
 
         :param clock: the time of the newest step; None before the first tick
         :param ticking: the relations that may change with each tick of the clock
-        :param states: the operator's states as they are now
+        :param states: the operator's states as they are now; none before its first evaluation
         :returns: microseconds since the epoch; of an operator that reads the clock, the first instant after ``clock``
         """
         if not self.reads.isdisjoint(ticking):
