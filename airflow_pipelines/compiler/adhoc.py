@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_pipelines.compiler.analyze_query import AnalyzedQuery, ClockEdits, analyze_query
 from airflow_pipelines.compiler.spark_analyzer import SessionAnalyzer
+from airflow_pipelines.engine.allowed_changes import NotATableError, changed_table, refused_operations
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.functions.python_functions import register_functions
@@ -229,11 +230,11 @@ def _check_reads(circuit: Circuit, statement: AdhocStatement) -> None:
 
 def _target(circuit: Circuit, statement: AdhocStatement) -> tuple[Table, RelationSchema]:
     name = statement.target or ""
-    table = circuit.program.tables.get(name)
-    if table is None:
-        reason = "is a view" if name in circuit.program.views else "does not exist"
-        raise AdhocError(f"{display(name)} {reason}; only tables can be changed")
-    return table, circuit.program.schemas[name]
+    try:
+        return changed_table(circuit.program, name), circuit.program.schemas[name]
+    except NotATableError as error:
+        reason = "is a view" if error.is_view else "does not exist"
+        raise AdhocError(f"{display(name)} {reason}; only tables can be changed") from error
 
 
 def _insert(request: _Request, statement: AdhocStatement) -> TableChanges:
@@ -267,7 +268,7 @@ def _insert(request: _Request, statement: AdhocStatement) -> TableChanges:
 
 def _delete(request: _Request, statement: AdhocStatement) -> TableChanges:
     table, schema = _target(request.circuit, statement)
-    if table.append_only:
+    if Op.DELETE in refused_operations(table):
         raise AdhocError(f"Table {display(table.name)} is append-only; its rows cannot be deleted")
     with request.session(tuple(dict.fromkeys((table.name, *statement.reads)))) as session:
         rows = request.collect(session.sql(request.analyze(statement, session).query.text))

@@ -120,7 +120,10 @@ def validate(connector: Connector, schema: RelationSchema) -> None:
     where = f"connector {connector.endpoint!r}"
     transport = _transport(connector, where)
     _options(transport.options, connector.transport_config, f"transport {connector.transport!r}", where)
-    common_options(connector)
+    if connector.direction is ConnectorDirection.INPUT:
+        input_options(connector)
+    else:
+        output_options(connector)
     if not transport.formats:
         if connector.format is not None:
             raise InvalidOptionError(f"{where}: transport {connector.transport!r} takes no format")
@@ -136,17 +139,25 @@ def validate(connector: Connector, schema: RelationSchema) -> None:
         _options(_FORMATS[connector.format], connector.format_config, f"format {connector.format!r}", where)
 
 
-def common_options(connector: Connector) -> InputOptions | OutputOptions:
-    """The options that do not depend on the transport.
+def input_options(connector: Connector) -> InputOptions:
+    """The options of an input that do not depend on its transport.
 
     :raises UnknownOptionError: like :func:`validate`
     """
+    return _supported(connector, InputOptions)
+
+
+def output_options(connector: Connector) -> OutputOptions:
+    """The options of an output that do not depend on its transport.
+
+    :raises UnknownOptionError: like :func:`validate`
+    """
+    return _supported(connector, OutputOptions)
+
+
+def _supported(connector: Connector, model: type[Options]) -> Options:
     where = f"connector {connector.endpoint!r}"
-    options: InputOptions | OutputOptions
-    if connector.direction is ConnectorDirection.INPUT:
-        options = _options(InputOptions, connector.options, "", where)
-    else:
-        options = _options(OutputOptions, connector.options, "", where)
+    options = _options(model, connector.options, "", where)
     for name, instead in _UNSUPPORTED.items():
         if getattr(options, name, None) not in (None, False):
             raise InvalidOptionError(f"{where}: option {name!r} is not supported; {instead}", name)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_pipelines.engine.allowed_changes import refused_operations
 from airflow_pipelines.engine.arrow import SEQUENCE, ArrowColumn, RowKey, can_group, consolidate, row_keys
 from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.changes import GIVEN, OP, Op, TableChanges
@@ -79,7 +80,7 @@ class Normaliser:
         Raises ValueError when a table without primary key gets an UPDATE.
         """
         rows = self._cleaned(self._numbered([self._uniform(change.rows) for change in changes]))
-        if self.table.append_only:
+        if Op.DELETE in refused_operations(self.table):
             rows = self._reject(rows, pc.equal(rows[OP], int(Op.DELETE)), "the table is append-only")
         rows = self._reject(rows, self._missing(rows), "a NOT NULL column is NULL")
         if self.waterlines:

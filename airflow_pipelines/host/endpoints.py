@@ -12,15 +12,17 @@ from pyspark.sql import SparkSession
 from airflow_pipelines.connectors.base import InputChunk
 from airflow_pipelines.connectors.changes import Changes, changes_of
 from airflow_pipelines.connectors.http import encode_egress
-from airflow_pipelines.connectors.registry import open_input, open_output
+from airflow_pipelines.connectors.registry import input_options, open_input, open_output
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.storage.connector_state import ConnectorState, OutputState
 from airflow_pipelines.engine.storage.fence import Fence
-from airflow_pipelines.host.inputs import ConnectorInput, InputEndpoint, check_start_after
+from airflow_pipelines.host.connector_input import ConnectorInput
+from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.listeners import Listener, Listeners
 from airflow_pipelines.host.outputs import OutputEndpoint
 from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.start_after import check_start_after
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import NO_REFERENCES, References
 
@@ -58,14 +60,15 @@ class Endpoints:
         self._readers: dict[str, ConnectorInput] = {}
         declared = program.connectors
         sources = [connector for connector in declared if connector.direction is ConnectorDirection.INPUT]
-        check_start_after(sources)
+        options = {connector.endpoint: input_options(connector) for connector in sources}
+        check_start_after(options)
         for connector in sources:
             endpoint = InputEndpoint(connector.endpoint, connector.relation, connector)
-            endpoint.paused = bool(connector.options.get("paused", False))
+            endpoint.paused = options[endpoint.name].paused
             self.inputs[endpoint.name] = endpoint
             table = program.tables[connector.relation]
             opener = self._input_opener(connector)
-            self._readers[endpoint.name] = ConnectorInput(endpoint, connector, opener, arrived, log, table=table)
+            self._readers[endpoint.name] = ConnectorInput(endpoint, options[endpoint.name], opener, arrived, log, table=table)
         for connector in declared:
             if connector.direction is ConnectorDirection.OUTPUT:
                 self.outputs[connector.endpoint] = OutputEndpoint(connector, self._output_opener(connector), log)

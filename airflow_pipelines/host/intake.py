@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.changes import TableChanges
-from airflow_pipelines.host.inputs import STEP_RECORDS, InputEndpoint
+from airflow_pipelines.host.connector_input import STEP_RECORDS
+from airflow_pipelines.host.inputs import InputEndpoint
 
 
 @dataclass(eq=False, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.connectors.base import ConnectorFailure, InvalidOptionError, UnknownOptionError
-from airflow_pipelines.connectors.registry import InputOptions, common_options, open_input, open_output, validate
+from airflow_pipelines.connectors.registry import input_options, open_input, open_output, validate
 from airflow_pipelines.connectors.transports.file_output import FileOutput
 from airflow_pipelines.connectors.transports.null_output import NullOutput
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
@@ -85,8 +85,7 @@ def test_good_declarations() -> None:
         "soft_delete": False,
     }
     validate(replace(INPUT, options=options), GRADES)
-    common = common_options(replace(INPUT, options=options))
-    assert isinstance(common, InputOptions)
+    common = input_options(replace(INPUT, options=options))
     assert (common.paused, common.labels, common.start_after, common.max_batch_size) == (True, ("a",), ("b",), 5)
     validate(replace(OUTPUT, options={"send_snapshot": False}), GRADES)
     assert isinstance(open_output(OUTPUT, GRADES, NO_REFERENCES), FileOutput)

@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import READ_ONLY_HEADER, Problem
+from airflow_pipelines.engine.allowed_changes import NotATableError, changed_table
 from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.live import LivePipeline
@@ -54,11 +55,11 @@ Runner = Annotated[PipelineRunner, Depends(runner_of)]
 
 def table_of(live: LivePipeline, name: str) -> Table:
     """A table by its name in a URL. Raises Problem 404."""
-    table = live.program.tables.get(canonical(name))
-    if table is None:
-        known = ", ".join(sorted(live.program.tables)) or "none"
-        raise Problem(ErrorCode.UNKNOWN_INPUT_STREAM, f"There is no table {name}; tables: {known}.")
-    return table
+    try:
+        return changed_table(live.program, canonical(name))
+    except NotATableError as error:
+        known = ", ".join(error.tables) or "none"
+        raise Problem(ErrorCode.UNKNOWN_INPUT_STREAM, f"There is no table {name}; tables: {known}.") from error
 
 
 def listenable(live: LivePipeline, name: str) -> str:

@@ -17,8 +17,8 @@ from airflow_pipelines.connectors.http import parse_ingress
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.strict_json import StrictJsonError, parse_json
+from airflow_pipelines.engine.allowed_changes import allowed_changes
 from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.host.inputs import acceptable
 from airflow_pipelines.host.listeners import Listener, Listeners
 from airflow_pipelines.host.routers.common import Runner, listenable, table_of
 from airflow_pipelines.host.runner import PipelineRunner
@@ -51,9 +51,9 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
     errors = [ConnectorError("parse", error.message, error.index) for error in parsed.errors]
     changes, dropped = parsed.changes, 0
     if changes is not None:
-        changes, refused = acceptable(changes, relation)
-        dropped = sum(count for _, count in refused)
-        errors += [ConnectorError("parse", reason) for reason, _ in refused]
+        changes, refused = allowed_changes(changes, relation)
+        dropped = sum(part.count for part in refused)
+        errors += [ConnectorError("parse", part.reason) for part in refused]
     num_errors = parsed.num_errors + dropped
     endpoint.figures.parse_errors.extend(errors, num_errors)
     if changes is not None:

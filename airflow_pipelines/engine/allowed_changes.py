@@ -1,0 +1,84 @@
+"""What may be changed, and how: which relations are tables, and which operations a table takes.
+
+Requests with rows, connectors, ad-hoc statements and the normaliser all ask here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from airflow_pipelines.engine.changes import OP, Op, TableChanges
+from airflow_pipelines.engine.program import Program
+from airflow_pipelines.program.relations import Table
+
+NO_UPDATES = "the table has no primary key, so its rows cannot be updated; send a delete and an insert"
+NO_DELETES = "the table is append-only, so its rows can be neither deleted nor updated"
+
+
+class NotATableError(LookupError):
+    """Something other than a table should be changed.
+
+    :param name: what was named
+    :param is_view: whether there is a view of that name
+    :param tables: the tables that there are
+    """
+
+    def __init__(self, name: str, is_view: bool, tables: tuple[str, ...]) -> None:
+        super().__init__(name)
+        self.name = name
+        self.is_view = is_view
+        self.tables = tables
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Changes that a table does not take: why, and how many."""
+
+    reason: str
+    count: int
+
+
+def changed_table(program: Program, name: str) -> Table:
+    """The table that a change is for.
+
+    :param program: the program that runs
+    :param name: its canonical name
+    :returns: the table
+    :raises NotATableError: when there is no such table
+    """
+    table = program.tables.get(name)
+    if table is None:
+        raise NotATableError(name, name in program.views, tuple(sorted(program.tables)))
+    return table
+
+
+def refused_operations(table: Table) -> Mapping[Op, str]:
+    """The operations that a table does not take, each with the reason."""
+    if table.append_only:
+        return {Op.DELETE: NO_DELETES, Op.UPDATE: NO_DELETES}
+    if table.primary_key is None:
+        # It finds no row there.
+        return {Op.UPDATE: NO_UPDATES}
+    return {}
+
+
+def allowed_changes(changes: TableChanges, table: Table) -> tuple[TableChanges | None, tuple[Refused, ...]]:
+    """Take out of some changes what their table does not take.
+
+    :param changes: as they came
+    :param table: the table
+    :returns: the changes that are left, None for none, and what was left out
+    """
+    refused = []
+    rows = changes.rows
+    for operation, reason in refused_operations(table).items():
+        kept = rows.filter(pc.not_equal(rows[OP], int(operation)))
+        if kept.num_rows < rows.num_rows:
+            refused.append(Refused(reason, rows.num_rows - kept.num_rows))
+            rows = kept
+    if not refused:
+        return changes, ()
+    return (TableChanges(changes.table, rows) if rows.num_rows else None), tuple(refused)

@@ -1,0 +1,196 @@
+"""Reads one declared input in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+
+from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, InputTransport
+from airflow_pipelines.connectors.registry import InputOptions
+from airflow_pipelines.engine.allowed_changes import allowed_changes
+from airflow_pipelines.host.inputs import InputEndpoint
+from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.program.relations import Table
+
+CHUNK_RECORDS = 100_000
+"""Rows a connector is asked for at a time when its declaration sets no limit."""
+STEP_RECORDS = 1_000_000
+"""Rows a step takes from one connector at most when its declaration sets no limit: large steps load fastest."""
+POLL_S = 0.25
+
+
+class ConnectorInput:
+    """Reads one declared connector in a thread of its own, as far ahead of the steps as its queue allows.
+
+    What the table cannot take is left out and counted.
+    """
+
+    def __init__(
+        self,
+        endpoint: InputEndpoint,
+        options: InputOptions,
+        open_transport: Callable[[], InputTransport],
+        arrived: Callable[[int, int], None],
+        log: PipelineLog,
+        *,
+        table: Table,
+    ) -> None:
+        """Make a reader that has not started.
+
+        :param endpoint: counts what is read
+        :param options: those that the connector was declared with
+        :param open_transport: makes the transport
+        :param arrived: called with records and bytes, from the thread, whenever there is something new to look at
+        :param table: what the rows are for
+        """
+        self._table = table
+        self.endpoint = endpoint
+        self.labels = frozenset(options.labels)
+        self.start_after = frozenset(options.start_after or ())
+        self.waiting_for_labels = bool(self.start_after)
+        self._open_transport = open_transport
+        self._arrived = arrived
+        self._log = log
+        self._step_records = options.max_batch_size or STEP_RECORDS
+        self._chunk_records = min(self._step_records, CHUNK_RECORDS)
+        self._max_queued = options.max_queued_records
+        self._condition = threading.Condition()
+        self._queue: deque[InputChunk] = deque()
+        self._queued = 0
+        self._pipeline_active = False
+        self._closed = False
+        self._transport: InputTransport | None = None
+        self._thread = threading.Thread(target=self._run, name=f"input {endpoint.name}", daemon=True)
+
+    def restored(self, was_started: bool) -> None:
+        """The connector goes on from saved state; one that had been started does not wait for labels again."""
+        if was_started:
+            self.waiting_for_labels = False
+
+    def start(self) -> None:
+        """Start reading (as soon as the pipeline is active and the connector is not paused)."""
+        if not self.endpoint.figures.end_of_input:
+            self._thread.start()
+
+    def set_active(self, active: bool) -> None:
+        """Let the connector read, or not: follows the pipeline's Running and Paused."""
+        with self._condition:
+            self._pipeline_active = active
+            self._condition.notify_all()
+
+    def set_paused(self, paused: bool) -> None:
+        """Pause or start the connector; a start by hand cancels ``start_after``."""
+        with self._condition:
+            self.endpoint.paused = paused
+            if not paused:
+                self.waiting_for_labels = False
+            self._condition.notify_all()
+
+    def labels_done(self) -> None:
+        """All connectors that this one waits for have reached their end."""
+        with self._condition:
+            if self.waiting_for_labels:
+                self.waiting_for_labels = False
+                self.endpoint.paused = False
+            self._condition.notify_all()
+
+    def take(self) -> list[InputChunk]:
+        """The chunks for one step: at least one when there is any, and no more rows than the connector's limit."""
+        taken: list[InputChunk] = []
+        records = 0
+        with self._condition:
+            if self.endpoint.paused:
+                return taken
+            while self._queue and (not taken or records + self._queue[0].records <= self._step_records):
+                chunk = self._queue.popleft()
+                records += chunk.records
+                taken.append(chunk)
+            self._queued -= records
+            self._condition.notify_all()
+        return taken
+
+    @property
+    def drained(self) -> bool:
+        """Whether steps have taken everything that was read."""
+        return not self._queue
+
+    @property
+    def has_work(self) -> bool:
+        """Whether :meth:`take` would give anything."""
+        return bool(self._queue) and not self.endpoint.paused
+
+    def close(self) -> None:
+        """Stop reading and let go of the source."""
+        with self._condition:
+            self._closed = True
+            self._condition.notify_all()
+        if self._transport is not None:
+            self._transport.close()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def _ready(self) -> bool:
+        active = self._pipeline_active and not self.endpoint.paused and not self.waiting_for_labels
+        return active and self._queued < self._max_queued
+
+    def _run(self) -> None:
+        try:
+            self._read_all()
+        except ConnectorFailure as error:
+            self._fail(str(error))
+        except Exception as error:  # noqa: BLE001  whatever a source raises ends this connector only, and is shown with it
+            if not self._closed:
+                self._log.failure("connector %s: %s", self.endpoint.name, traceback.format_exc())
+                self._fail(f"{type(error).__name__}: {error}")
+        finally:
+            if self._transport is not None:
+                self._transport.close()
+
+    def _read_all(self) -> None:
+        if not self._wait_ready():
+            return
+        self._transport = self._open_transport()
+        self._transport.open(self.endpoint.position)
+        self._log.info("connector %s: reading", self.endpoint.name)
+        while self._wait_ready():
+            chunk = self._transport.read(self._chunk_records, POLL_S)
+            if chunk is not None and self._accept(chunk):
+                return
+
+    def _wait_ready(self) -> bool:
+        with self._condition:
+            self._condition.wait_for(lambda: self._closed or self._ready())
+            return not self._closed
+
+    def _accept(self, chunk: InputChunk) -> bool:
+        endpoint = self.endpoint
+        if chunk.changes is not None:
+            changes, refused = allowed_changes(chunk.changes, self._table)
+            for part in refused:
+                endpoint.figures.parse_errors.extend([ConnectorError("parse", part.reason)], part.count)
+                self._log.limited(endpoint.name, "connector %s: %d records: %s", endpoint.name, part.count, part.reason)
+            if refused:
+                chunk = replace(chunk, changes=changes, records=chunk.records - sum(part.count for part in refused))
+        if chunk.num_parse_errors:
+            endpoint.figures.parse_errors.extend(chunk.parse_errors, chunk.num_parse_errors)
+            for error in chunk.parse_errors:
+                self._log.limited(endpoint.name, "connector %s: record %d: %s", endpoint.name, error.index, error.message)
+        with self._condition:
+            self._queue.append(chunk)
+            self._queued += chunk.records
+            endpoint.received(chunk.records, chunk.size_bytes)
+            endpoint.figures.end_of_input = chunk.end_of_input
+        if chunk.end_of_input:
+            self._log.info("connector %s: end of input after %d records", endpoint.name, endpoint.figures.total_records)
+        self._arrived(chunk.records, chunk.size_bytes)
+        return chunk.end_of_input
+
+    def _fail(self, message: str) -> None:
+        message = self._log.redact(message)
+        self.endpoint.fatal_error = message
+        self.endpoint.figures.transport_errors.add(ConnectorError("transport", message))
+        self._log.failure("connector %s cannot go on: %s", self.endpoint.name, message)
+        self._arrived(0, 0)
