@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from airflow_pipelines.host.statistics import stamp
+from airflow_pipelines.host.error_list import stamp
 
 
 class CheckpointRequests:

@@ -72,7 +72,7 @@ class ConnectorInput:
 
     def start(self) -> None:
         """Start reading (as soon as the pipeline is active and the connector is not paused)."""
-        if not self.endpoint.figures.end_of_input:
+        if not self.endpoint.metrics.end_of_input:
             self._thread.start()
 
     def set_active(self, active: bool) -> None:
@@ -170,27 +170,27 @@ class ConnectorInput:
         if chunk.changes is not None:
             changes, refused = allowed_changes(chunk.changes, self._table)
             for part in refused:
-                endpoint.figures.parse_errors.extend([ConnectorError("parse", part.reason)], part.count)
+                endpoint.metrics.parse_errors.extend([ConnectorError("parse", part.reason)], part.count)
                 self._log.limited(endpoint.name, "connector %s: %d records: %s", endpoint.name, part.count, part.reason)
             if refused:
                 chunk = replace(chunk, changes=changes, records=chunk.records - sum(part.count for part in refused))
         if chunk.num_parse_errors:
-            endpoint.figures.parse_errors.extend(chunk.parse_errors, chunk.num_parse_errors)
+            endpoint.metrics.parse_errors.extend(chunk.parse_errors, chunk.num_parse_errors)
             for error in chunk.parse_errors:
                 self._log.limited(endpoint.name, "connector %s: record %d: %s", endpoint.name, error.index, error.message)
         with self._condition:
             self._queue.append(chunk)
             self._queued += chunk.records
             endpoint.received(chunk.records, chunk.size_bytes)
-            endpoint.figures.end_of_input = chunk.end_of_input
+            endpoint.metrics.end_of_input = chunk.end_of_input
         if chunk.end_of_input:
-            self._log.info("connector %s: end of input after %d records", endpoint.name, endpoint.figures.total_records)
+            self._log.info("connector %s: end of input after %d records", endpoint.name, endpoint.metrics.total_records)
         self._arrived(chunk.records, chunk.size_bytes)
         return chunk.end_of_input
 
     def _fail(self, message: str) -> None:
         message = self._log.redact(message)
         self.endpoint.fatal_error = message
-        self.endpoint.figures.transport_errors.add(ConnectorError("transport", message))
+        self.endpoint.metrics.transport_errors.add(ConnectorError("transport", message))
         self._log.failure("connector %s cannot go on: %s", self.endpoint.name, message)
         self._arrived(0, 0)

@@ -127,7 +127,7 @@ class Endpoints:
         unfinished = {
             label
             for reader in self._readers.values()
-            if not (reader.endpoint.figures.end_of_input and reader.drained)
+            if not (reader.endpoint.metrics.end_of_input and reader.drained)
             for label in reader.labels
         }
         for reader in self._readers.values():
@@ -137,13 +137,13 @@ class Endpoints:
     @property
     def all_ended(self) -> bool:
         """Whether every declared input has reached its end and has been consumed."""
-        return all(reader.endpoint.figures.end_of_input and reader.drained for reader in self._readers.values())
+        return all(reader.endpoint.metrics.end_of_input and reader.drained for reader in self._readers.values())
 
     @property
     def num_errors(self) -> int:
         """Errors of all connectors."""
-        inputs = sum(e.figures.parse_errors.count + e.figures.transport_errors.count for e in list(self.inputs.values()))
-        return inputs + sum(e.figures.encode_errors.count + e.figures.transport_errors.count for e in self.outputs.values())
+        inputs = sum(e.metrics.parse_errors.count + e.metrics.transport_errors.count for e in list(self.inputs.values()))
+        return inputs + sum(e.metrics.encode_errors.count + e.metrics.transport_errors.count for e in self.outputs.values())
 
     def states(self) -> dict[str, ConnectorState]:
         """What a checkpoint keeps of all endpoints."""
@@ -183,8 +183,8 @@ class Endpoints:
         for endpoint in list(self.inputs.values()):
             endpoint.complete()
         for output in self.outputs.values():
-            output.figures.total_processed_input_records = processed_records
-            output.figures.total_processed_steps += 1
+            output.metrics.total_processed_input_records = processed_records
+            output.metrics.total_processed_steps += 1
 
     def count_durable(self) -> None:
         """The effect of everything consumed so far is on disk."""

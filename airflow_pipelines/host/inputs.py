@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_pipelines.engine.storage.connector_state import InputState, Position
-from airflow_pipelines.host.statistics import InputFigures
+from airflow_pipelines.host.connector_metrics import InputMetrics
 from airflow_pipelines.program.connectors import Connector
 
 
@@ -29,7 +29,7 @@ class InputEndpoint:
         self.name = name
         self.table = table
         self.connector = connector
-        self.figures = InputFigures()
+        self.metrics = InputMetrics()
         self.paused = False
         self.fatal_error: str | None = None
         self.position: Position | None = None
@@ -42,32 +42,32 @@ class InputEndpoint:
 
     def received(self, records: int, size_bytes: int) -> None:
         """Count rows that arrived."""
-        self.figures.total_records += records
-        self.figures.total_bytes += size_bytes
+        self.metrics.total_records += records
+        self.metrics.total_bytes += size_bytes
 
     def consume(self, consumed: Consumed) -> None:
         """Count rows that a committed step consumed, and move on in the source."""
-        self.figures.processed_records += consumed.records
-        self.figures.processed_bytes += consumed.size_bytes
+        self.metrics.processed_records += consumed.records
+        self.metrics.processed_bytes += consumed.size_bytes
         if consumed.position is not None:
             self.position = consumed.position
 
     def complete(self) -> None:
         """All outputs of what was consumed have been delivered."""
-        self.figures.completed_records = self.figures.processed_records
+        self.metrics.completed_records = self.metrics.processed_records
 
     def secure(self) -> None:
         """The effect of all that was consumed is on disk."""
-        self.figures.durable_records = self.figures.processed_records
+        self.metrics.durable_records = self.metrics.processed_records
 
     def to_state(self, consumed: Consumed = NOTHING_CONSUMED) -> InputState:
         """What a checkpoint keeps.
 
         :param consumed: what the step takes after which it is to be, for a step that is not committed yet
         """
-        figures = self.figures.to_state(consumed.records, consumed.size_bytes)
+        counts = self.metrics.to_state(consumed.records, consumed.size_bytes)
         position = self.position if consumed.position is None else consumed.position
-        return InputState(self.table, self.connector is not None, position, self.paused, figures)
+        return InputState(self.table, self.connector is not None, position, self.paused, counts)
 
     def restore(self, state: InputState, *, same: bool) -> None:
         """Take over the saved counters.
@@ -78,15 +78,15 @@ class InputEndpoint:
         if same:
             self.position = state.position
             self.paused = state.paused
-        self.figures = InputFigures.from_state(state.figures)
+        self.metrics = InputMetrics.from_state(state.counts)
 
     def to_wire(self, *, errors: bool = False) -> dict[str, Any]:
         """The wire's InputEndpointStatus."""
-        figures = self.figures
+        metrics = self.metrics
         wire: dict[str, Any] = {
             "endpoint_name": self.name,
             "config": {"stream": self.table},
-            "metrics": figures.metrics(),
+            "metrics": metrics.to_wire(),
             "fatal_error": self.fatal_error,
             "paused": self.paused,
             "barrier": False,
@@ -96,6 +96,6 @@ class InputEndpoint:
             "completed_frontier": None,
         }
         if errors:
-            wire["parse_errors"] = figures.parse_errors.to_wire()
-            wire["transport_errors"] = figures.transport_errors.to_wire()
+            wire["parse_errors"] = metrics.parse_errors.to_wire()
+            wire["transport_errors"] = metrics.transport_errors.to_wire()
         return wire

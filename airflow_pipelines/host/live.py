@@ -38,10 +38,10 @@ from airflow_pipelines.host.front_ends import front_end_for
 from airflow_pipelines.host.inputs import Consumed, InputEndpoint
 from airflow_pipelines.host.intake import Push
 from airflow_pipelines.host.pipeline_log import PipelineLog
-from airflow_pipelines.host.statistics import PipelineFigures
+from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.program.identity import ProgramIdentity
 
-KEPT_FIGURES = 100
+KEPT_STATS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,10 @@ class LivePipeline:
     circuit: Circuit
     endpoints: Endpoints
     durability: Durability
-    figures: PipelineFigures
+    metrics: PipelineMetrics
     log: PipelineLog
     clock: Clock
-    recent: deque[StepStats] = field(default_factory=lambda: deque(maxlen=KEPT_FIGURES))
+    recent: deque[StepStats] = field(default_factory=lambda: deque(maxlen=KEPT_STATS))
 
     def step(self, taken: Taken, clock: int | None = None) -> None:
         """Run one step over what was taken: evaluate, commit, publish, deliver, count.
@@ -130,11 +130,11 @@ class LivePipeline:
         else:
             # Only malformed rows, or nothing but the end of an input: no step, but the place in the source moves on.
             self._count(taken, consumed, steps=0)
-        self.figures.complete()
-        self.endpoints.count_delivered(self.figures.counters().completed_records)
+        self.metrics.complete()
+        self.endpoints.count_delivered(self.metrics.counters().completed_records)
         if self.durability.journals:
             self.endpoints.count_durable()
-        self.figures.busy(time.monotonic() - started)
+        self.metrics.busy(time.monotonic() - started)
         for push in taken.pushes:
             push.done(self.circuit.snapshot.step)
 
@@ -162,7 +162,7 @@ class LivePipeline:
         if not step.quiet:
             self.recent.append(step.stats)
             self.endpoints.deliver(step.number, step.view_deltas)
-        self.figures.complete()
+        self.metrics.complete()
 
     def restore(self, saved: SavedState, plan: BootstrapPlan) -> None:
         """Bring the circuit to the last committed step of ``saved``, keeping what ``plan`` keeps."""
@@ -191,12 +191,12 @@ class LivePipeline:
         step = self.circuit.bootstrap(set(plan.evaluated), self.clock.now())
         self.circuit.publish(step)
         self.recent.append(step.stats)
-        self.figures.add(initiated_steps=1)
+        self.metrics.add(initiated_steps=1)
         if not silent:
             self.endpoints.deliver(step.number, step.view_deltas)
-        self.figures.complete()
+        self.metrics.complete()
         # The last of a view's operators gives the view itself.
-        given = {figures.view: figures.rows_out for figures in step.stats.operators if figures.view in plan.evaluated}
+        given = {stats.view: stats.rows_out for stats in step.stats.operators if stats.view in plan.evaluated}
         self.log.info("bootstrapped %s: %d rows", ", ".join(sorted(plan.evaluated)), sum(given.values()))
 
     def relation_contents(self, relation: str) -> Changes:
@@ -217,8 +217,8 @@ class LivePipeline:
             snapshot=snapshot.to_manifest(),
             files=tuple(sorted(snapshot.files())),
             connectors=self.endpoints.states(),
-            counters=self.figures.counters(),
-            initial_start_time=self.figures.initial_start_time,
+            counters=self.metrics.counters(),
+            initial_start_time=self.metrics.initial_start_time,
         )
 
     def save_checkpoint(self) -> CheckpointInfo:
@@ -240,7 +240,7 @@ class LivePipeline:
         ticked = step.snapshot.clock != self.circuit.snapshot.clock
         if not always and not ticked and not any(delta.rows for delta in step.table_deltas.values()):
             return
-        now = self.figures.counters()
+        now = self.metrics.counters()
         counters = replace(
             now,
             processed_records=now.processed_records + taken.records,
@@ -248,14 +248,14 @@ class LivePipeline:
             initiated_steps=now.initiated_steps + (0 if step.quiet else 1),
         )
         states = {endpoint.name: endpoint.to_state(part) for endpoint, part in consumed.items()}
-        identity, figures = self.identity, self.figures
-        start, snapshot = figures.initial_start_time, step.snapshot
+        identity, metrics = self.identity, self.metrics
+        start, snapshot = metrics.initial_start_time, step.snapshot
         self.durability.commit(step.number, step.table_deltas, states, counters, identity, start, snapshot)
 
     def _count(self, taken: Taken, consumed: Mapping[InputEndpoint, Consumed], *, steps: int) -> None:
         for endpoint, part in consumed.items():
             endpoint.consume(part)
-        self.figures.add(processed_records=taken.records, processed_bytes=taken.size_bytes, initiated_steps=steps)
+        self.metrics.add(processed_records=taken.records, processed_bytes=taken.size_bytes, initiated_steps=steps)
 
     def _report_rejected(self, step: Step, taken: Taken) -> None:
         """Count what the engine left out with the input that it came from, and say which row was the first."""
@@ -267,9 +267,9 @@ class LivePipeline:
                 if source is None:
                     self.log.limited(f"rejected {rejected.table}", "an ad-hoc statement: %s", text)
                     continue
-                row = source.figures.processed_records + before + part.first_row
+                row = source.metrics.processed_records + before + part.first_row
                 self.log.limited(f"rejected {source.name}", "connector %s: row %d: %s", source.name, row, text)
-                source.figures.parse_errors.extend([ConnectorError("rejected", f"row {row}: {text}", row)], part.count)
+                source.metrics.parse_errors.extend([ConnectorError("rejected", f"row {row}: {text}", row)], part.count)
 
     def _replay(self, circuit: Circuit, base: Snapshot | None, saved: SavedState, kept: frozenset[str]) -> None:
         """Apply the journal to its base. Outputs, which were taken back to the base's step, get its steps again."""

@@ -23,8 +23,8 @@ from airflow_pipelines.host.front_ends import front_end_for
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
 from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.run_state import RunState
-from airflow_pipelines.host.statistics import PipelineFigures
 from airflow_pipelines.program.fingerprints import program_hash
 from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.references import References, ReferenceWithoutValueError
@@ -45,7 +45,7 @@ class Opening:
         state: RunState,
         approval: Approval,
         fence: FenceWatch,
-        figures: PipelineFigures,
+        metrics: PipelineMetrics,
         log: PipelineLog,
         arrived: Callable[[int, int], None],
     ) -> None:
@@ -64,7 +64,7 @@ class Opening:
         self._state = state
         self._approval = approval
         self._fence = fence
-        self._figures = figures
+        self._metrics = metrics
         self._log = log
         self._arrived = arrived
 
@@ -158,7 +158,7 @@ class Opening:
             circuit=circuit,
             endpoints=endpoints,
             durability=durability,
-            figures=self._figures,
+            metrics=self._metrics,
             log=self._log,
             clock=Clock(options.clock),
         )
@@ -174,7 +174,7 @@ class Opening:
         if not plan.diff.is_empty:
             self._log.info("the program has changed: %s", plan.diff.describe())
             self._approval.ask(plan, saved.program, self.connector_errors)
-        self._figures.restore(saved.counters, saved.initial_start_time)
+        self._metrics.restore(saved.counters, saved.initial_start_time)
         live.endpoints.restore(saved.connectors, plan.kept_connectors)
         live.endpoints.open_outputs(plan.kept_connectors & saved.connectors.keys(), saved.base_step)
         if saved.records and self.options.fault_tolerance is FaultTolerance.EXACTLY_ONCE:

@@ -10,8 +10,8 @@ from airflow_pipelines.connectors.base import ConnectorError, OutputTransport, R
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.engine.storage.connector_state import OutputState
 from airflow_pipelines.engine.storage.errors import StorageError
+from airflow_pipelines.host.connector_metrics import OutputMetrics
 from airflow_pipelines.host.pipeline_log import PipelineLog
-from airflow_pipelines.host.statistics import OutputFigures
 from airflow_pipelines.program.connectors import Connector
 
 
@@ -22,7 +22,7 @@ class OutputEndpoint:
         self.name = connector.endpoint
         self.view = connector.relation
         self.connector = connector
-        self.figures = OutputFigures()
+        self.metrics = OutputMetrics()
         self.fatal_error: str | None = None
         self._open_transport = open_transport
         self._log = log
@@ -55,8 +55,8 @@ class OutputEndpoint:
         except Exception as error:  # noqa: BLE001  whatever a sink raises ends this output only
             self._fail(error)
             return
-        self.figures.transmitted_records += records
-        self.figures.transmitted_bytes += size
+        self.metrics.transmitted_records += records
+        self.metrics.transmitted_bytes += size
 
     def close(self) -> None:
         """Flush and close the sink."""
@@ -70,30 +70,30 @@ class OutputEndpoint:
 
     def to_state(self) -> OutputState:
         """What a checkpoint keeps."""
-        return OutputState(self.view, self.figures.to_state())
+        return OutputState(self.view, self.metrics.to_state())
 
     def restore(self, state: OutputState) -> None:
         """Take over the saved counters."""
-        self.figures = OutputFigures.from_state(state.figures)
+        self.metrics = OutputMetrics.from_state(state.counts)
 
     def to_wire(self, *, errors: bool = False) -> dict[str, Any]:
         """The wire's OutputEndpointStatus."""
-        figures = self.figures
+        metrics = self.metrics
         wire: dict[str, Any] = {
             "endpoint_name": self.name,
             "config": {"stream": self.view},
-            "metrics": figures.metrics(),
+            "metrics": metrics.to_wire(),
             "fatal_error": self.fatal_error,
             "health": {"status": "Healthy", "description": None}
             if self.fatal_error is None
             else {"status": "Unhealthy", "description": self.fatal_error},
         }
         if errors:
-            wire["encode_errors"] = figures.encode_errors.to_wire()
-            wire["transport_errors"] = figures.transport_errors.to_wire()
+            wire["encode_errors"] = metrics.encode_errors.to_wire()
+            wire["transport_errors"] = metrics.transport_errors.to_wire()
         return wire
 
     def _fail(self, error: Exception) -> None:
         self.fatal_error = self._log.redact(str(error)) or type(error).__name__
-        self.figures.transport_errors.add(ConnectorError("transport", self.fatal_error))
+        self.metrics.transport_errors.add(ConnectorError("transport", self.fatal_error))
         self._log.failure("output %s cannot go on: %s", self.name, "".join(traceback.format_exception(error)).rstrip())

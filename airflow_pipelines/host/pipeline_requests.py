@@ -21,8 +21,8 @@ from airflow_pipelines.host.intake import Intake, Push
 from airflow_pipelines.host.listeners import Listener
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.opening import Opening
+from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.run_state import RunState
-from airflow_pipelines.host.statistics import PipelineFigures
 from airflow_pipelines.host.tokens import CompletionToken
 
 
@@ -36,14 +36,14 @@ class PipelineRequests:
         opening: Opening,
         intake: Intake,
         checkpointer: Checkpointer,
-        figures: PipelineFigures,
+        metrics: PipelineMetrics,
     ) -> None:
         self._deployment = deployment
         self._state = state
         self._opening = opening
         self._intake = intake
         self._checkpointer = checkpointer
-        self._figures = figures
+        self._metrics = metrics
 
     def serving(self) -> LivePipeline:
         """The running pipeline.
@@ -76,7 +76,7 @@ class PipelineRequests:
 
     def token(self, endpoint: InputEndpoint) -> str:
         """A completion token for everything that an input has received so far."""
-        return CompletionToken(self._deployment.deployment_id, endpoint.name, endpoint.figures.total_records).encode()
+        return CompletionToken(self._deployment.deployment_id, endpoint.name, endpoint.metrics.total_records).encode()
 
     def completion(self, text: str, *, checkpoint: bool = False) -> dict[str, Any]:
         """The answer of ``GET completion_status``.
@@ -93,8 +93,8 @@ class PipelineRequests:
         endpoint = live.endpoints.inputs.get(token.endpoint)
         if endpoint is None:
             raise Problem(ErrorCode.UNKNOWN_ENDPOINT_IN_COMPLETION_TOKEN, f"There is no connector {token.endpoint} (any more).")
-        done = endpoint.figures.completed_records >= token.records
-        durable = done and endpoint.figures.durable_records >= token.records
+        done = endpoint.metrics.completed_records >= token.records
+        durable = done and endpoint.metrics.durable_records >= token.records
         if done and checkpoint and not durable:
             self._checkpointer.make_durable(live)
             done = False
@@ -199,7 +199,7 @@ class PipelineRequests:
 
     def recent_steps(self) -> list[dict[str, Any]]:
         """Statistics of the newest steps, oldest first."""
-        return [figures.to_wire() for figures in list(self.serving().recent)]
+        return [stats.to_wire() for stats in list(self.serving().recent)]
 
     def stats(self, *, errors: bool = False) -> dict[str, Any]:
         """The answer of ``GET stats``.
@@ -207,12 +207,12 @@ class PipelineRequests:
         :param errors: whether the errors of connectors are listed
         """
         endpoints = self.serving().endpoints
-        counters = self._figures.counters()
+        counters = self._metrics.counters()
         complete = endpoints.all_ended and counters.completed_records == counters.input_records
         state = "Running" if self._state.is_running else "Paused"
         suspend_error = None if self._opening.options.storage else {"Permanent": ["StorageRequired"]}
         return {
-            "global_metrics": self._figures.to_wire(state=state, bootstrapping=False, pipeline_complete=complete),
+            "global_metrics": self._metrics.to_wire(state=state, bootstrapping=False, pipeline_complete=complete),
             "inputs": [endpoint.to_wire(errors=errors) for endpoint in list(endpoints.inputs.values())],
             "outputs": [endpoint.to_wire(errors=errors) for endpoint in list(endpoints.outputs.values())],
             "suspend_error": suspend_error,

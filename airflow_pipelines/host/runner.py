@@ -21,11 +21,11 @@ from airflow_pipelines.host.fence_watch import FenceWatch
 from airflow_pipelines.host.intake import Intake
 from airflow_pipelines.host.opening import Opening
 from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.pipeline_requests import PipelineRequests
 from airflow_pipelines.host.queries import Queries
 from airflow_pipelines.host.run_state import RunState, TakenDown
 from airflow_pipelines.host.spark_health import spark_problem
-from airflow_pipelines.host.statistics import PipelineFigures
 from airflow_pipelines.host.step_loop import StepLoop
 from airflow_pipelines.references import References
 
@@ -48,16 +48,16 @@ class PipelineRunner:
         self.log = PipelineLog(deployment.log_path, deployment.pipeline_name)
         self._sessions = sessions
         self._state = state = RunState(deployment, registry, self.log)
-        self._figures = PipelineFigures(deployment.deployment_id, Path(deployment.storage))
+        self._metrics = PipelineMetrics(deployment.deployment_id, Path(deployment.storage))
         self._fence = fence = FenceWatch(self.log)
         self._intake = Intake(state.condition, self._received)
         self.approval = Approval(deployment, state, fence, self.log)
         self._opening = opening = Opening(
-            deployment, sessions, references, state, self.approval, fence, self._figures, self.log, self._arrived
+            deployment, sessions, references, state, self.approval, fence, self._metrics, self.log, self._arrived
         )
         self._checkpointer = Checkpointer(deployment, state, opening, self._intake, self.log)
         self.checkpoints = self._checkpointer.requests
-        self.requests = PipelineRequests(deployment, state, opening, self._intake, self._checkpointer, self._figures)
+        self.requests = PipelineRequests(deployment, state, opening, self._intake, self._checkpointer, self._metrics)
         self._thread = threading.Thread(target=self._run, name=f"pipeline {deployment.pipeline_name}", daemon=True)
 
     def start(self) -> None:
@@ -160,7 +160,7 @@ class PipelineRunner:
         self._opening.close()
 
     def _received(self, records: int, size_bytes: int) -> None:
-        self._figures.add(input_records=records, input_bytes=size_bytes)
+        self._metrics.add(input_records=records, input_bytes=size_bytes)
 
     def _arrived(self, records: int, size_bytes: int) -> None:
         self._received(records, size_bytes)

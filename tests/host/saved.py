@@ -130,7 +130,7 @@ def _columns(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
 
 
 def _positions(step: int) -> dict[str, ConnectorState]:
-    return {"t.c": InputState("t", position={"offset": step * 1000}, figures=InputCounts(records=step * 10))}
+    return {"t.c": InputState("t", position={"offset": step * 1000}, counts=InputCounts(records=step * 10))}
 
 
 def _counters(snapshot: Snapshot) -> Counters:

@@ -114,7 +114,7 @@ class InputState:
     :param declared: whether the program declares it; else it came from requests
     :param position: where its source stands
     :param paused: whether it was paused
-    :param figures: its counters
+    :param counts: its counters
     :param waiting: whether it waits for labels of others; None where that was not noted, which is in journals
     """
 
@@ -122,7 +122,7 @@ class InputState:
     declared: bool = True
     position: Position | None = None
     paused: bool = False
-    figures: InputCounts = field(default_factory=InputCounts)
+    counts: InputCounts = field(default_factory=InputCounts)
     waiting: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class InputState:
             "declared": self.declared,
             "position": self.position,
             "paused": self.paused,
-            "figures": self.figures.to_json(),
+            "figures": self.counts.to_json(),
         }
         return fields if self.waiting is None else {**fields, "waiting": self.waiting}
 
@@ -143,15 +143,15 @@ class OutputState:
     """An output of a view after a step.
 
     :param view: the view
-    :param figures: its counters
+    :param counts: its counters
     """
 
     view: str
-    figures: OutputCounts = field(default_factory=OutputCounts)
+    counts: OutputCounts = field(default_factory=OutputCounts)
 
     def to_json(self) -> dict[str, Any]:
         """The stored form."""
-        return {"direction": "output", "view": self.view, "figures": self.figures.to_json()}
+        return {"direction": "output", "view": self.view, "figures": self.counts.to_json()}
 
 
 ConnectorState: TypeAlias = InputState | OutputState
@@ -175,14 +175,14 @@ def read_connectors(stored: Mapping[str, Mapping[str, Any]]) -> dict[str, Connec
 
 
 def _state(fields: Mapping[str, Any]) -> ConnectorState:
-    figures = fields.get("figures", {})
+    counts = fields.get("figures", {})
     if fields["direction"] == "output":
-        return OutputState(fields["view"], OutputCounts.from_json(figures))
+        return OutputState(fields["view"], OutputCounts.from_json(counts))
     return InputState(
         fields["table"],
         bool(fields["declared"]),
         fields.get("position"),
         bool(fields.get("paused", False)),
-        InputCounts.from_json(figures),
+        InputCounts.from_json(counts),
         fields.get("waiting"),
     )

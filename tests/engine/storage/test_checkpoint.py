@@ -57,7 +57,7 @@ def contents(step: int, *files: str) -> CheckpointContents:
         step=step,
         snapshot={"step": step, "traces": {}},
         files=files,
-        connectors={"t.c": InputState("t", position={"offset": step}, figures=InputCounts(records=3), paused=True)},
+        connectors={"t.c": InputState("t", position={"offset": step}, counts=InputCounts(records=3), paused=True)},
         counters=Counters(input_records=step * 10, processed_records=step * 10),
         initial_start_time=1700000000.5,
     )

@@ -37,7 +37,7 @@ def test_what_a_release_has_stored_is_read_and_stored_as_it_was() -> None:
     assert stored_connectors(states) == STORED
     declared = states["t.c"]
     assert isinstance(declared, InputState)
-    assert (declared.position, declared.waiting, declared.figures.parse_errors.count) == ({"offset": 7, "line": 2}, False, 9)
+    assert (declared.position, declared.waiting, declared.counts.parse_errors.count) == ({"offset": 7, "line": 2}, False, 9)
     assert isinstance(states["v.out"], OutputState)
 
 

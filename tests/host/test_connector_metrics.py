@@ -9,7 +9,9 @@ from uuid import uuid4
 from airflow_pipelines.connectors.base import ConnectorError
 from airflow_pipelines.engine.storage.checkpoint import Counters
 from airflow_pipelines.engine.storage.connector_state import InputCounts
-from airflow_pipelines.host.statistics import KEPT_ERRORS, ErrorList, InputFigures, PipelineFigures
+from airflow_pipelines.host.connector_metrics import InputMetrics
+from airflow_pipelines.host.error_list import KEPT_ERRORS, ErrorList
+from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
 
 
 def test_all_errors_are_counted_and_the_newest_of_each_tag_kept() -> None:
@@ -25,22 +27,22 @@ def test_all_errors_are_counted_and_the_newest_of_each_tag_kept() -> None:
     assert errors.to_wire()[0]["timestamp"].endswith("Z")
 
 
-def test_errors_and_figures_survive_a_checkpoint() -> None:
-    figures = InputFigures(total_records=10, total_bytes=100, processed_records=7, processed_bytes=70)
-    figures.parse_errors.extend([ConnectorError("parse", "bad", 3)], 5)
-    again = InputFigures.from_state(InputCounts.from_json(json.loads(json.dumps(figures.to_state().to_json()))))
+def test_errors_and_counters_survive_a_checkpoint() -> None:
+    metrics = InputMetrics(total_records=10, total_bytes=100, processed_records=7, processed_bytes=70)
+    metrics.parse_errors.extend([ConnectorError("parse", "bad", 3)], 5)
+    again = InputMetrics.from_state(InputCounts.from_json(json.loads(json.dumps(metrics.to_state().to_json()))))
     # What was read but not processed will be read again.
     assert (again.total_records, again.processed_records, again.completed_records) == (7, 7, 7)
-    assert again.metrics()["buffered_records"] == 0
+    assert again.to_wire()["buffered_records"] == 0
     assert again.parse_errors.count == 5
-    assert again.parse_errors.to_wire() == figures.parse_errors.to_wire()
+    assert again.parse_errors.to_wire() == metrics.parse_errors.to_wire()
 
 
 def test_the_pipelines_counters_go_on(tmp_path: Path) -> None:
-    figures = PipelineFigures(uuid4(), tmp_path)
-    figures.restore(Counters(input_records=9, processed_records=7, completed_records=6, initiated_steps=3), 1700000000.0)
-    figures.add(input_records=2)
-    wire = figures.to_wire(state="Running", bootstrapping=False, pipeline_complete=False)
+    metrics = PipelineMetrics(uuid4(), tmp_path)
+    metrics.restore(Counters(input_records=9, processed_records=7, completed_records=6, initiated_steps=3), 1700000000.0)
+    metrics.add(input_records=2)
+    wire = metrics.to_wire(state="Running", bootstrapping=False, pipeline_complete=False)
     assert wire["total_input_records"] == 9
     assert wire["total_processed_records"] == wire["total_completed_records"] == 7
     assert wire["buffered_input_records"] == 2

@@ -1,0 +1,56 @@
+"""The errors of one connector: all are counted, the newest are kept."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow_pipelines.connectors.base import ConnectorError
+from airflow_pipelines.engine.storage.connector_state import ErrorsState, KeptError
+
+KEPT_ERRORS = 100
+"""Newest errors kept per tag."""
+
+
+class ErrorList:
+    """Errors of one kind of one connector: all are counted, the newest hundred per tag are kept."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._kept: dict[str, deque[ConnectorError]] = {}
+
+    def add(self, error: ConnectorError) -> None:
+        """Count and keep one error."""
+        self.extend([error], 1)
+
+    def extend(self, errors: Iterable[ConnectorError], count: int) -> None:
+        """Count ``count`` errors, of which ``errors`` are described."""
+        self.count += count
+        for error in errors:
+            self._kept.setdefault(error.tag, deque(maxlen=KEPT_ERRORS)).append(error)
+
+    def to_wire(self) -> list[dict[str, Any]]:
+        """The kept errors, oldest first."""
+        return [error.to_json() for error in self.to_state().kept]
+
+    def to_state(self) -> ErrorsState:
+        """What a checkpoint keeps."""
+        errors = sorted((error for kept in self._kept.values() for error in kept), key=lambda error: error.timestamp)
+        return ErrorsState(self.count, tuple(KeptError(stamp(e.timestamp), e.index, e.tag, e.message) for e in errors))
+
+    @classmethod
+    def from_state(cls, state: ErrorsState) -> ErrorList:
+        """The list that :meth:`to_state` described."""
+        errors = cls()
+        for kept in state.kept:
+            when = datetime.fromisoformat(kept.timestamp)
+            errors.extend([ConnectorError(kept.tag, kept.message, kept.index, when)], 0)
+        errors.count = state.count
+        return errors
+
+
+def stamp(moment: datetime) -> str:
+    """RFC 3339 in UTC with microseconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

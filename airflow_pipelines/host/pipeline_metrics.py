@@ -1,0 +1,126 @@
+"""Record counters and times of a pipeline, and their wire form."""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+import time
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from airflow_pipelines.engine.storage.checkpoint import Counters
+
+
+class PipelineMetrics:
+    """A pipeline's record counters and times. All access goes through the methods, from any thread."""
+
+    def __init__(self, incarnation: UUID, storage: Path) -> None:
+        self.incarnation = incarnation
+        self.initial_start_time = time.time()
+        self.start_time = time.time()
+        self._started = time.monotonic()
+        self._storage = storage
+        self._storage_bytes = (0.0, 0)
+        self._busy_s = 0.0
+        self._lock = threading.Lock()
+        self._counters: dict[str, int] = asdict(Counters())
+
+    def restore(self, counters: Counters, initial_start_time: float) -> None:
+        """Go on counting where a checkpoint or the journal stopped."""
+        with self._lock:
+            self._counters = asdict(counters)
+            # What had been received but not processed will be received again.
+            self._counters["input_records"] = counters.processed_records
+            self._counters["input_bytes"] = counters.processed_bytes
+            self._counters["completed_records"] = counters.processed_records
+            self._counters["completed_steps"] = counters.initiated_steps
+            self.initial_start_time = initial_start_time
+
+    def add(self, **deltas: int) -> None:
+        """Add to counters by name (the fields of :class:`Counters`)."""
+        with self._lock:
+            for name, delta in deltas.items():
+                self._counters[name] += delta
+
+    def complete(self) -> None:
+        """Everything processed so far has been delivered."""
+        with self._lock:
+            self._counters["completed_records"] = self._counters["processed_records"]
+            self._counters["completed_steps"] = self._counters["initiated_steps"]
+
+    def busy(self, seconds: float) -> None:
+        """Add to the time spent in steps."""
+        with self._lock:
+            self._busy_s += seconds
+
+    def counters(self) -> Counters:
+        """The counters as they stand."""
+        with self._lock:
+            return Counters(**self._counters)
+
+    def to_wire(self, *, state: str, bootstrapping: bool, pipeline_complete: bool) -> dict[str, Any]:
+        """The wire's ``global_metrics`` object."""
+        counters = self.counters()
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return {
+            "state": state,
+            "bootstrap_in_progress": bootstrapping,
+            "transaction_status": "NoTransaction",
+            "transaction_id": 0,
+            "transaction_msecs": None,
+            "transaction_records": None,
+            "commit_progress": None,
+            "transaction_initiators": {"transaction_id": None, "initiated_by_api": None, "initiated_by_connectors": {}},
+            "concurrent_bootstrap_phase": None,
+            "concurrent_bootstrap_progress": None,
+            "rss_bytes": _rss_bytes(),
+            "memory_pressure": "low",
+            "memory_pressure_epoch": 0,
+            "cpu_msecs": int((usage.ru_utime + usage.ru_stime) * 1000),
+            "uptime_msecs": int((time.monotonic() - self._started) * 1000),
+            "start_time": int(self.start_time),
+            "incarnation_uuid": str(self.incarnation),
+            "initial_start_time": int(self.initial_start_time),
+            "storage_bytes": self._stored(),
+            "storage_mb_secs": 0,
+            "runtime_elapsed_msecs": int(self._busy_s * 1000),
+            "buffered_input_records": counters.input_records - counters.processed_records,
+            "buffered_input_bytes": counters.input_bytes - counters.processed_bytes,
+            "total_input_records": counters.input_records,
+            "total_input_bytes": counters.input_bytes,
+            "total_processed_records": counters.processed_records,
+            "total_processed_bytes": counters.processed_bytes,
+            "total_completed_records": counters.completed_records,
+            "output_stall_msecs": 0,
+            "total_initiated_steps": counters.initiated_steps,
+            "total_completed_steps": counters.completed_steps,
+            "pipeline_complete": pipeline_complete,
+        }
+
+    def _stored(self) -> int:
+        # Walking the folder on every poll of a waiting client would cost more than the pipeline itself.
+        when, size = self._storage_bytes
+        now = time.monotonic()
+        if now - when > 5.0 or when == 0.0:
+            size = _folder_size(self._storage)
+            self._storage_bytes = (now, size)
+        return size
+
+
+def _folder_size(folder: Path) -> int:
+    size = 0
+    for base, _, names in os.walk(folder):
+        for name in names:
+            # Files come and go while the folder is walked.
+            with suppress(FileNotFoundError):
+                size += (Path(base) / name).stat().st_size
+    return size
+
+
+def _rss_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
