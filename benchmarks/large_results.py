@@ -83,17 +83,19 @@ def _passed(pipeline: Pipeline, url: str, rows: int, host: int, folder: Path) ->
     seeds = [{"id": seed, "n": rows // SEEDS} for seed in range(SEEDS)]
     changes = _Listener(url, rows, send_snapshot=False)
     yield _measured("egress", rows, host, lambda: (pipeline.input_json("seeds", seeds, timeout_s=PATIENCE_S), changes.wait()))
-    yield _measured("snapshot", rows, host, lambda: _Listener(url, rows, send_snapshot=True).wait())
     target = folder / "results.parquet"
     yield _measured("query_parquet", rows, host, lambda: pipeline.query_parquet("select * from results", str(target)))
     _require(pq.read_metadata(target).num_rows, rows)
+    yield _measured("snapshot", rows, host, lambda: _Listener(url, rows, send_snapshot=True).wait())
     yield _measured("query_json", rows, host, lambda: _lines(url, rows))
 
 
 def _measured(way: str, rows: int, host: int, work: Callable[[], object]) -> Passed:
     with _peak(host) as peaks, timed() as watch:
         work()
-    return Passed(way, rows, watch.seconds, max(peaks))
+    passed = Passed(way, rows, watch.seconds, max(peaks))
+    print(f"{way}: {rows} rows in {passed.seconds:.1f} s, peak of the host {passed.peak:.0f} MiB", flush=True)
+    return passed
 
 
 @contextmanager
