@@ -25,7 +25,7 @@ from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.analysis import AUTOMATIC, Analysis, QueryRefused, is_unknown_name
 from airflow_pipelines.engine.spark.collecting import collected
-from airflow_pipelines.engine.spark.sessions import IN_TASKS_CONF, LARGE_CONF, SMALL_CONF, sibling
+from airflow_pipelines.engine.spark.sessions import IN_TASKS_CONF, QUERY_CONF, SMALL_CONF, sibling
 from airflow_pipelines.engine.values.canonical import canonical_frame
 from airflow_pipelines.engine.values.required import missing_part
 from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA
@@ -140,7 +140,7 @@ class _Request:
         traces = [self.snapshot.traces.get(name) for name in reads]
         small = all(trace is None or trace.is_small(self.circuit.limits) for trace in traces)
         # Each request has a session of its own, so that its temporary views cannot replace those of another request.
-        session = sibling(self.circuit.sessions.small, {**(SMALL_CONF if small else LARGE_CONF), **extra})
+        session = sibling(self.circuit.sessions.small, {**(SMALL_CONF if small else QUERY_CONF), **extra})
         register_value_bytes(session)
         register_functions(session, self.functions)
         for name in reads:

@@ -88,6 +88,9 @@ NARROW_CONF: Mapping[str, str] = {
 LARGE_CONF: Mapping[str, str] = {**SESSION_CONF, "spark.sql.adaptive.enabled": "true"}
 """For operators with a large delta: Spark's own choices, adaptive execution on."""
 
+QUERY_CONF: Mapping[str, str] = {**LARGE_CONF, "spark.sql.files.maxPartitionBytes": "32m"}
+"""For ad-hoc requests over large contents: results come to Python by partitions, and the driver holds the rows of a few of them."""
+
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 IN_TASKS_CONF: Mapping[str, str] = {
     "spark.sql.optimizer.excludedRules": f"{_OPTIMIZER}.ConstantFolding,{_OPTIMIZER}.ConvertToLocalRelation"
