@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
 import pyspark.sql.functions as f
 
-from airflow_pipelines.connectors.base import ConnectorError, InputChunk
+from airflow_pipelines.connectors.base import ConnectorError
 from airflow_pipelines.connectors.changes import Changes, ChangesInMemory, StreamedChanges
-from airflow_pipelines.engine.arrow import can_group, consolidate_groupable
-from airflow_pipelines.engine.batch import WEIGHT, Batch
-from airflow_pipelines.engine.changes import TableChanges
+from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.layout import CANONICAL_FORM
-from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.collecting import collected
@@ -28,7 +24,6 @@ from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.step import Step
 from airflow_pipelines.engine.step_stats import StepStats
 from airflow_pipelines.engine.storage.checkpoint import CheckpointContents, CheckpointInfo
-from airflow_pipelines.engine.storage.journal import JournalRecord
 from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.host.bootstrap import BootstrapPlan
 from airflow_pipelines.host.clock import Clock
@@ -36,60 +31,13 @@ from airflow_pipelines.host.durability import Durability, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
 from airflow_pipelines.host.front_ends import front_end_for
 from airflow_pipelines.host.inputs import Consumed, InputEndpoint
-from airflow_pipelines.host.intake import Push
+from airflow_pipelines.host.merged_steps import RecordedStep, merged_steps
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
+from airflow_pipelines.host.step_input import StepInput
 from airflow_pipelines.program.identity import ProgramIdentity
 
 KEPT_STATS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What one step is made of: pushed rows, and chunks of connectors."""
-
-    pushes: list[Push]
-    chunks: Mapping[InputEndpoint, list[InputChunk]]
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing in it, not even the end of an input."""
-        return not self.pushes and not self.chunks
-
-    @property
-    def sources(self) -> list[tuple[InputEndpoint | None, TableChanges]]:
-        """All changes with the input that they came from (None: an ad-hoc statement), those of one input in order."""
-        from_connectors = [
-            (endpoint, chunk.changes) for endpoint, chunks in self.chunks.items() for chunk in chunks if chunk.changes is not None
-        ]
-        return [*from_connectors, *((push.endpoint, changes) for push in self.pushes for changes in push.changes)]
-
-    @property
-    def changes(self) -> list[TableChanges]:
-        """All changes, those of one input in order."""
-        return [changes for _, changes in self.sources]
-
-    @property
-    def records(self) -> int:
-        """Rows in it."""
-        return sum(push.records for push in self.pushes) + sum(c.records for chunks in self.chunks.values() for c in chunks)
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes in it."""
-        return sum(push.size_bytes for push in self.pushes) + sum(c.size_bytes for chunks in self.chunks.values() for c in chunks)
-
-    def consumed(self) -> dict[InputEndpoint, Consumed]:
-        """What each endpoint contributes."""
-        found = {
-            endpoint: Consumed(sum(c.records for c in chunks), sum(c.size_bytes for c in chunks), chunks[-1].position)
-            for endpoint, chunks in self.chunks.items()
-        }
-        for push in self.pushes:
-            if push.endpoint is not None:
-                before = found.get(push.endpoint, Consumed(0, 0))
-                found[push.endpoint] = Consumed(before.records + push.records, before.size_bytes + push.size_bytes, before.position)
-        return found
 
 
 @dataclass(slots=True)
@@ -107,7 +55,7 @@ class LivePipeline:
     clock: Clock
     recent: deque[StepStats] = field(default_factory=lambda: deque(maxlen=KEPT_STATS))
 
-    def step(self, taken: Taken, clock: int | None = None) -> None:
+    def step(self, taken: StepInput, clock: int | None = None) -> None:
         """Run one step over what was taken: evaluate, commit, publish, deliver, count.
 
         ``clock``: the time of the tick that the step takes along, in microseconds since the epoch.
@@ -156,9 +104,9 @@ class LivePipeline:
     def move_clock(self, clock: int) -> None:
         """Take a time that a request has set. It is kept even when it changes nothing."""
         step = self.circuit.step([], clock)
-        self._commit(step, Taken([], {}), {}, always=True)
+        self._commit(step, StepInput([], {}), {}, always=True)
         self.circuit.publish(step)
-        self._count(Taken([], {}), {}, steps=0 if step.quiet else 1)
+        self._count(StepInput([], {}), {}, steps=0 if step.quiet else 1)
         if not step.quiet:
             self.recent.append(step.stats)
             self.endpoints.deliver(step.number, step.view_deltas)
@@ -236,7 +184,7 @@ class LivePipeline:
         self.endpoints.count_durable()
         self.durability.collect_garbage()
 
-    def _commit(self, step: Step, taken: Taken, consumed: Mapping[InputEndpoint, Consumed], *, always: bool = False) -> None:
+    def _commit(self, step: Step, taken: StepInput, consumed: Mapping[InputEndpoint, Consumed], *, always: bool = False) -> None:
         ticked = step.snapshot.clock != self.circuit.snapshot.clock
         if not always and not ticked and not any(delta.rows for delta in step.table_deltas.values()):
             return
@@ -252,15 +200,15 @@ class LivePipeline:
         start, snapshot = metrics.initial_start_time, step.snapshot
         self.durability.commit(step.number, step.table_deltas, states, counters, identity, start, snapshot)
 
-    def _count(self, taken: Taken, consumed: Mapping[InputEndpoint, Consumed], *, steps: int) -> None:
+    def _count(self, taken: StepInput, consumed: Mapping[InputEndpoint, Consumed], *, steps: int) -> None:
         for endpoint, part in consumed.items():
             endpoint.consume(part)
         self.metrics.add(processed_records=taken.records, processed_bytes=taken.size_bytes, initiated_steps=steps)
 
-    def _report_rejected(self, step: Step, taken: Taken) -> None:
+    def _report_rejected(self, step: Step, taken: StepInput) -> None:
         """Count what the engine left out with the input that it came from, and say which row was the first."""
         for rejected in step.rejected:
-            sources = _numbered(taken, rejected.table)
+            sources = taken.origins(rejected.table)
             for part in rejected.parts:
                 source, before = sources[part.change]
                 text = f"{part.count} changes of table {rejected.table} were left out: {rejected.reason}, for example {part.first}"
@@ -281,34 +229,21 @@ class LivePipeline:
             circuit.restore(base)
             # Before the records: what they change must be there.
             circuit.refresh()
-        recorded: Iterable[_Recorded] = (
+        recorded: Iterable[RecordedStep] = (
             (record, self.durability.deltas_of(record, circuit.wiring.schemas)) for record in saved.records
         )
         if saved.canonical_form != CANONICAL_FORM:
             recorded = ((record, circuit.in_canonical_form(deltas)) for record, deltas in recorded)
         # Outputs get step by step what they would have got; without any, the sum of the steps is as good and far quicker, unless an
         # operator depends on time or on the order of rows.
-        for record, deltas in recorded if self.endpoints.outputs or not circuit.steps_add_up else _summed(recorded, circuit.limits):
+        for record, deltas in (
+            recorded if self.endpoints.outputs or not circuit.steps_add_up else merged_steps(recorded, circuit.limits)
+        ):
             step = circuit.apply(deltas, record.clock, record.waterlines)
             circuit.publish(step)
             self.endpoints.deliver(step.number, {name: delta for name, delta in step.view_deltas.items() if name in kept})
         if saved.records:
             self.log.info("replayed %d committed steps from the journal", len(saved.records))
-
-
-_Recorded = tuple[JournalRecord, Mapping[str, Batch]]
-"""A journal's record and the deltas of its step."""
-
-
-def _numbered(taken: Taken, table: str) -> list[tuple[InputEndpoint | None, int]]:
-    """For each change of a table the input that it came from, and how many rows the step has of that input before it."""
-    numbered = []
-    before: dict[InputEndpoint | None, int] = {}
-    for endpoint, changes in taken.sources:
-        if changes.table == table:
-            numbered.append((endpoint, before.get(endpoint, 0)))
-            before[endpoint] = before.get(endpoint, 0) + changes.rows.num_rows
-    return numbered
 
 
 def _start_empty(circuit: Circuit, endpoints: Endpoints | None) -> None:
@@ -318,33 +253,3 @@ def _start_empty(circuit: Circuit, endpoints: Endpoints | None) -> None:
     circuit.publish(step)
     if endpoints is not None:
         endpoints.deliver(step.number, step.view_deltas)
-
-
-def _summed(recorded: Iterable[_Recorded], limits: Limits) -> Iterator[_Recorded]:
-    """The same deltas in fewer steps, each small enough for the driver's memory; a step goes with its last record."""
-    waiting: dict[str, list[Batch]] = {}
-    rows = 0
-    last: JournalRecord | None = None
-    for record, deltas in recorded:
-        if not all(delta.is_small(limits) for delta in deltas.values()):
-            if last is not None and waiting:
-                yield last, {name: _sum(parts) for name, parts in waiting.items()}
-                waiting, rows = {}, 0
-            yield record, deltas
-            continue
-        last = record
-        for name, delta in deltas.items():
-            waiting.setdefault(name, []).append(delta)
-            rows += delta.rows
-        if rows >= limits.small_rows:
-            yield last, {name: _sum(parts) for name, parts in waiting.items()}
-            waiting, rows = {}, 0
-    if last is not None and waiting:
-        yield last, {name: _sum(parts) for name, parts in waiting.items()}
-
-
-def _sum(parts: list[Batch]) -> Batch:
-    if len(parts) == 1:
-        return parts[0]
-    table = pa.concat_tables([part.to_arrow() for part in parts])
-    return Batch.in_memory(parts[0].schema, consolidate_groupable(table) if can_group(table.schema) else table)

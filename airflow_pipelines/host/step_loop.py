@@ -6,8 +6,9 @@ from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.host.checkpointer import Checkpointer
 from airflow_pipelines.host.fence_watch import FenceWatch
 from airflow_pipelines.host.intake import Intake
-from airflow_pipelines.host.live import LivePipeline, Taken
+from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.run_state import RunState
+from airflow_pipelines.host.step_input import StepInput
 
 
 class StepLoop:
@@ -67,7 +68,7 @@ class StepLoop:
     def _step_or_maintain(self) -> None:
         """Run a step over what has come in, or with the next tick of the clock; without input, merge traces that need it."""
         live, running = self._live, self._state.is_running
-        taken = Taken(self._intake.take(), live.endpoints.take() if running else {})
+        taken = StepInput(self._intake.take(), live.endpoints.take() if running else {})
         clock = live.tick() if running else None
         if not taken.is_empty or clock is not None:
             live.step(taken, clock)

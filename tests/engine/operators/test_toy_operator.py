@@ -322,7 +322,7 @@ class Outlet:
 
 def live(running: Running, durability: Durability, outlet: Outlet) -> LivePipeline:
     """A pipeline around the circuit that can only restore."""
-    parts = {name: Mock() for name in ("figures", "log", "clock")}
+    parts = {name: Mock() for name in ("metrics", "log", "clock")}
     return LivePipeline(
         running.program, saved.PROGRAM, running.sessions, running.circuit, cast(Endpoints, outlet), durability, **parts
     )
