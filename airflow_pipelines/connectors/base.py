@@ -41,7 +41,10 @@ class InputTransport(Protocol):
     """A source that is read chunk by chunk from a thread of its own."""
 
     def open(self, position: Position | None) -> None:
-        """Prepare to read from ``position`` (None: from the start). Raises ConnectorFailure when the source cannot be read."""
+        """Prepare to read from ``position`` (None: from the start).
+
+        :raises ConnectorFailure: when the source cannot be read
+        """
 
     def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
         """The next chunk, or None when nothing came within ``timeout_s``. Not called again after end of input."""

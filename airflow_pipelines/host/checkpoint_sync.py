@@ -40,7 +40,10 @@ class CheckpointSync:
         return self._thread is not None and self._thread.is_alive()
 
     def request(self) -> UUID:
-        """Start copying the newest checkpoint; return its id. Raises Problem when there is nothing to copy or nowhere to."""
+        """Start copying the newest checkpoint; return its id.
+
+        :raises Problem: when there is nothing to copy or nowhere to
+        """
         config = self._configured()
         newest = self._durability.checkpoints.latest_listed()
         if newest is None:

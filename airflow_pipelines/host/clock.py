@@ -18,8 +18,9 @@ MICROSECONDS = 1_000_000
 class ClockOptions:
     """How a pipeline's clock goes.
 
-    ``resolution_us``: microseconds between ticks. ``offset_us``: what is added to the time in UTC. ``http_driven``: the clock
-    stands still but for requests that move it.
+    :param resolution_us: microseconds between ticks
+    :param offset_us: what is added to the time in UTC
+    :param http_driven: the clock stands still but for requests that move it
     """
 
     resolution_us: int = MICROSECONDS

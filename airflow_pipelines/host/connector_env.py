@@ -1,4 +1,4 @@
-"""What connectors may read of the host's environment, in which much is nobody's business."""
+"""Which variables of the host's environment connectors may read."""
 
 from __future__ import annotations
 

@@ -93,7 +93,10 @@ class Durability:
     """The durable state of one incarnation. All writing methods are called by the runner's thread only."""
 
     def __init__(self, folder: Path, options: RuntimeOptions) -> None:
-        """Take the folder's lock. Raises StorageLockedError or StorageUnusableError."""
+        """Take the folder's lock.
+
+        :raises StorageLockedError, StorageUnusableError: when another run has it, or it cannot be written
+        """
         self.options = options
         self._temporary = None if options.storage else Path(tempfile.mkdtemp(prefix="airflow-pipelines-"))
         self.folder = folder if self._temporary is None else self._temporary
@@ -113,15 +116,15 @@ class Durability:
     def saved_state(self, expected: UUID | None = None) -> SavedState | None:
         """What to start from: the newest local state, else what ``sync`` says, else None for a fresh start.
 
-        ``expected``: a checkpoint that is known to have been made.
-        Raises StorageError or SyncError when there is something that cannot be used.
+        :param expected: a checkpoint that is known to have been made
+        :raises StorageError, SyncError: when there is something that cannot be used
         """
         return self._saved(self._start(expected)) if self.options.storage else None
 
     def go_back(self, uuid: UUID) -> tuple[SavedState | None, Path | None]:
         """An older checkpoint to start from, and the folder with what was newer, if there was anything.
 
-        Raises StorageError when there is no such checkpoint, or it is damaged.
+        :raises StorageError: when there is no such checkpoint, or it is damaged
         """
         start, aside = self._starts.chosen(uuid)
         return self._saved(start), aside
@@ -145,7 +148,10 @@ class Durability:
         return SavedState(None, records, header.program, header.initial_start_time, layouts, form)
 
     def check(self) -> None:
-        """Make sure that this is the newest run over the storage. Raises StorageError."""
+        """Make sure that this is the newest run over the storage.
+
+        :raises StorageError: when it is not, or that cannot be found out
+        """
         self.fence.check()
 
     @property
@@ -167,8 +173,15 @@ class Durability:
     ) -> None:
         """Make a step durable where the journal is kept. When this returns, no kill can lose the step.
 
-        Raises OvertakenError when a later run of the pipeline uses the storage, and other StorageErrors.
-        ``snapshot``: the one after the step, whose clock and waterlines a replay repeats.
+        :param step: the step's number
+        :param deltas: of the tables
+        :param connectors: the states of those that took part
+        :param counters: those after the step
+        :param program: the one that runs
+        :param initial_start_time: that of the first incarnation, in seconds since the epoch
+        :param snapshot: the one after the step, whose clock and waterlines a replay repeats
+        :raises OvertakenError: when a later run of the pipeline uses the storage
+        :raises StorageError: when it cannot be written
         """
         self.fence.check()
         if not self.journals:

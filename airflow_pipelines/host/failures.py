@@ -1,4 +1,4 @@
-"""What ends an incarnation, in the words of the contract."""
+"""The deployment error of the contract for whatever ended an incarnation."""
 
 from __future__ import annotations
 

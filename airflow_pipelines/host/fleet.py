@@ -107,7 +107,10 @@ class Fleet:
         return runner
 
     def get(self, deployment_id: UUID) -> PipelineRunner:
-        """A deployment's runner. Raises Problem 404 when it is not here."""
+        """A deployment's runner.
+
+        :raises Problem: when it is not here
+        """
         with self._lock:
             runner = self._runners.get(deployment_id)
         if runner is None:
@@ -125,7 +128,10 @@ class Fleet:
             gc.collect()
 
     def _taken_down(self, deployment_id: UUID) -> bool:
-        """End a deployment and forget it; whether it was here. Raises Problem 503 as :meth:`take_down` does."""
+        """End a deployment and forget it; whether it was here.
+
+        :raises Problem: as :meth:`take_down` does
+        """
         with self._lock:
             runner = self._runners.get(deployment_id)
         if runner is None:

@@ -64,7 +64,10 @@ class Intake:
         return bool(self._accepted or self._tasks)
 
     def push(self, push: Push, *, force: bool) -> None:
-        """Queue rows. While the pipeline is paused they are not accepted, unless ``force``. Raises Problem after the end."""
+        """Queue rows. While the pipeline is paused they are not accepted, unless ``force``.
+
+        :raises Problem: after the end
+        """
         with self._condition:
             if self._closed is not None:
                 raise self._closed
@@ -75,7 +78,10 @@ class Intake:
             self._condition.notify_all()
 
     def submit(self, task: Callable[[], None]) -> Future[None]:
-        """Run ``task`` between two steps; its failure goes to whoever waits for the result. Raises Problem after the end."""
+        """Run ``task`` between two steps; its failure goes to whoever waits for the result.
+
+        :raises Problem: after the end
+        """
         done: Future[None] = Future()
 
         def run() -> None:

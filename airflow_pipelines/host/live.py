@@ -58,8 +58,9 @@ class LivePipeline:
     def step(self, taken: StepInput, clock: int | None = None) -> None:
         """Run one step over what was taken: evaluate, commit, publish, deliver, count.
 
-        ``clock``: the time of the tick that the step takes along, in microseconds since the epoch.
-        Raises StepError, with nothing of the step kept, when a view cannot be evaluated.
+        :param taken: what it is made of
+        :param clock: the time of the tick that the step takes along, in microseconds since the epoch
+        :raises StepError: when a view cannot be evaluated; nothing of the step is kept
         """
         started = time.monotonic()
         consumed = taken.consumed()

@@ -21,7 +21,10 @@ class DataPlane:
     """An application served over HTTP from a thread of this process."""
 
     def __init__(self, app: FastAPI, address: str = "127.0.0.1", port: int = 0) -> None:
-        """Bind the socket. ``port`` 0 takes a free one. Raises PortInUseError."""
+        """Bind the socket. ``port`` 0 takes a free one.
+
+        :raises PortInUseError: when another process has the port
+        """
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""Errors of a pipeline's storage in the words of the contract: each problem has a code of its own."""
+"""The contract's error code for each problem that a pipeline's storage may have."""
 
 from __future__ import annotations
 

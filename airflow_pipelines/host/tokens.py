@@ -27,7 +27,10 @@ class CompletionToken:
 
     @classmethod
     def decode(cls, text: str) -> CompletionToken:
-        """Read a token. Raises a 400 Problem when it is malformed."""
+        """Read a token.
+
+        :raises Problem: when it is malformed
+        """
         try:
             # A "+" that was not escaped in a URL arrives as a space.
             payload = json.loads(base64.b64decode(text.replace(" ", "+"), validate=True))

@@ -37,7 +37,10 @@ class RowReader:
         return self._folded.get(name.lower()) if place is None else place
 
     def row(self, record: Any) -> list[Any]:
-        """The whole row that a JSON object or array is. Raises RecordProblem."""
+        """The whole row that a JSON object or array is.
+
+        :raises RecordProblem: when it does not fit
+        """
         if isinstance(record, dict):
             values = self._by_place(record)
             return [
@@ -47,7 +50,10 @@ class RowReader:
         return self._positional(record)
 
     def key(self, record: Any) -> list[Any]:
-        """The row of a delete, in which columns may be missing: their DEFAULT if constant, else NULL. Raises RecordProblem."""
+        """The row of a delete, in which columns may be missing: their DEFAULT if constant, else NULL.
+
+        :raises RecordProblem: when it does not fit
+        """
         if isinstance(record, dict):
             values = self._by_place(record)
             row = [
@@ -59,7 +65,10 @@ class RowReader:
         return self._positional(record)
 
     def update(self, record: Any) -> tuple[list[Any], list[str]]:
-        """The row of an update, NULL where nothing is given, and the names of the columns that are. Raises RecordProblem."""
+        """The row of an update, NULL where nothing is given, and the names of the columns that are.
+
+        :raises RecordProblem: when it does not fit
+        """
         if not isinstance(record, dict):
             raise RecordProblem("an update must be an object that names its columns")
         values = self._by_place(record)
@@ -70,7 +79,10 @@ class RowReader:
         return row, [self.columns[place].name for place in sorted(values)]
 
     def text_row(self, fields: Sequence[str]) -> list[Any]:
-        """The row of a list of texts in column order; more texts than columns are ignored. Raises RecordProblem."""
+        """The row of a list of texts in column order; more texts than columns are ignored.
+
+        :raises RecordProblem: when it does not fit
+        """
         if len(fields) < len(self.columns):
             raise RecordProblem(f"{len(fields)} fields, but the table has {len(self.columns)} columns")
         row = []

@@ -74,7 +74,10 @@ class BatchStore:
         self._batches: weakref.WeakSet[_HasFiles] = weakref.WeakSet()
 
     def write(self, table: pa.Table) -> tuple[str, ...]:
-        """Store a pyarrow Table; return the file names (none for an empty table). Raises StorageError."""
+        """Store a pyarrow Table; return the file names (none for an empty table).
+
+        :raises StorageError: when it cannot be written
+        """
         if table.num_rows == 0:
             return ()
         staging = self.staging()
@@ -149,7 +152,10 @@ class BatchStore:
             self._unsynced -= waiting
 
     def path(self, name: str) -> Path:
-        """The file of that name. Raises ValueError when ``name`` is not the name of a batch file."""
+        """The file of that name.
+
+        :raises ValueError: when ``name`` is not the name of a batch file
+        """
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is not the name of a batch file")
         return self.folder / name
@@ -157,7 +163,7 @@ class BatchStore:
     def open(self, name: str) -> Path:
         """The file of that name, to be read: it is there and, as far as :attr:`verification` asks for it, has its content.
 
-        Raises StorageError when it is missing or damaged.
+        :raises StorageError: when it is missing or damaged
         """
         path = self.path(name)
         with storage_access(path):
@@ -170,7 +176,10 @@ class BatchStore:
         return path
 
     def verify(self, names: Iterable[str]) -> None:
-        """Open files, several at a time. Raises the StorageError of the first one that is missing or damaged."""
+        """Open files, several at a time.
+
+        :raises StorageError: of the first one that is missing or damaged
+        """
         with ThreadPoolExecutor(_THREADS) as threads:
             list(threads.map(self.open, names))
 
@@ -184,7 +193,10 @@ class BatchStore:
                 return False
 
     def read(self, names: Iterable[str]) -> pa.Table:
-        """The rows of the files as one pyarrow Table. Raises StorageError when one is missing or damaged."""
+        """The rows of the files as one pyarrow Table.
+
+        :raises StorageError: when one is missing or damaged
+        """
         with storage_access(self.folder):
             return pa.concat_tables([pq.read_table(self.open(name), partitioning=None) for name in names])
 

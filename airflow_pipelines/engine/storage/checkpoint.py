@@ -171,7 +171,7 @@ class CheckpointStore:
     def save(self, contents: CheckpointContents) -> CheckpointInfo:
         """Write a listed checkpoint; its batch files must be on disk already. The recovery point, now older, goes.
 
-        Raises StorageError when it cannot be written.
+        :raises StorageError: when it cannot be written
         Returns what lists show. A kill at any moment leaves the earlier checkpoints and, at least until the new manifest is in
         place, the recovery point.
         """
@@ -194,7 +194,10 @@ class CheckpointStore:
         return uuid
 
     def drop_recovery_point(self) -> None:
-        """Remove the recovery point, if there is one. Raises OvertakenError when it may be that of a later run."""
+        """Remove the recovery point, if there is one.
+
+        :raises OvertakenError: when it may be that of a later run
+        """
         if self._recovery.exists():
             self._guard()
             remove(self._recovery)
@@ -202,7 +205,7 @@ class CheckpointStore:
     def latest(self) -> Checkpoint | None:
         """The newest checkpoint or recovery point, whichever is newer; None when there is neither.
 
-        Raises StorageError when it is damaged, or when there was a newer one.
+        :raises StorageError: when it is damaged, or when there was a newer one
         """
         noted = self.noted()
         ids = self._ids()

@@ -94,7 +94,10 @@ class JournalContents:
 
 
 def read_journal(folder: Path) -> JournalContents | None:
-    """The journal of a storage folder, or None when there is none. Raises StorageError."""
+    """The journal of a storage folder, or None when there is none.
+
+    :raises StorageError: when it cannot be read, or is damaged
+    """
     path = folder / FILE
     with storage_access(path):
         if not path.exists():

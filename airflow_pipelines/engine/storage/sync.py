@@ -87,7 +87,10 @@ class RemoteCheckpoints:
         return tuple(sorted(UUID(name.removesuffix(".json")) for name in names if name.endswith(".json")))
 
     def claim(self, owner: str) -> None:
-        """Make ``owner`` the bucket's owner when it has none. Raises SyncError when it belongs to another pipeline."""
+        """Make ``owner`` the bucket's owner when it has none.
+
+        :raises SyncError: when it belongs to another pipeline
+        """
         found = self.owner()
         if found is None:
             self._put_bytes(OWNER, json.dumps({"owner": owner}).encode())
@@ -108,7 +111,7 @@ class RemoteCheckpoints:
     def push(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID) -> int:
         """Copy a local checkpoint; what is there already, whole, is not sent again. Returns the number of batch files sent.
 
-        Raises StorageError when a local file is damaged: no copy of it is made.
+        :raises StorageError: when a local file is damaged: no copy of it is made
         """
         path = store.manifest_path(uuid)
         content = path.read_bytes()
@@ -122,7 +125,7 @@ class RemoteCheckpoints:
     def pull(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID) -> None:
         """Copy a checkpoint into the local store; its manifest is put in place last.
 
-        Raises SyncError when a copy is damaged: nothing of the local store is replaced by it.
+        :raises SyncError: when a copy is damaged: nothing of the local store is replaced by it
         """
         content = self._manifest(uuid)
         if content is None:

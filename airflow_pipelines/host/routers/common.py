@@ -54,7 +54,10 @@ Runner = Annotated[PipelineRunner, Depends(runner_of)]
 
 
 def table_of(live: LivePipeline, name: str) -> Table:
-    """A table by its name in a URL. Raises Problem 404."""
+    """A table by its name in a URL.
+
+    :raises Problem: when there is none
+    """
     try:
         return changed_table(live.program, canonical(name))
     except NotATableError as error:
@@ -63,7 +66,10 @@ def table_of(live: LivePipeline, name: str) -> Table:
 
 
 def listenable(live: LivePipeline, name: str) -> str:
-    """The canonical name of a view, or of a materialized table. Raises Problem 404."""
+    """The canonical name of a view, or of a materialized table.
+
+    :raises Problem: when there is none
+    """
     relation = canonical(name)
     program = live.program
     view = program.views.get(relation)
@@ -81,7 +87,10 @@ def listenable(live: LivePipeline, name: str) -> str:
 
 
 def input_endpoint(live: LivePipeline, table: str, connector: str) -> InputEndpoint:
-    """A table's input by its connector name. Raises Problem 404."""
+    """A table's input by its connector name.
+
+    :raises Problem: when there is none
+    """
     relation = canonical(table)
     endpoint = live.endpoints.inputs.get(f"{relation}.{connector}")
     if endpoint is None or endpoint.table != relation:
@@ -91,7 +100,10 @@ def input_endpoint(live: LivePipeline, table: str, connector: str) -> InputEndpo
 
 
 def output_endpoint(live: LivePipeline, view: str, connector: str) -> OutputEndpoint:
-    """A view's output by its connector name. Raises Problem 404."""
+    """A view's output by its connector name.
+
+    :raises Problem: when there is none
+    """
     relation = canonical(view)
     endpoint = live.endpoints.outputs.get(f"{relation}.{connector}")
     if endpoint is None or endpoint.view != relation:
