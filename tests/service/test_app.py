@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,18 @@ BOOTSTRAP = {"bootstrap_policy", "silent_bootstrap", "concurrent_bootstrap"}
 @pytest.fixture
 def api(app: FastAPI) -> TestClient:
     return TestClient(app, "http://127.0.0.1", raise_server_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A service with a pipeline ``p``, for many requests that it refuses and that change nothing."""
+    app = create_app(Settings.load(tmp_path_factory.mktemp("refusing")))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(app.state.control_plane.compiler, "host", lambda: None)
+        client = TestClient(app, "http://127.0.0.1", raise_server_exceptions=False)
+        create(client)
+        yield client
+        app.state.control_plane.close()
 
 
 def create(api: TestClient, name: str = "p", **fields: Any) -> Any:
@@ -116,10 +129,9 @@ def test_delete_answers_with_nothing(api: TestClient, app: FastAPI) -> None:
     ],
 )
 def test_errors_have_the_form_of_the_contract(
-    api: TestClient, method: str, path: str, body: bytes | None, status: int, code: str
+    refusing: TestClient, method: str, path: str, body: bytes | None, status: int, code: str
 ) -> None:
-    create(api)
-    answer = api.request(method, path, content=body, headers={"Content-Type": "application/json"})
+    answer = refusing.request(method, path, content=body, headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()["error_code"]) == (status, code)
     assert set(answer.json()) == {"message", "error_code", "details"}
     assert answer.json()["message"]
