@@ -179,6 +179,8 @@ class RunState:
         """
         if checkpoints is not None:
             self._checkpoints = checkpoints
+        # Who reads the status in the store may send a request before this thread goes on.
+        self._machine.announce(status)
         self._recorder.record(status, self.desired, details=details, error=error, checkpoints=checkpoints)
         with self.condition:
             changed = self._machine.enter(status)

@@ -51,6 +51,7 @@ class StateMachine:
         self.ended = False
         self._pipeline = pipeline
         self._before_suspend = desired
+        self._announced: RuntimeStatus | None = None
 
     def want(self, desired: RuntimeStatus) -> None:
         """Tell it what to become. An incarnation that is to suspend is not told otherwise.
@@ -64,6 +65,13 @@ class StateMachine:
     def give_up_suspending(self) -> None:
         """Go on with what was desired before it was to suspend."""
         self.desired = self._before_suspend
+
+    def announce(self, status: RuntimeStatus) -> None:
+        """Say which state is about to be entered. Once it serves requests, they are answered: others may know of it already.
+
+        :param status: the next state, or once more the current one
+        """
+        self._announced = status
 
     def enter(self, status: RuntimeStatus) -> bool:
         """Make a state the current one.
@@ -99,7 +107,7 @@ class StateMachine:
         ended = self.ended and self.status is not RuntimeStatus.SUSPENDED
         if ended or self.taken_down or self.status is RuntimeStatus.STOPPED:
             return self.terminating()
-        if self.is_serving:
+        if self.is_serving or self._announced in SERVING:
             return None
         code, text = _REFUSALS.get(self.status or RuntimeStatus.INITIALIZING, _REFUSALS[RuntimeStatus.INITIALIZING])
         return Problem(code, f"The pipeline {self._pipeline} {text}; try again when it is running.")

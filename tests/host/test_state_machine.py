@@ -83,3 +83,16 @@ def test_requests_are_answered_while_running_and_paused_only() -> None:
     assert code(machine(S.INITIALIZING, S.STOPPED)) is ErrorCode.TERMINATING
     running.taken_down = True
     assert (code(running), running.has_to_change) == (ErrorCode.TERMINATING, True)
+
+
+def test_requests_are_answered_once_others_may_know_that_they_are() -> None:
+    one = machine(S.INITIALIZING)
+    assert one.refusal() is not None
+    one.announce(S.RUNNING)
+    assert one.refusal() is None
+    assert not one.is_running
+    one.enter(S.RUNNING)
+    one.announce(S.SUSPENDED)
+    assert one.refusal() is None
+    one.enter(S.SUSPENDED)
+    assert one.refusal() is not None
