@@ -12,6 +12,7 @@ from cachetools import LRUCache
 from airflow_pipelines.compiler.compilation import Compilation, error_message
 from airflow_pipelines.compiler.connector_checks import ConnectorCheck, connector_messages
 from airflow_pipelines.compiler.functions import add_functions
+from airflow_pipelines.compiler.retention import with_retention
 from airflow_pipelines.compiler.spark_analyzer import SparkAnalyzer
 from airflow_pipelines.compiler.tables import add_table
 from airflow_pipelines.compiler.views import ViewCompiler
@@ -106,7 +107,7 @@ def _program(compilation: Compilation) -> Program:
     """The program of a compilation without errors."""
     parsed, timing = compilation.program, compilation.time
     columns = {name: compilation.schemas[name].columns for name in parsed.views}
-    return Program(
+    program = Program(
         tables=parsed.tables,
         views={name: _view(view, columns[name]) for name, view in parsed.views.items()},
         definitions=parsed.definitions,
@@ -114,12 +115,12 @@ def _program(compilation: Compilation) -> Program:
         plans=compilation.plans,
         info=program_info(parsed, columns),
         fingerprints=fingerprint(parsed, columns),
-        waterlines=timing.waterlines,
         late_columns=tuple(timing.late_columns),
         markers=timing.markers,
         append_only=frozenset(compilation.append_only),
         warnings=parsed.warnings,
     )
+    return with_retention(program, timing.waterlines)
 
 
 def _view(view: ViewDeclaration, columns: tuple[Column, ...]) -> View:

@@ -33,7 +33,6 @@ from airflow_pipelines.engine.stages import (
     lacks,
     needed_for,
     restored_states,
-    shown_relations,
 )
 from airflow_pipelines.engine.step import Step
 from airflow_pipelines.engine.step_stats import StepStats
@@ -84,8 +83,8 @@ class Circuit:
         """How the contents and the states of relations are made, by relation."""
         self.has_consumers: Callable[[str], bool] = lambda _: True
         """Whether somebody outside the circuit takes the deltas of a view that has no contents; asked in every step."""
-        self.timing = Timing(program, sessions, self.wiring.readers)
-        self.timing.allow_retention(program, self.stages, shown_relations(program))
+        # The rules are those of the incremental stages; to recompute, all rows are needed.
+        self.timing = Timing(program, sessions, self.wiring.readers, () if strategy == "full" else program.retention)
         self._by_cost = strategy == "auto"
         self._workers = Workers(sessions.small.sparkContext)
         self._lock = threading.RLock()

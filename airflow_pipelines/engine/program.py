@@ -12,10 +12,10 @@ from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.program.fingerprints import Fingerprints
 from airflow_pipelines.program.info import ProgramInfo
 from airflow_pipelines.program.messages import ProgramMessage
-from airflow_pipelines.program.relations import Table, View
+from airflow_pipelines.program.relations import Table, View, ViewKind
 from airflow_pipelines.sql.plan.ir.markers import Marker
+from airflow_pipelines.sql.plan.ir.retention_rule import RetentionRule
 from airflow_pipelines.sql.plan.ir.stage import ViewPlan
-from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Program:
     :param plans: the stages of each view
     :param fingerprints: those of its parts, by which it is compared with other programs
     :param info: the ``program_info`` of the REST contract
-    :param waterlines: the waterlines of all relations, which follow from ``late_columns``
     :param late_columns: the columns of tables and views that have LATENESS
+    :param retention: which rows and groups need not be kept while the views are evaluated by the stages of ``plans``
     :param markers: the hidden relations of one row, for the clock and the waterlines, that the plans read
     :param append_only: the relations whose rows are never deleted
     :param warnings: what its author should know, although it runs
@@ -43,8 +43,8 @@ class Program:
     plans: Mapping[str, ViewPlan]
     fingerprints: Fingerprints
     info: ProgramInfo
-    waterlines: WaterlineAnalysis
     late_columns: tuple[LateColumn, ...] = ()
+    retention: tuple[RetentionRule, ...] = ()
     markers: tuple[Marker, ...] = ()
     append_only: frozenset[str] = frozenset()
     warnings: tuple[ProgramMessage, ...] = ()
@@ -54,6 +54,12 @@ class Program:
         """All declared connectors, of tables first."""
         relations: list[Table | View] = [*self.tables.values(), *self.views.values()]
         return tuple(connector for relation in relations for connector in relation.connectors)
+
+    @property
+    def shown_relations(self) -> frozenset[str]:
+        """The relations whose contents users may ask for, so that all of their rows must stay."""
+        tables = {table.name for table in self.tables.values() if table.materialized}
+        return frozenset(tables | {view.name for view in self.views.values() if view.kind is ViewKind.MATERIALIZED})
 
     @property
     def late_relations(self) -> frozenset[str]:

@@ -30,12 +30,6 @@ def stages_of(program: Program, strategy: str) -> tuple[Stage, ...]:
     return tuple(stages)
 
 
-def shown_relations(program: Program) -> frozenset[str]:
-    """The relations whose contents users may ask for, so that all of their rows must stay."""
-    tables = {table.name for table in program.tables.values() if table.materialized}
-    return frozenset(tables | {view.name for view in program.views.values() if view.kind is ViewKind.MATERIALIZED})
-
-
 def kept_relations(program: Program, operators: Iterable[Operator[Any]]) -> frozenset[str]:
     """The relations whose contents are kept.
 

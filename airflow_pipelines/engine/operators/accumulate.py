@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -194,10 +193,12 @@ def _outputs(node: Aggregate, merged: str, had_output: bool) -> str:
         f"SELECT {', '.join([*keys, '__d', _SIGN])}, CASE WHEN {_SIGN} < 0 THEN __o ELSE __n END AS __v"
         f" FROM ({merged}) LATERAL VIEW EXPLODE({signs}) AS {_SIGN}"
     )
-    values = [f"{_over_version(node, call.value or '')} AS {call.name}" for call in node.calls]
+    fields = [f"__v.{kept.name} AS {kept.name}" for kept in _accumulators(node)]
+    rows = f"SELECT {', '.join([*keys, '__d', _SIGN, *fields])} FROM ({versions})"
+    values = [f"{call.value} AS {call.name}" for call in node.calls]
     # Without keys the group is there whatever its number of rows.
-    exists = f"__v.{WEIGHT} > 0" if node.keys else "TRUE"
-    groups = f"SELECT {', '.join([*keys, '__d', _SIGN, f'{exists} AS __exists', *values])} FROM ({versions})"
+    exists = f"{WEIGHT} > 0" if node.keys else "TRUE"
+    groups = f"SELECT {', '.join([*keys, '__d', _SIGN, f'{exists} AS __exists', *values])} FROM ({rows})"
     changes = [f"__d.{kept.name} AS {kept.name}" for kept in _accumulators(node)]
     return _judged(node, groups, [*keys, *changes, _SIGN])
 
@@ -218,14 +219,6 @@ def _judged(node: Aggregate, groups: str, columns: list[str]) -> str:
     # An expression is evaluated only for groups that are shown: it may fail for others.
     items = [f"CASE WHEN {_SHOWN} THEN {item.text} END AS __c{at}" for at, item in enumerate(node.items)]
     return f"SELECT {', '.join([*columns, _SHOWN, *items])} FROM ({judged})"
-
-
-def _over_version(node: Aggregate, value: str) -> str:
-    """A text over accumulators as one over those of the version ``__v``."""
-    if not node.accumulators:
-        return value
-    names = "|".join(accumulator.name for accumulator in node.accumulators)
-    return re.sub(rf"\b({names})\b", r"__v.\1", value)
 
 
 def _split(stage: Stage, node: Aggregate, wide: pa.Table, state_schema: StructType) -> Outcome:

@@ -12,7 +12,7 @@ from airflow_pipelines.engine.time.lateness import Waterlines
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.ir.markers import waterline_input
-from airflow_pipelines.sql.plan.properties.retention import RetentionRule
+from airflow_pipelines.sql.plan.ir.retention_rule import RetentionRule
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow.compute as pc
@@ -20,8 +20,7 @@ from airflow_pipelines.engine.time.markers import Markers, Times
 from airflow_pipelines.engine.time.retention import Retention
 from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.program.names import quote
-from airflow_pipelines.sql.plan.ir.stage import Stage
-from airflow_pipelines.sql.plan.properties.retention import retention_rules
+from airflow_pipelines.sql.plan.ir.retention_rule import RetentionRule
 
 
 @dataclass(slots=True)
@@ -36,8 +35,16 @@ class TimedStep:
 class Timing:
     """Moves a program's markers and waterlines from step to step."""
 
-    def __init__(self, program: Program, sessions: SparkSessions, readers: Mapping[str, str]) -> None:
-        """:param readers: a view that reads each marker, by the marker's relation"""
+    def __init__(
+        self, program: Program, sessions: SparkSessions, readers: Mapping[str, str], rules: Sequence[RetentionRule]
+    ) -> None:
+        """Time before the first step.
+
+        :param program: the program
+        :param sessions: sessions that evaluate markers
+        :param readers: a view that reads each marker, by the marker's relation
+        :param rules: which rows and groups need not be kept
+        """
         self._session = sessions.small
         self._lock = threading.Lock()
         types = {
@@ -46,16 +53,7 @@ class Timing:
         }
         self.bounds = Bounds(program.late_columns, sessions.small)
         self.markers = Markers(program.markers, types, sessions.small, readers)
-        self.retention = Retention((), types)
-
-    def allow_retention(self, program: Program, stages: Sequence[Stage], shown: Set[str]) -> None:
-        """Let :attr:`retention` forget what none of ``stages`` will need again; ``shown``: relations that users may look into."""
-        late: dict[str, list[str]] = {}
-        for column in self.bounds.columns:
-            if not any(stage.relation == column.relation for stage in stages):
-                late.setdefault(column.relation, []).append(column.column)
-        if self.bounds.columns:
-            self.retention.rules = retention_rules(stages, program.waterlines, late, shown, self.markers.markers)
+        self.retention = Retention(rules, types)
 
     @property
     def uses_clock(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
@@ -14,21 +13,10 @@ from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
 from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
 from airflow_pipelines.sql.plan.ir.linear import Scan, Select
 from airflow_pipelines.sql.plan.ir.markers import Marker, waterline_input
+from airflow_pipelines.sql.plan.ir.retention_rule import RetentionRule
 from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.properties.waterlines import WaterlineAnalysis, equal_columns, least, tumbling_start
 from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_query
-
-
-@dataclass(frozen=True, slots=True)
-class RetentionRule:
-    """Rows that need not be kept: those for which ``condition`` holds, Spark SQL over the columns and the waterlines' inputs.
-
-    ``of_state``: whether they are in the state of the operator that computes ``relation``, or in the relation's own trace.
-    """
-
-    relation: str
-    condition: str
-    of_state: bool
 
 
 def retention_rules(
