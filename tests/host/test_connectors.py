@@ -71,17 +71,21 @@ def test_a_missing_file_kills_the_connector_and_not_the_pipeline(make: Make, tmp
 
 
 def test_paused_connectors_and_start_after(make: Make, tmp_path: Path) -> None:
-    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    first, second, third = (tmp_path / name for name in ("first.csv", "second.csv", "third.csv"))
     first.write_text("1\n")
     second.write_text("2\n")
-    pipeline = make(program(source("a", first, paused=True, labels=["start"]), source("b", second, start_after="start")))
+    third.write_text("3\n")
+    paused, waiting = source("a", first, paused=True, labels=["start"]), source("b", second, start_after="start")
+    pipeline = make(program(paused, waiting, source("c", third)))
     pipeline.start()
-    time.sleep(0.5)
-    assert pipeline.query("SELECT * FROM t") == []
+    deadline = time.monotonic() + 30
+    while not (rows := pipeline.query("SELECT * FROM t")):
+        assert time.monotonic() < deadline, "no input has been read"
+    assert rows == [{"x": 3}]
     assert pipeline.post("tables/t/connectors/nope/start").status_code == 404
     assert pipeline.post("tables/t/connectors/a/start").status_code == 200
     pipeline.await_complete()
-    assert pipeline.query("SELECT x FROM t ORDER BY x") == [{"x": 1}, {"x": 2}]
+    assert pipeline.query("SELECT x FROM t ORDER BY x") == [{"x": 1}, {"x": 2}, {"x": 3}]
 
 
 def test_an_output_file_has_every_step_once_over_kills(make: Make, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from typing import Any
 
 from airflow_pipelines.host import listeners
@@ -97,7 +98,10 @@ def test_a_listener_that_leaves_frees_the_writer() -> None:
             target=lambda: [listener.put("1,1\n", snapshot=False) for _ in range(listeners.MAX_QUEUED + 1)], daemon=True
         )
         thread.start()
-        await asyncio.sleep(0.1)
+        deadline = time.monotonic() + 10
+        while len(listener._queue) < listeners.MAX_QUEUED:
+            assert time.monotonic() < deadline, "the writer does not fill the queue"
+            await asyncio.sleep(0.01)
         assert thread.is_alive()
         listener.close()
         await asyncio.to_thread(thread.join, 5)

@@ -44,7 +44,7 @@ def test_ad_hoc_changes_are_visible_at_once(running: Pipeline) -> None:
     assert totals(running) == [{"name": "a", "total": 7, "n": 1}]
 
 
-def test_requests_that_wait_together_share_a_step(make: Make) -> None:
+def test_requests_that_wait_together_share_a_step(make: Make, warm_host: InProcessHost) -> None:
     pipeline = make()
     pipeline.start("Paused", initial="paused")
     answers = []
@@ -55,7 +55,11 @@ def test_requests_that_wait_together_share_a_step(make: Make) -> None:
     threads = [threading.Thread(target=push, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
-    time.sleep(0.5)
+    blocked = warm_host.fleet.get(pipeline.deployment_id)._intake._blocked
+    deadline = time.monotonic() + 30
+    while len(blocked) < len(threads):
+        assert time.monotonic() < deadline, "not all requests have come in"
+        time.sleep(0.01)
     assert answers == []
     assert pipeline.stats()["global_metrics"]["total_input_records"] == 0
     pipeline.post("resume")
