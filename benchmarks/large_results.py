@@ -33,7 +33,7 @@ PROGRAM = """
 create table seeds (id bigint not null primary key, n int not null) with ('materialized' = 'true');
 create materialized view results as
   select id * 1000000 + x as id, x % 1000 as place, concat('the name of row ', x) as name
-  from seeds lateral view explode(sequence(1, n)) e as x;
+  from seeds lateral view explode(sequence(1, n)) e as x where n > 0;
 """
 
 
