@@ -79,7 +79,7 @@ class Scripted:
     An answer is a JSON value (200), bytes (200, binary), or a tuple of a status and a JSON value.
     """
 
-    def __init__(self, **paths: Any) -> None:
+    def __init__(self) -> None:
         self.answers: dict[str, list[Any]] = {}
         self.requests: list[tuple[str, dict[str, str], Any]] = []
         self.client = PipelineClient(app=self)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from airflow_pipelines.program.column_types import SPARK_NAMES, UNSIGNED_MAXIMA, ColumnType, from_spark_json
 from airflow_pipelines.program.relations import Column
@@ -36,8 +36,8 @@ _ARROW: dict[str, pa.DataType] = {
     "TIME": pa.time64("us"),
     "TIMESTAMP": pa.timestamp("us"),
     "TIMESTAMP_TZ": pa.timestamp("us", tz="UTC"),
-    # The form in which Spark gives a VARIANT to Arrow and recognises one that it reads. (PySpark 4.2 fails to give a NULL of this
-    # type: it asks Arrow to cast to fields that are not nullable.)
+    # The form in which Spark gives a VARIANT to Arrow and recognises one that it reads. (PySpark 4.2 fails to give a NULL VARIANT,
+    # because it asks Arrow to cast to fields that are not nullable.)
     "VARIANT": pa.struct([pa.field("value", pa.binary()), pa.field("metadata", pa.binary(), metadata={"variant": "true"})]),
     "NULL": pa.null(),
     "UTINYINT": pa.int16(),
@@ -132,19 +132,12 @@ def _hint(kind: ColumnType) -> dict[str, Any]:
     return {}
 
 
-def column_from_spark(field: StructField) -> Column:
+def column_from_spark_json(field: Mapping[str, Any]) -> Column:
     """The column for a field of an analyzed query's Spark schema.
 
     A hint in the field's metadata (:data:`TYPE_HINT`) restores what Spark's type dropped, such as UUID or CHAR(3).
 
-    :raises ValueError: when the field's type has no counterpart
-    """
-    return column_from_spark_json(field.jsonValue())
-
-
-def column_from_spark_json(field: Mapping[str, Any]) -> Column:
-    """Like :func:`column_from_spark`, for one element of ``fields`` in Spark's schema JSON.
-
+    :param field: one element of ``fields`` in Spark's schema JSON
     :raises ValueError: when the field's type has no counterpart
     """
     name = field["name"]

@@ -1,4 +1,4 @@
-"""The deployment error of the contract for whatever ended an incarnation."""
+"""The problem (an error of the contract) for whatever ended an incarnation."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from airflow_pipelines.host.storage_problems import storage_problem
 from airflow_pipelines.program.messages import ProgramErrors
 
 
-def deployment_error(failure: Exception) -> dict[str, Any]:
-    """The deployment error (``message, error_code, details``) for what ended an incarnation."""
-    return as_problem(failure).body()
-
-
 def as_problem(failure: Exception, pipeline: str | None = None) -> Problem:
-    """The same as an answer for whoever waited on the incarnation; ``pipeline`` is its name, where a message needs it."""
+    """The problem for what ended an incarnation; its body is the contract's deployment error (``message, error_code, details``).
+
+    :param failure: what ended the incarnation
+    :param pipeline: the pipeline's name, where a message needs it
+    """
     if isinstance(failure, Problem):
         return failure
     if isinstance(failure, StepError):

@@ -64,14 +64,6 @@ def errors(sessions: SparkSessions, text: str) -> tuple[ProgramMessage, ...]:
     return caught.value.messages
 
 
-def the_error(sessions: SparkSessions, view: str) -> tuple[str, str]:
-    """The only error of a view over TABLE: the piece of text it points at, and its message."""
-    text = TABLE + view
-    (message,) = errors(sessions, text)
-    assert message.span is not None
-    return SourceText(text).slice(message.span), message.message
-
-
 def types(compiled: Program, view: str) -> dict[str, ColumnType]:
     return {column.name: column.type for column in compiled.views[view].columns}
 

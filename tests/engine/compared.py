@@ -21,7 +21,6 @@ from tests.engine.programs import Running, emitted
 from tests.engine.random_changes import comparable
 
 Row = tuple[Any, ...]
-Maker = Callable[[random.Random], Row]
 
 
 class Compared:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 if TYPE_CHECKING:
     from tests.engine.random_programs import Programs
 
-ALL = ("k", "i", "b", "d", "s", "t", "f", "o")
 TOTAL_ORDERS = (
     "{a}.k, {a}.i, {a}.b, {a}.d, {a}.s, {a}.t, {a}.f, {a}.o",
     "{a}.s desc nulls first, {a}.i, {a}.k, {a}.b, {a}.d, {a}.t, {a}.f, {a}.o",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.engine.schema import RelationSchema, arrow_type, column_from_spark
+from airflow_pipelines.engine.schema import RelationSchema, arrow_type, column_from_spark_json
 from airflow_pipelines.program.column_types import ColumnType, decimal, from_spark_json
 from airflow_pipelines.program.relations import Column
 
@@ -88,8 +88,8 @@ def test_columns_come_back_from_spark(sessions: SparkSessions) -> None:
     from pyspark.sql.types import StructType
 
     hinted = StructType.fromJson(ALL.hinted_spark_json)
-    assert tuple(column_from_spark(field) for field in hinted.fields) == ALL.columns
-    plain = [column_from_spark(field).type.name for field in ALL.spark.fields]
+    assert tuple(column_from_spark_json(field.jsonValue()) for field in hinted.fields) == ALL.columns
+    plain = [column_from_spark_json(field.jsonValue()).type.name for field in ALL.spark.fields]
     assert plain[9:14] == ["VARCHAR", "VARCHAR", "VARCHAR", "VARBINARY", "VARBINARY"]
 
 
@@ -97,7 +97,7 @@ def test_hint_of_a_changed_type_is_dropped() -> None:
     from pyspark.sql.types import IntegerType, StructField
 
     field = StructField("x", IntegerType(), True, {"airflow_pipelines.type": "UUID"})
-    assert column_from_spark(field).type == ColumnType("INTEGER")
+    assert column_from_spark_json(field.jsonValue()).type == ColumnType("INTEGER")
 
 
 def test_ddl_quotes_names(sessions: SparkSessions) -> None:

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.engine.spark.failures import refused_write
 from airflow_pipelines.engine.storage.errors import StorageError, StorageProblem, storage_access
-from airflow_pipelines.host.failures import as_problem, deployment_error
+from airflow_pipelines.host.failures import as_problem
 from airflow_pipelines.host.pipeline_log import PipelineLog
 
 TEXT = """An error occurred while calling o94.parquet.
@@ -61,7 +61,7 @@ def test_a_problem_of_the_storage_has_its_code_path_and_advice(number: int, code
 
 
 def test_a_java_error_is_told_by_its_innermost_cause() -> None:
-    error = deployment_error(OfJava())
+    error = as_problem(OfJava()).body()
     assert error["error_code"] == "RuntimeError.WorkerPanic"
     assert error["message"] == "The pipeline's worker failed: IOException: No space left on device"
 
@@ -86,4 +86,4 @@ def test_the_log_has_the_whole_stack_without_secrets(tmp_path: Path) -> None:
 
 
 def test_an_error_of_pythons_is_told_as_it_is() -> None:
-    assert deployment_error(OSError("disk full"))["message"] == "The pipeline's worker failed: OSError: disk full"
+    assert as_problem(OSError("disk full")).message == "The pipeline's worker failed: OSError: disk full"

@@ -32,7 +32,7 @@ DIFF = {
 }
 
 
-def becomes(scripted: ScriptedService, change: Callable[[], Any], answer: Any = "ok") -> Callable[[], Any]:
+def becomes(change: Callable[[], Any], answer: Any = "ok") -> Callable[[], Any]:
     """An answer to a call that changes the pipeline."""
 
     def act() -> Any:
@@ -44,7 +44,7 @@ def becomes(scripted: ScriptedService, change: Callable[[], Any], answer: Any = 
 
 def test_start_starts_and_waits(scripted: ScriptedService) -> None:
     scripted.pipeline()
-    scripted.answers["POST", "start"] = becomes(scripted, lambda: scripted.up("Running"))
+    scripted.answers["POST", "start"] = becomes(lambda: scripted.up("Running"))
     assert StartPipelineOperator(**WAITING, bootstrap_policy="allow").execute({}) == {
         "pipeline": "p",
         "status": "RUNNING",
@@ -67,7 +67,7 @@ def test_start_attaches_to_what_runs(scripted: ScriptedService) -> None:
 def test_a_retry_while_it_starts_does_not_start_another(scripted: ScriptedService) -> None:
     # The service takes an equal start of a starting pipeline for the same one, and refuses an unequal one.
     scripted.up("Provisioning")
-    scripted.answers["POST", "start"] = becomes(scripted, lambda: scripted.up("Running"))
+    scripted.answers["POST", "start"] = becomes(lambda: scripted.up("Running"))
     assert StartPipelineOperator(**WAITING).execute({})["attached"] is True
 
 
@@ -122,21 +122,21 @@ def test_a_stop_that_the_pipeline_gave_up_fails_the_task(scripted: ScriptedServi
 def test_a_start_that_fails_tells_why(scripted: ScriptedService) -> None:
     scripted.pipeline()
     error = {"error_code": "BootstrapRejected", "message": "the program changed"}
-    scripted.answers["POST", "start"] = becomes(scripted, lambda: scripted.pipeline(deployment_error=error))
+    scripted.answers["POST", "start"] = becomes(lambda: scripted.pipeline(deployment_error=error))
     with pytest.raises(AirflowFailException, match="BootstrapRejected: the program changed"):
         StartPipelineOperator(**WAITING).execute({})
 
 
 def test_a_start_that_takes_too_long_says_what_it_saw(scripted: ScriptedService) -> None:
     scripted.pipeline()
-    scripted.answers["POST", "start"] = becomes(scripted, lambda: scripted.up("Initializing"))
+    scripted.answers["POST", "start"] = becomes(lambda: scripted.up("Initializing"))
     with pytest.raises(PipelineTimeoutError, match="last seen: INITIALIZING"):
         StartPipelineOperator(**WAITING | {"timeout": 0.05}).execute({})
 
 
 def test_a_deferred_start_goes_on_where_it_left(scripted: ScriptedService) -> None:
     scripted.pipeline()
-    scripted.answers["POST", "start"] = becomes(scripted, lambda: scripted.up("Initializing"))
+    scripted.answers["POST", "start"] = becomes(lambda: scripted.up("Initializing"))
     with pytest.raises(TaskDeferred) as raised:
         StartPipelineOperator(**WAITING, deferrable=True).execute({})
     assert raised.value.kwargs == {"carried": {"attached": False}}
@@ -171,7 +171,7 @@ def test_going_back_says_what_is_lost(
 ) -> None:
     error = {"error_code": "RuntimeError.StorageDamaged", "message": "damaged", "details": {"checkpoints": offered}}
     scripted.pipeline(deployment_error=error, storage_status_details={"checkpoints": listed})
-    scripted.answers["POST", "start"] = becomes(scripted, lambda: scripted.up("Running"))
+    scripted.answers["POST", "start"] = becomes(lambda: scripted.up("Running"))
     start = StartPipelineOperator(**WAITING, from_checkpoint="{{ params.back_to }}")
     start.render_template_fields({"params": {"back_to": UUIDS[0]}})
     assert start.execute({})["status"] == "RUNNING"
@@ -199,7 +199,7 @@ def test_going_back_is_up_to_the_service_when_the_pipeline_is_up(
 
 def test_going_back_to_nothing_is_a_plain_start_and_to_no_uuid_none(scripted: ScriptedService) -> None:
     scripted.pipeline()
-    scripted.answers["POST", "start"] = becomes(scripted, lambda: scripted.up("Running"))
+    scripted.answers["POST", "start"] = becomes(lambda: scripted.up("Running"))
     with pytest.raises(AirflowFailException, match="from_checkpoint is 'None', which is no UUID"):
         StartPipelineOperator(**WAITING, from_checkpoint="None").execute({})
     assert scripted.asked("POST") == []
@@ -211,8 +211,8 @@ def test_going_back_to_nothing_is_a_plain_start_and_to_no_uuid_none(scripted: Sc
 
 def test_pause_and_resume(scripted: ScriptedService) -> None:
     scripted.up("Running")
-    scripted.answers["POST", "pause"] = becomes(scripted, lambda: scripted.up("Paused"))
-    scripted.answers["POST", "resume"] = becomes(scripted, lambda: scripted.up("Running"))
+    scripted.answers["POST", "pause"] = becomes(lambda: scripted.up("Paused"))
+    scripted.answers["POST", "resume"] = becomes(lambda: scripted.up("Running"))
     assert PausePipelineOperator(**WAITING).execute({}) == {"pipeline": "p", "status": "PAUSED"}
     assert ResumePipelineOperator(**WAITING).execute({}) == {"pipeline": "p", "status": "RUNNING"}
 
@@ -229,7 +229,7 @@ def test_pausing_what_does_not_run_is_refused(scripted: ScriptedService) -> None
 def test_stop(scripted: ScriptedService, mode: str, force: str) -> None:
     scripted.up("Running")
     details = {"checkpoints": [{"uuid": "0192"}]}
-    scripted.answers["POST", "stop"] = becomes(scripted, lambda: scripted.pipeline(storage_status_details=details))
+    scripted.answers["POST", "stop"] = becomes(lambda: scripted.pipeline(storage_status_details=details))
     assert StopPipelineOperator(**WAITING, mode=mode).execute({}) == {"pipeline": "p", "status": "STOPPED", "checkpoint": "0192"}
     assert [call[2] for call in scripted.calls if call[0] == "POST"] == [{"force": force}]
 
@@ -243,15 +243,15 @@ def test_stop_leaves_what_is_stopped(scripted: ScriptedService) -> None:
 def test_a_checkpoint_that_failed_while_stopping_is_not_hidden(scripted: ScriptedService) -> None:
     scripted.up("Running")
     error = {"error_code": "SuspendError", "message": "the disk is full"}
-    scripted.answers["POST", "stop"] = becomes(scripted, lambda: scripted.pipeline(deployment_error=error))
+    scripted.answers["POST", "stop"] = becomes(lambda: scripted.pipeline(deployment_error=error))
     with pytest.raises(AirflowFailException, match="SuspendError: the disk is full"):
         StopPipelineOperator(**WAITING).execute({})
 
 
 def test_delete_clears_and_deletes_once(scripted: ScriptedService) -> None:
     scripted.pipeline(storage_status="InUse")
-    scripted.answers["POST", "clear"] = becomes(scripted, lambda: scripted.pipeline())
-    scripted.answers["DELETE", ""] = becomes(scripted, lambda: scripted.pipelines.clear(), {})
+    scripted.answers["POST", "clear"] = becomes(lambda: scripted.pipeline())
+    scripted.answers["DELETE", ""] = becomes(lambda: scripted.pipelines.clear(), {})
     assert DeletePipelineOperator(**COMMON).execute({}) == {"pipeline": "p", "deleted": True}
     assert DeletePipelineOperator(**COMMON).execute({}) == {"pipeline": "p", "deleted": False}
     assert scripted.asked("DELETE") == [""]

@@ -34,8 +34,6 @@ def move(action: RuntimeAction) -> Action:
     return lambda record: requests.check_runtime_action(record, action)
 
 
-PAUSED = StartRequest(initial=Initial.PAUSED)
-
 REFUSED = [
     (given.stopping, start(), 400, "IllegalPipelineAction"),
     (given.suspending, start(), 400, "IllegalPipelineAction"),

@@ -26,11 +26,6 @@ class RowReader:
         self._places = {column.name: place for place, column in enumerate(schema.columns) if column.case_sensitive}
         self._folded = {column.name.lower(): place for place, column in enumerate(schema.columns) if not column.case_sensitive}
 
-    @property
-    def has_defaults(self) -> bool:
-        """Whether some column has a DEFAULT."""
-        return any(column.default is not None for column in self.columns)
-
     def place(self, name: str) -> int | None:
         """The number of the column that ``name`` means: exactly for a quoted column, in any case for others."""
         place = self._places.get(name)

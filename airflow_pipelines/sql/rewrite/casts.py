@@ -68,7 +68,6 @@ def cast_edits(walker: TokenWalker, types: Mapping[str, ColumnType]) -> Iterator
 
     :param walker: the query's tokens
     :param types: the program's own types
-    :param scan: the query
     """
     for call in walker.calls():
         # The commas of MAP<k, v> and STRUCT<...> stand between no brackets that are known here.

@@ -11,7 +11,6 @@ from airflow_pipelines.compiler.compile_program import compile_program
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.layout import CANONICAL_FORM
-from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.collecting import collected
@@ -89,10 +88,10 @@ FULLEST = 3
     ("strategy", "size"), [("incremental", "small"), ("incremental", "narrow"), ("incremental", "large"), ("full", "small")]
 )
 def test_rows_go_as_they_came(sessions: SparkSessions, compiled: Program, strategy: str, size: str) -> None:
-    _follow(Running("", sessions, strategy, compiled, SIZES[size]), SIZES[size])
+    _follow(Running("", sessions, strategy, compiled, SIZES[size]))
 
 
-def _follow(running: Running, limits: Limits) -> None:
+def _follow(running: Running) -> None:
     oracle = Oracle(running, QUERIES, running.sessions)
     sums: dict[str, Rows] = {name: Counter() for name in QUERIES}
     for number, changes in enumerate(STEPS):

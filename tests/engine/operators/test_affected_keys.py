@@ -22,7 +22,6 @@ from tests.engine.programs import Running
 from tests.engine.random_changes import comparable
 from tests.engine.sizes import SIZES
 
-Rows = list[tuple[Any, ...]]
 A, B = Scan("a", ("k", "v")), Scan("b", ("k", "w"))
 TABLES = "create table a (k {kind}, v {value}); create table b (k {kind}, w int);"
 
