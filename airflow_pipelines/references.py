@@ -25,8 +25,9 @@ class ReferenceWithoutValueError(ValueError):
 class References:
     """What references stand for.
 
-    ``env``: values by name. ``secrets``: where secrets are, None where there are none. ``given``: the references that were asked
-    for, by their values.
+    :param env: values by name
+    :param secrets: where secrets are, None where there are none
+    :param given: the references that were asked for, by their values
     """
 
     env: Mapping[str, str] = field(default_factory=dict, repr=False)

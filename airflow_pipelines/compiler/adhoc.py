@@ -58,8 +58,8 @@ class AdhocError(ValueError):
 class AdhocResult:
     """The result of a request: the rows of its query (None without one), and the changes of tables by its statements.
 
-    ``count``: rows that the changes insert or delete. ``snapshot`` is what was read; whoever runs ``frame`` keeps it, so that the
-    files stay.
+    :param count: rows that the changes insert or delete
+    :param snapshot: what was read; whoever runs ``frame`` keeps it, so that the files stay
     """
 
     frame: DataFrame | None

@@ -19,7 +19,11 @@ CLOCK_HINT = "NOW() is a TIMESTAMP without time zone here"
 
 @dataclass(frozen=True, slots=True)
 class AnalyzedQuery:
-    """A query as Spark runs it. ``analyzed``: what Spark knows of it; ``reads_clock``: whether it reads the clock."""
+    """A query as Spark runs it.
+
+    :param analyzed: what Spark knows of it
+    :param reads_clock: whether it reads the clock
+    """
 
     query: Edited
     analyzed: Analyzed

@@ -23,9 +23,11 @@ class ConnectorError:
 
 @dataclass(frozen=True, slots=True)
 class InputChunk:
-    """What one read of an input gave. ``position`` is where the source stands after this chunk.
+    """What one read of an input gave.
 
     ``records`` counts well-formed rows, ``size_bytes`` what was read; ``errors`` are malformed rows, which are not in ``changes``.
+
+    :param position: where the source stands after this chunk
     """
 
     changes: TableChanges | None
@@ -81,7 +83,7 @@ class ConnectorFailure(Exception):
 class UnknownOptionError(ValueError):
     """A connector declaration names a transport, format or option that does not exist; the message lists the known ones.
 
-    ``word`` is what was written wrongly, so that whoever has the declaration's text can point at it; None: all of it.
+    :param word: what was written wrongly, so that whoever has the declaration's text can point at it; None: all of it
     """
 
     def __init__(self, message: str, word: str | None = None) -> None:

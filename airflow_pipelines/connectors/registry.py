@@ -36,9 +36,11 @@ Options = TypeVar("Options", bound=BaseModel)
 class InputOptions(BaseModel):
     """Options of every input connector.
 
-    ``paused``: it starts paused. ``labels``: names that ``start_after`` of others may give. ``start_after``: it starts when all
-    inputs that carry one of these labels have reached their end. ``max_batch_size``: the most records of it in one step.
-    ``max_queued_records``: how many records may wait before reading pauses.
+    :param paused: it starts paused
+    :param labels: names that ``start_after`` of others may give
+    :param start_after: it starts when all inputs that carry one of these labels have reached their end
+    :param max_batch_size: the most records of it in one step
+    :param max_queued_records: how many records may wait before reading pauses
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

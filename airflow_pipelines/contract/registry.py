@@ -28,7 +28,11 @@ SHARED = "shared"
 
 
 class HostRow(Base):
-    """One Spark application. ``kind`` is ``shared`` or ``dedicated``; ``deployment_id`` is set for a dedicated one."""
+    """One Spark application.
+
+    :param kind: ``shared`` or ``dedicated``
+    :param deployment_id: the deployment that a dedicated one runs
+    """
 
     __tablename__ = "hosts"
     # The database sees to it that a store has one shared host, whoever asks for it at the same time.
@@ -124,7 +128,10 @@ class Registry:
             return bool(session.connection().execute(statement).rowcount)
 
     def end(self, host_id: UUID, reason: str | None = None) -> None:
-        """Declare a host ended: it must not run anything from now on. ``reason``: why, when that is worth telling its pipelines."""
+        """Declare a host ended: it must not run anything from now on.
+
+        :param reason: why, when that is worth telling its pipelines
+        """
         self.update(host_id, ended_at=datetime.now(UTC), end_reason=reason, slot=None)
 
     def live_hosts(self, kind: str | None = None, deployment_id: UUID | None = None) -> list[HostRecord]:

@@ -184,7 +184,10 @@ class InputEndpointMetrics(_WireStats):
 
 @dataclass
 class InputEndpointStatus(_WireStats):
-    """How an input connector fares. ``endpoint_name`` is ``<table>.<connector>``."""
+    """How an input connector fares.
+
+    :param endpoint_name: ``<table>.<connector>``
+    """
 
     endpoint_name: str | None = None
     config: dict[str, Any] | None = None
@@ -217,7 +220,10 @@ class OutputEndpointMetrics(_WireStats):
 
 @dataclass
 class OutputEndpointStatus(_WireStats):
-    """How an output connector fares. ``endpoint_name`` is ``<view>.<connector>``."""
+    """How an output connector fares.
+
+    :param endpoint_name: ``<view>.<connector>``
+    """
 
     endpoint_name: str | None = None
     config: dict[str, Any] | None = None
@@ -242,7 +248,12 @@ class PipelineStatistics(_WireStats):
 
 @dataclass
 class OperatorFigures(_WireStats):
-    """What one view cost in a step. ``strategy`` is ``incremental`` or ``full``; rows are those of changes."""
+    """What one view cost in a step.
+
+    :param strategy: ``incremental`` or ``full``
+    :param rows_in: rows of the changes that it read
+    :param rows_out: rows of its own changes
+    """
 
     view: str | None = None
     strategy: str | None = None

@@ -18,10 +18,12 @@ class FailingRow:
 class StepError(Exception):
     """A step failed as a whole and nothing of it is kept.
 
-    ``view``: the relation whose evaluation failed. ``expression``: the failing expression's text as far as Spark tells, or None.
-    ``condition``: Spark's error condition (``DIVIDE_BY_ZERO`` ...), or the exception's class. ``message``: a short cause.
-    ``failing_row``: a row that is enough to fail, when there is one and it was found. ``trace``: for a log, the whole of an error
-    that the message does not explain, such as a fault within Java.
+    :param view: the relation whose evaluation failed
+    :param condition: Spark's error condition (``DIVIDE_BY_ZERO`` ...), or the exception's class
+    :param message: a short cause
+    :param expression: the failing expression's text as far as Spark tells, or None
+    :param failing_row: a row that is enough to fail, when there is one and it was found
+    :param trace: for a log, the whole of an error that the message does not explain, such as a fault within Java
     """
 
     def __init__(

@@ -77,7 +77,7 @@ class Normaliser:
     def delta(self, changes: Sequence[TableChanges]) -> pa.Table:
         """The delta, with weights; ``changes`` are in arrival order.
 
-        Raises ValueError when a table without primary key gets an UPDATE.
+        :raises ValueError: when a table without primary key gets an UPDATE
         """
         rows = self._cleaned(self._numbered([self._uniform(change.rows) for change in changes]))
         if Op.DELETE in refused_operations(self.table):

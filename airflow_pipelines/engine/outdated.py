@@ -57,7 +57,10 @@ def outdated(circuit: Circuit, manifest: Mapping[str, Any], kept: Set[str]) -> O
 
 
 def _is_there(operator: Operator[Any], kept: Set[str], manifest: Mapping[str, Any], same: Set[str]) -> bool:
-    """Whether a snapshot has all that an operator keeps, in its layout; ``same``: the relations whose layout is right."""
+    """Whether a snapshot has all that an operator keeps, in its layout.
+
+    :param same: the relations whose layout is right
+    """
     name = operator.relation
     if not operator.states and name not in kept:
         return True

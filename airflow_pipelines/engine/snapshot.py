@@ -77,7 +77,10 @@ class Snapshot:
         return {name: {part: change(trace) for part, trace in states.items()} for name, states in self.states.items()}
 
     def to_manifest(self) -> dict[str, Any]:
-        """The snapshot as JSON. Raises ValueError when it is not flushed."""
+        """The snapshot as JSON.
+
+        :raises ValueError: when it is not flushed
+        """
         return {
             "step": self.step,
             "traces": {name: trace.to_manifest() for name, trace in sorted(self.traces.items())},

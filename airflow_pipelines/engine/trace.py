@@ -120,7 +120,10 @@ class Trace:
         return {name for batch in self.batches for name in batch.files}
 
     def to_manifest(self) -> dict[str, Any]:
-        """The trace as JSON. Raises ValueError when a batch is not flushed."""
+        """The trace as JSON.
+
+        :raises ValueError: when a batch is not flushed
+        """
         return {
             "schema": self.schema.jsonValue(),
             "sums": list(self.merges),
@@ -130,7 +133,10 @@ class Trace:
 
     @classmethod
     def from_manifest(cls, manifest: dict[str, Any], store: BatchStore, limits: Limits = DEFAULT_LIMITS) -> Trace:
-        """The trace that :meth:`to_manifest` described. Raises StorageError when a file is missing or damaged."""
+        """The trace that :meth:`to_manifest` described.
+
+        :raises StorageError: when a file is missing or damaged
+        """
         schema = StructType.fromJson(manifest["schema"])
         batches = tuple(Batch.from_manifest(part, schema, store, limits) for part in manifest["batches"])
         return cls(schema, batches, _merges(manifest))

@@ -52,9 +52,10 @@ class Request:
 class Observation:
     """What one poll found of a pipeline.
 
-    ``descriptor``: the pipeline with the status selector, None when there is no such pipeline. ``answer``: what the condition's
-    own request got, None when it was not asked or refused. ``refusal``: the error that request got. ``at``: seconds since the
-    epoch.
+    :param descriptor: the pipeline with the status selector, None when there is no such pipeline
+    :param at: seconds since the epoch
+    :param answer: what the condition's own request got, None when it was not asked or refused
+    :param refusal: the error that request got
     """
 
     descriptor: Mapping[str, Any] | None
@@ -262,7 +263,7 @@ class _RuntimeCondition(Condition):
 class TokenCondition(_RuntimeCondition):
     """Everything received before the completion ``token`` was made is processed and delivered.
 
-    ``checkpoint``: and no kill of the pipeline can lose it; a checkpoint is taken where that is needed.
+    :param checkpoint: and no kill of the pipeline can lose it; a checkpoint is taken where that is needed
     """
 
     kind = "token"

@@ -469,7 +469,10 @@ def asks_runtime(descriptor: Mapping[str, Any] | None) -> bool:
 
 
 def refusal_or_raise(error: PipelineAPIError) -> PipelineAPIError:
-    """The error itself when it tells something about the pipeline; raised when it is a passing trouble of the service."""
+    """The error itself when it tells something about the pipeline.
+
+    :raises PipelineAPIError: the error, when it is a passing trouble of the service
+    """
     if is_transient(error):
         raise error
     return error

@@ -117,7 +117,7 @@ class SparkConnectionSubmitter:
         return SubmittedProcess(pid=process.pid, machine=processes.this_machine())
 
     def _submit_to_cluster(self, request: SubmitRequest, options: dict[str, Any]) -> SubmittedProcess:
-        """The driver runs in the cluster; returns once it is accepted there."""
+        """Have the driver run in the cluster, and wait until it is accepted there."""
         master = HostSubmitHook(self._connection, **options).master
         prefix, tracking = _cluster_kind(master)
         with _properties_file({f"{prefix}.{name}": value for name, value in request.environment.items()}) as path:

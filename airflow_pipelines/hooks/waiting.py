@@ -26,8 +26,9 @@ def jittered(seconds: float) -> float:
 class Wait:
     """One wait in progress.
 
-    ``deadline``: seconds since the epoch after which it fails, None for never. ``max_consecutive_errors``: polls in a row that
-    may fail with a transient error. ``memory``: what the condition remembers.
+    :param deadline: seconds since the epoch after which it fails, None for never
+    :param max_consecutive_errors: polls in a row that may fail with a transient error
+    :param memory: what the condition remembers
     """
 
     pipeline_name: str

@@ -46,8 +46,8 @@ SLOW_REQUESTS = 200
 def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut_down: Callable[[], bool]) -> FastAPI:
     """The application over ``fleet``.
 
-    ``token``: what callers present as bearer token. ``shut_down``: called after a shutdown request was answered, which is
-    refused unless ``may_shut_down``.
+    :param token: what callers present as bearer token
+    :param shut_down: called after a shutdown request was answered, which is refused unless ``may_shut_down``
     """
     app = FastAPI(title="Airflow Pipelines host", docs_url=None, redoc_url=None, openapi_url=None)
     # The service bounds sizes; here a body is only not waited for without end.

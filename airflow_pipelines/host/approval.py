@@ -19,10 +19,11 @@ class SuspendedEarly(Exception):
 
 
 class Approval:
-    """The question and its answer. ``silent``: outputs get nothing of the bootstrap."""
+    """The question whether to go on with a changed program, and its answer."""
 
     def __init__(self, deployment: Deployment, state: RunState, fence: FenceWatch, log: PipelineLog) -> None:
         self.silent = deployment.silent_bootstrap
+        """Whether outputs get nothing of the bootstrap."""
         self._policy = deployment.bootstrap_policy
         self._program = ProgramVersion.of(deployment.source, deployment.program_version)
         self._state = state
@@ -32,7 +33,7 @@ class Approval:
         self._approved = False
 
     def approve(self, *, silent: bool, expected: ProgramChange | None = None, timeout_s: float = 60.0) -> None:
-        """Let a pipeline that awaits approval go on; returns when it has left that state. Else does nothing.
+        """Let a pipeline that awaits approval go on, and wait until it has left that state. Do nothing for any other.
 
         :param silent: whether outputs get nothing of the bootstrap
         :param expected: the programs that the approval is for, None for whatever waits

@@ -67,14 +67,20 @@ class Clock:
                 self._frozen = max(reached, self._frozen or reached)
 
     def advanced(self, delta_us: int | None) -> int:
-        """Move a clock that is driven by requests, by one tick when ``delta_us`` is None; returns the new time."""
+        """Move a clock that is driven by requests, by one tick when ``delta_us`` is None.
+
+        :returns: the new time
+        """
         at = self.now()
         with self._lock:
             self._frozen = at + (self.options.resolution_us if delta_us is None else delta_us)
             return self._frozen
 
     def moved_to(self, at: int) -> int:
-        """Move a clock that is driven by requests to a time, unless it is further already; returns the new time."""
+        """Move a clock that is driven by requests to a time, unless it is further already.
+
+        :returns: the new time
+        """
         now = self.now()
         with self._lock:
             self._frozen = max(now, at)

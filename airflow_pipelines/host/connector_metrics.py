@@ -13,7 +13,7 @@ from airflow_pipelines.host.error_list import ErrorList
 class InputMetrics:
     """Counters of one input. Records: rows received, then consumed by steps, then with all their outputs delivered.
 
-    ``durable_records``: those whose effect is on disk, in a checkpoint or in the journal, so that no kill can lose it.
+    :param durable_records: those whose effect is on disk, in a checkpoint or in the journal, so that no kill can lose it
     """
 
     total_records: int = 0

@@ -33,9 +33,13 @@ OUTPUTS = "outputs"
 class Endpoints:
     """The inputs and outputs of one incarnation.
 
-    ``session`` sorts large deltas.
-    ``arrived(records, bytes)`` is called from connector threads when something came in. ``references`` has what references in
-    connectors stand for. ``storage`` is the pipeline's storage folder, None where it has none, and ``fence`` the run's epoch in it.
+    :param program: declares the connectors
+    :param session: sorts large deltas
+    :param arrived: called as ``arrived(records, bytes)`` from connector threads when something came in
+    :param log: the pipeline's log
+    :param references: what references in connectors stand for
+    :param storage: the pipeline's storage folder, None where it has none
+    :param fence: the run's epoch in the storage folder
     """
 
     def __init__(

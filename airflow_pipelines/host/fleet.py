@@ -120,7 +120,7 @@ class Fleet:
     def take_down(self, deployment_id: UUID) -> None:
         """End a deployment at once and forget it; one that is not here is no error.
 
-        Raises Problem 503 while it has not certainly ended.
+        :raises Problem: 503 while it has not certainly ended
         """
         if self._taken_down(deployment_id):
             # Python's objects for Java ones are in cycles. Until they are collected the JVM keeps the sessions and plans, and a
@@ -147,8 +147,8 @@ class Fleet:
     def compile(self, source: ProgramSource) -> Program:
         """Compile a program without running it.
 
-        Raises Problem 410 when the host ends, 400 ``SqlError`` with the messages in its details, and 422 ``CompilerFailed`` for a
-        fault of the compiler.
+        :raises Problem: 410 when the host ends, 400 ``SqlError`` with the messages in its details, and 422 ``CompilerFailed`` for a
+            fault of the compiler
         """
         with self._lock:
             self._check_open()

@@ -34,8 +34,10 @@ HEARTBEAT_S = 1.0
 class InProcessHost:
     """Serves the data plane from a thread of this process and registers as the store's shared host.
 
-    ``spark``: the session beside which pipelines get sessions of their own. ``engine``: the store's database.
-    ``limits``: what ad-hoc requests may take. ``secrets``: the folder of secrets, None without any.
+    :param spark: the session beside which pipelines get sessions of their own
+    :param engine: the store's database
+    :param limits: what ad-hoc requests may take
+    :param secrets: the folder of secrets, None without any
     """
 
     def __init__(

@@ -17,9 +17,11 @@ from airflow_pipelines.host.inputs import InputEndpoint
 
 @dataclass(eq=False, slots=True)
 class Push:
-    """Rows that a request wants in. ``accepted`` is done when they count as received, ``committed`` when a step has them.
+    """Rows that a request wants in.
 
-    ``endpoint`` counts them; rows of ad-hoc statements belong to none.
+    :param endpoint: the one that counts them; None for rows of ad-hoc statements
+    :param accepted: done when they count as received
+    :param committed: done when a step has them, with the step's number
     """
 
     endpoint: InputEndpoint | None
@@ -45,7 +47,8 @@ class Push:
 class Intake:
     """The queues between requests, which may come from any thread, and the runner's thread.
 
-    ``condition`` is the runner's: it is notified of everything new. ``received(records, bytes)`` counts accepted rows.
+    :param condition: the runner's: it is notified of everything new
+    :param received: called as ``received(records, bytes)``, counts accepted rows
     """
 
     def __init__(self, condition: threading.Condition, received: Callable[[int, int], None]) -> None:

@@ -42,7 +42,10 @@ KEPT_STATS = 100
 
 @dataclass(slots=True)
 class LivePipeline:
-    """The parts of one incarnation. ``identity`` is the program that runs."""
+    """The parts of one incarnation.
+
+    :param identity: the program that runs
+    """
 
     program: Program
     identity: ProgramIdentity

@@ -56,7 +56,10 @@ log = logging.getLogger("airflow_pipelines.host")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a host until it ends. Returns the exit code."""
+    """Run a host until it ends.
+
+    :returns: the exit code
+    """
     # For a host that a cluster started. Where it was started here, its JVM has this umask as well.
     os.umask(PRIVATE_UMASK)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

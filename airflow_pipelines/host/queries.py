@@ -49,11 +49,12 @@ DEFAULT_QUERY_LIMITS = QueryLimits()
 
 
 class Query:
-    """One request. ``problem``: why it was cancelled, None while it was not."""
+    """One request."""
 
     def __init__(self, context: SparkContext, group: str, limits: QueryLimits) -> None:
         self.group = group
         self.problem: Problem | None = None
+        """Why it was cancelled, None while it was not."""
         self.result_bytes = limits.result_bytes
         self.connection = ResultConnection()
         self.collector = Collector(self.connection, limits.result_bytes)

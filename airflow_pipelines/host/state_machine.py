@@ -33,11 +33,7 @@ _REFUSALS = {
 
 
 class StateMachine:
-    """What an incarnation is, and what it is told to become.
-
-    ``status`` is None before it begins. ``taken_down``: it is to end at once, without a checkpoint. ``ended``: it is over and has
-    let go of everything.
-    """
+    """What an incarnation is, and what it is told to become."""
 
     def __init__(self, pipeline: str, desired: RuntimeStatus) -> None:
         """Begin.
@@ -46,9 +42,12 @@ class StateMachine:
         :param desired: what it is to become when it is up
         """
         self.status: RuntimeStatus | None = None
+        """None before it begins."""
         self.desired = desired
         self.taken_down = False
+        """Whether it is to end at once, without a checkpoint."""
         self.ended = False
+        """Whether it is over and has let go of everything."""
         self._pipeline = pipeline
         self._before_suspend = desired
         self._announced: RuntimeStatus | None = None

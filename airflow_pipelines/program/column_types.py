@@ -95,9 +95,9 @@ _PARAMETERS = re.compile(r"^(?P<name>decimal|char|varchar|time)\((?P<first>\d+)(
 class ColumnType:
     """A SQL type with its nullability.
 
-    ``name`` is the wire name (BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL, VARCHAR, CHAR, BINARY, VARBINARY,
-    DATE, TIME, TIMESTAMP, TIMESTAMP_TZ, INTERVAL_DAY ..., UUID, VARIANT, ARRAY, MAP, STRUCT, ROW is written STRUCT; an unsigned
-    integer is written UTINYINT, USMALLINT, UINTEGER or UBIGINT).
+    :param name: the wire name (BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, REAL, DOUBLE, DECIMAL, VARCHAR, CHAR, BINARY,
+        VARBINARY, DATE, TIME, TIMESTAMP, TIMESTAMP_TZ, INTERVAL_DAY ..., UUID, VARIANT, ARRAY, MAP, STRUCT, ROW is written STRUCT;
+        an unsigned integer is written UTINYINT, USMALLINT, UINTEGER or UBIGINT)
     """
 
     name: str

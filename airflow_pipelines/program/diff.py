@@ -45,7 +45,11 @@ class ProgramDiff:
 
 @dataclass(frozen=True, slots=True)
 class PipelineDiff:
-    """The difference between two programs. ``program_diff`` is None when the old program is unavailable, ``error`` says why."""
+    """The difference between two programs.
+
+    :param program_diff: None when the old program is unavailable
+    :param program_diff_error: why it is
+    """
 
     program_diff: ProgramDiff | None = field(default_factory=ProgramDiff)
     program_diff_error: str | None = None

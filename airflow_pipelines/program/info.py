@@ -26,7 +26,10 @@ class PropertyInfo:
 
 @dataclass(frozen=True, slots=True)
 class RelationInfo:
-    """A table or view. ``primary_key`` are the key's columns in order, None for none."""
+    """A table or view.
+
+    :param primary_key: the key's columns in order, None for none
+    """
 
     name: str
     columns: tuple[Column, ...]

@@ -20,7 +20,10 @@ NO_EFFECT = "No effect"
 
 @dataclass(frozen=True, slots=True)
 class ProgramMessage:
-    """One error or warning about a program's text. ``snippet`` is empty when the message has no place."""
+    """One error or warning about a program's text.
+
+    :param snippet: empty when the message has no place
+    """
 
     span: Span | None
     error_type: str
@@ -53,7 +56,10 @@ def place_order(message: ProgramMessage) -> tuple[int, int]:
 
 
 class ProgramErrors(Exception):
-    """A program cannot be compiled. ``messages`` are all errors found, in the order of their places."""
+    """A program cannot be compiled.
+
+    :param messages: all errors found, in the order of their places
+    """
 
     def __init__(self, messages: Sequence[ProgramMessage]) -> None:
         self.messages: tuple[ProgramMessage, ...] = tuple(sorted(messages, key=place_order))

@@ -14,8 +14,9 @@ from airflow_pipelines.program.places import Span
 class Column:
     """One column of a table or view.
 
-    ``name`` is canonical: lower case when it was written unquoted, verbatim when quoted (``case_sensitive``).
-    ``default`` is Spark SQL text, or None. ``type.nullable`` is False for NOT NULL and primary-key columns.
+    :param name: the canonical name, lower case when it was written unquoted, verbatim when quoted (``case_sensitive``)
+    :param type: with ``nullable`` False for NOT NULL and primary-key columns
+    :param default: Spark SQL text, or None
     """
 
     name: str
@@ -30,8 +31,10 @@ class Column:
 class Table:
     """A table.
 
-    ``primary_key`` is None or the key's column names in order. ``materialized``: whether ad-hoc queries may read it.
-    ``append_only``: whether deletes are refused. ``skip_unused_columns``: whether columns that no view reads may be left out.
+    :param primary_key: the key's column names in order, None without a key
+    :param materialized: whether ad-hoc queries may read it
+    :param append_only: whether deletes are refused
+    :param skip_unused_columns: whether columns that no view reads may be left out
     """
 
     name: str
@@ -55,7 +58,10 @@ class ViewKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view. ``reads`` are the canonical names of the relations that it is computed from."""
+    """A view.
+
+    :param reads: the canonical names of the relations that it is computed from
+    """
 
     name: str
     kind: ViewKind

@@ -27,8 +27,8 @@ ADVICE = f"add it with --allow-host or {PREFIX}ALLOWED_HOSTS when it is to be us
 class AllowedHosts:
     """Under which names the service may be asked.
 
-    ``names``: host names without a port, in lower case; loopback names are always allowed. ``any_host``: whether any other name is,
-    too, because a key is needed anyway.
+    :param names: host names without a port, in lower case; loopback names are always allowed
+    :param any_host: whether any other name is, too, because a key is needed anyway
     """
 
     names: frozenset[str] = frozenset()

@@ -70,7 +70,10 @@ def unavailable(record: PipelineRecord, why: str) -> Problem:
 
 
 def unreachable(record: PipelineRecord, why: str, log_tail: str) -> Problem:
-    """The host was lost or broke off the call. ``log_tail``: the last lines of a log, with a heading."""
+    """The host was lost or broke off the call.
+
+    :param log_tail: the last lines of a log, with a heading
+    """
     return Problem(
         ErrorCode.PIPELINE_INTERACTION_UNREACHABLE,
         f"The host of pipeline '{record.name}' could not be reached: {why}{log_tail}",

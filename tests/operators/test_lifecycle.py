@@ -100,9 +100,7 @@ def test_start_stops_at_an_approval_and_shows_it(scripted: ScriptedService) -> N
     scripted.pipeline()
     programs = {"saved": {"hash": "0" * 64}, "new": {"hash": "1" * 64, "version": 2}}
     details = {"approval_diff": DIFF, "programs": programs, "views_evaluated_anew": {"v": "why"}}
-    scripted.answers["POST", "start"] = becomes(
-        scripted, lambda: scripted.up("AwaitingApproval", deployment_runtime_status_details=details)
-    )
+    scripted.answers["POST", "start"] = becomes(lambda: scripted.up("AwaitingApproval", deployment_runtime_status_details=details))
     result = StartPipelineOperator(**WAITING).execute({})
     assert result["status"] == "AWAITINGAPPROVAL"
     assert (result["diff"], result["programs"], result["views_evaluated_anew"]) == (DIFF, programs, {"v": "why"})

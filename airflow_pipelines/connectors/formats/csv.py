@@ -24,9 +24,10 @@ _SAMPLE_BYTES = 64 << 10
 class CsvOptions(BaseModel):
     """Options of the CSV format.
 
-    ``headers``: the first line of each file or request is a header. If it names all the table's columns, fields are matched by
-    name, else it is skipped and the fields are the columns in order. ``delimiter`` and ``quote`` are single ASCII characters; a
-    quote within a quoted field is doubled.
+    :param headers: the first line of each file or request is a header. If it names all the table's columns, fields are matched by
+        name, else it is skipped and the fields are the columns in order.
+    :param delimiter: a single ASCII character
+    :param quote: a single ASCII character; within a quoted field it is doubled
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -90,7 +91,10 @@ class CsvParser:
         return buffer.finish(start + consumed + skipped, lines)
 
     def _header(self, data: bytes, lines: int) -> tuple[int, int]:
-        """Read the header at the start of ``data``; returns where the rows begin and how many lines came before them."""
+        """Read the header at the start of ``data``.
+
+        :returns: where the rows begin and how many lines came before them
+        """
         text = data.decode("utf-8", "surrogateescape")
         if not text:
             return 0, lines

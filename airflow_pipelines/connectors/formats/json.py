@@ -25,9 +25,10 @@ _BOM = b"\xef\xbb\xbf"
 class JsonOptions(BaseModel):
     """Options of the JSON format.
 
-    ``update_format``: what a record is: a row (``raw``) or a change (``insert_delete``). ``json_flavor``: ``pandas`` also takes
-    milliseconds for dates and times. ``array``: each top-level value is a list of records, taken or refused as a whole.
-    ``lines``: ``single`` promises one record a line, so that a broken record never costs its neighbours.
+    :param update_format: what a record is: a row (``raw``) or a change (``insert_delete``)
+    :param json_flavor: ``pandas`` also takes milliseconds for dates and times
+    :param array: each top-level value is a list of records, taken or refused as a whole
+    :param lines: ``single`` promises one record a line, so that a broken record never costs its neighbours
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -87,7 +88,10 @@ class JsonParser:
         return buffer.finish(consumed + skipped, index)
 
     def _records(self, text: str, index: int, buffer: RowBuffer, final: bool) -> tuple[int, int]:
-        """Read values from ``text``; returns where reading stopped and the index after the last record."""
+        """Read values from ``text``.
+
+        :returns: where reading stopped and the index after the last record
+        """
         at = _skip_space(text, 0)
         while at < len(text):
             limit = _line_end(text, at) if self._options.lines == "single" else len(text)
@@ -107,7 +111,10 @@ class JsonParser:
         return len(text), index
 
     def _take(self, value: Any, index: int, buffer: RowBuffer, text: str, start: int, end: int) -> int:
-        """Add one top-level value's records to ``buffer``; returns the index of the next record."""
+        """Add one top-level value's records to ``buffer``.
+
+        :returns: the index of the next record
+        """
         if not self._options.array:
             try:
                 buffer.add(*self._change(value))

@@ -20,7 +20,10 @@ _quote = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def loads(text: str) -> Any:
-    """The JSON value that ``text`` is. Raises one of :data:`MALFORMED` when it is not JSON."""
+    """The JSON value that ``text`` is.
+
+    :raises ValueError: when it is not JSON; so do the other classes of :data:`MALFORMED`
+    """
     return DECODER.decode(text)
 
 

@@ -32,9 +32,11 @@ class RecordError:
 class Parsed:
     """The outcome of parsing some bytes.
 
-    ``changes``: the well-formed rows in order, None when there are none. ``records``: how many they are. ``errors``: the first
-    :data:`MAX_ERRORS` malformed records; ``num_errors`` counts all. ``consumed``: how many bytes were used up; less than
-    given only when the end of the data may be an unfinished record. ``next_index``: the index of what follows.
+    :param changes: the well-formed rows in order, None when there are none
+    :param records: how many they are
+    :param errors: the first :data:`MAX_ERRORS` malformed records; ``num_errors`` counts all
+    :param consumed: how many bytes were used up; less than given only when the end of the data may be an unfinished record
+    :param next_index: the index of what follows
     """
 
     changes: TableChanges | None

@@ -138,7 +138,10 @@ class _Default:
             self._problem = f"column {column.name!r} is missing and NOT NULL"
 
     def value(self) -> Any:
-        """The value; raises RecordProblem when there is none."""
+        """The value.
+
+        :raises RecordProblem: when there is none
+        """
         if self._problem is not None:
             raise RecordProblem(self._problem)
         return self.constant

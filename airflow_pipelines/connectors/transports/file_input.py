@@ -25,9 +25,10 @@ _GLOB_CHARACTERS = "*?["
 class FileInputOptions(BaseModel):
     """Options of the transport.
 
-    ``path``: a file, a folder (its files, hidden ones and subfolders left out) or a glob; a local path or a URL that fsspec knows.
-    ``follow``: go on reading what is appended to the files and new files that appear. ``buffer_size_bytes``: how much is read and
-    parsed at a time (default 4 MiB).
+    :param path: a file, a folder (its files, hidden ones and subfolders left out) or a glob; a local path or a URL that fsspec
+        knows
+    :param follow: go on reading what is appended to the files and new files that appear
+    :param buffer_size_bytes: how much is read and parsed at a time (default 4 MiB)
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -32,7 +32,10 @@ _ANEW = "Put it back as it was, or move it away and give the connector another n
 
 
 class FileOutputOptions(BaseModel):
-    """Options of the transport. ``path``: the file to write, on the machine where the pipeline runs."""
+    """Options of the transport.
+
+    :param path: the file to write, on the machine where the pipeline runs
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -141,8 +144,9 @@ class FileOutput:
             raise self._failure(f"it has {size} bytes and had {self._ends.end} after step {self._ends.step}. {_ANEW}")
 
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
-        """Append a step's changes, in place of what was written for this or a later step before; returns (changes, bytes).
+        """Append a step's changes, in place of what was written for this or a later step before.
 
+        :returns: how many changes and how many bytes were written
         :raises OvertakenError: when a later run of the pipeline writes the file
         """
         file = self._opened()

@@ -122,7 +122,10 @@ def _large(stage: Stage, node: Aggregate, change: Batch, known: Trace, context: 
 
 
 def _grouped(node: Aggregate, rows: str | None, *, unit_weights: bool) -> str | None:
-    """Accumulators of the input's delta, by group. ``unit_weights``: every weight is 1."""
+    """Accumulators of the input's delta, by group.
+
+    :param unit_weights: every weight is 1
+    """
     if rows is None:
         if node.keys:
             return None

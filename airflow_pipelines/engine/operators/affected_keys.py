@@ -195,7 +195,12 @@ def _small_deltas(node: AffectedKeys, schemas: Mapping[str, StructType], context
 
 @dataclass(frozen=True, slots=True)
 class _Fetched:
-    """A query for rows in memory, None for no rows; ``insert_only``: each has the weight 1. ``batch`` lives as long as this."""
+    """A query for rows in memory, None for no rows.
+
+    :param text: the query
+    :param insert_only: each row has the weight 1
+    :param batch: holds the rows; it must live as long as the query is used
+    """
 
     text: str | None
     insert_only: bool

@@ -85,7 +85,7 @@ class Context:
     def printer(self, mode: Mode, *, empties: bool = False) -> DeltaSql:
         """Prints nodes over this step's relations.
 
-        ``empties``: relations without rows are printed as such, so that every text is there.
+        :param empties: relations without rows are printed as such, so that every text is there
         """
         small = mode is Mode.SMALL
 
@@ -185,7 +185,9 @@ class Context:
     ) -> Outcome:
         """What a stage gives by a query for its delta. Many rows without a consumer are evaluated, but not kept.
 
-        ``may_grow``: see :meth:`run`. ``consolidated``: see :class:`Outcome`. ``unit_weights``: every weight is 1.
+        :param may_grow: see :meth:`run`
+        :param consolidated: see :class:`Outcome`
+        :param unit_weights: every weight is 1
         """
         schema = weighted(stage_schema(stage))
         if mode is Mode.LARGE and stage.relation in self.unobserved:
@@ -203,7 +205,7 @@ class Context:
     def run(self, query: str, schema: StructType, mode: Mode, may_grow: bool = False) -> Batch:
         """The result of a query as a batch: in files when the mode is large.
 
-        ``may_grow``: the result may have many more rows than the deltas; collecting it is then given up at the limit of rows.
+        :param may_grow: the result may have many more rows than the deltas; collecting it is then given up at the limit of rows
         """
         if mode is not Mode.LARGE:
             table = self.collect_bounded(query, mode) if may_grow else self.collect(query, mode)

@@ -84,7 +84,10 @@ class _Rounds:
     started: float = field(default_factory=time.monotonic)
 
     def next(self) -> None:
-        """Begin another round. Raises StepError when there were too many."""
+        """Begin another round.
+
+        :raises StepError: when there were too many
+        """
         limit = int(self.context.sessions.small.conf.get(RECURSION_LEVELS) or -1)
         view = self.relation.partition("$")[0]
         reason = None

@@ -12,7 +12,10 @@ from airflow_pipelines.engine.spark.internals import JavaObject, jvm, scala_cont
 
 
 def application_problem(context: SparkContext) -> str | None:
-    """Why the application can run nothing any more; None while it can. Raises whatever keeps the JVM from answering."""
+    """Why the application can run nothing any more; None while it can.
+
+    :raises Exception: whatever keeps the JVM from answering
+    """
     if was_closed(context):
         return "its SparkContext was stopped"
     scala = scala_context(context)

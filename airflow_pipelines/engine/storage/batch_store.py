@@ -207,7 +207,7 @@ class BatchStore:
     def garbage_collect(self, keep: Iterable[str]) -> int:
         """Remove every file that is neither in ``keep`` nor used by a live batch, and what interrupted writes left behind.
 
-        Returns how many batch files were removed.
+        :returns: how many batch files were removed
         """
         with self.lock:
             held = {name for batch in list(self._batches) for name in batch.files}

@@ -71,9 +71,12 @@ class Counters:
 class CheckpointContents:
     """Everything a pipeline needs to go on.
 
-    ``program`` is the one that made it. ``snapshot`` is the snapshot's manifest and ``files`` the batch files it names.
-    ``connectors`` maps ``relation.connector`` to its state. ``initial_start_time`` is in seconds
-    since the epoch. ``transaction`` is the transaction number, 0 outside of one.
+    :param program: the one that made it
+    :param snapshot: the snapshot's manifest
+    :param files: the batch files that the manifest names
+    :param connectors: ``relation.connector`` to its state
+    :param initial_start_time: seconds since the epoch
+    :param transaction: the transaction number, 0 outside of one
     """
 
     program: ProgramIdentity
@@ -185,7 +188,10 @@ class CheckpointStore:
         return _info(document)
 
     def save_recovery_point(self, contents: CheckpointContents) -> UUID:
-        """Write the unlisted recovery point in place of the one before it. Returns its id."""
+        """Write the unlisted recovery point in place of the one before it.
+
+        :returns: its id
+        """
         uuid = self._next_uuid()
         with storage_access(self._recovery):
             document = self._document(uuid, contents)
@@ -274,7 +280,11 @@ class CheckpointStore:
         return self._checkpoint(self._recovery, None)
 
     def load(self, uuid: UUID) -> Checkpoint:
-        """A listed checkpoint by its id. Raises KeyError when there is none, StorageError when it or a file of it is damaged."""
+        """A listed checkpoint by its id.
+
+        :raises KeyError: when there is none
+        :raises StorageError: when it or a file of it is damaged
+        """
         path = self.manifest_path(uuid)
         if not path.exists():
             raise KeyError(f"There is no checkpoint {uuid}.")
@@ -297,8 +307,10 @@ class CheckpointStore:
     def garbage_collect(self, in_use: Iterable[str]) -> None:
         """Keep the newest two checkpoints and drop what nothing needs any more.
 
-        ``in_use`` are the batch files of the running pipeline and of its journal; those of the kept checkpoints and the recovery
-        point are added here. Manifests go before the files they name, so that no manifest is ever left without its files.
+        Manifests go before the files they name, so that no manifest is ever left without its files.
+
+        :param in_use: the batch files of the running pipeline and of its journal; those of the kept checkpoints and the recovery
+            point are added here
         """
         self._guard()
         ids = self._ids()

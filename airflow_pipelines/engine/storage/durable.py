@@ -28,7 +28,7 @@ def unguarded() -> None:
 def write_atomically(path: Path, content: bytes, guard: Callable[[], None] = unguarded) -> None:
     """Put ``content`` at ``path``: readers see the old file or the whole new one, whenever the process is killed.
 
-    ``guard`` is called at the last moment; what it raises leaves the old file.
+    :param guard: called at the last moment; what it raises leaves the old file
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f"{path.name}.{uuid.uuid4().hex}{TEMPORARY}")

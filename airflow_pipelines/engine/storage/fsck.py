@@ -19,7 +19,10 @@ from airflow_pipelines.engine.storage.starting import SavedStarts, Start
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found out about one part of a storage. ``error`` is None for a good one."""
+    """What was found out about one part of a storage.
+
+    :param error: None for a good one
+    """
 
     part: str
     summary: str

@@ -47,8 +47,9 @@ class DamagedJournalError(DamagedError):
 class JournalHeader:
     """What the records build on: the base's id (None: an empty pipeline) and the program that made them.
 
-    ``layouts``: of the relations whose deltas the records have, and of others. ``epoch``: that of the run that writes it.
-    ``canonical_form``: the version of the form in which the values in the records are.
+    :param layouts: of the relations whose deltas the records have, and of others
+    :param canonical_form: the version of the form in which the values in the records are
+    :param epoch: that of the run that writes it
     """
 
     base: UUID | None
@@ -81,7 +82,7 @@ class JournalRecord:
 class JournalContents:
     """A journal as read back: its whole records. Nothing is appended to it any more; what goes on from it begins another one.
 
-    ``checksums``: those of the header and of each record.
+    :param checksums: those of the header and of each record
     """
 
     header: JournalHeader

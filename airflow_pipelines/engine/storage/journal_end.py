@@ -27,8 +27,10 @@ log = logging.getLogger(__name__)
 class JournalEnd:
     """What had been acknowledged.
 
-    ``base``: that of the journal. ``journal``: the checksum of its header, by which journals are told apart. ``records``: how many
-    had been acknowledged, the last of which has the checksum ``last``, came with ``step`` and ``processed_records``.
+    :param base: that of the journal
+    :param journal: the checksum of its header, by which journals are told apart
+    :param records: how many had been acknowledged, the last of which has the checksum ``last``, came with ``step`` and
+        ``processed_records``
     """
 
     base: UUID | None

@@ -33,9 +33,9 @@ DEFAULT_REGION = "us-east-1"
 class SyncConfig:
     """Where checkpoints are synced to: ``runtime_config.storage.backend.config.sync``.
 
-    ``bucket`` is ``name/prefix`` of an S3-compatible store, a URL, or a path of a local folder. ``start_from_checkpoint`` is
-    ``latest``, a checkpoint's id, or None (never pull). ``ignore_checksum``: copies that are there are compared by size only, and
-    not read back.
+    :param bucket: ``name/prefix`` of an S3-compatible store, a URL, or a path of a local folder
+    :param start_from_checkpoint: ``latest``, a checkpoint's id, or None (never pull)
+    :param ignore_checksum: copies that are there are compared by size only, and not read back
     """
 
     bucket: str
@@ -109,8 +109,9 @@ class RemoteCheckpoints:
             raise SyncError(f"{what}: {error}") from error
 
     def push(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID) -> int:
-        """Copy a local checkpoint; what is there already, whole, is not sent again. Returns the number of batch files sent.
+        """Copy a local checkpoint; what is there already, whole, is not sent again.
 
+        :returns: the number of batch files sent
         :raises StorageError: when a local file is damaged: no copy of it is made
         """
         path = store.manifest_path(uuid)
@@ -171,7 +172,10 @@ class RemoteCheckpoints:
         sync_folder(target.parent)
 
     def _put_batch(self, name: str, source: Path) -> bool:
-        """Send a batch file unless a whole copy is there. Returns whether it was sent."""
+        """Send a batch file unless a whole copy is there.
+
+        :returns: whether it was sent
+        """
         path = f"{self._root}/batches/{name}"
         if name in self._whole:
             return False
@@ -223,7 +227,8 @@ class RemoteCheckpoints:
 def resolve_start(config: SyncConfig, store: CheckpointStore, batches: BatchFiles) -> UUID | None:
     """The checkpoint to start from: local when there is one, else pulled from the bucket, else from the read bucket.
 
-    Returns None when nothing is found and that is allowed. Raises SyncError otherwise, and when a store cannot be read.
+    :returns: its id; None when nothing is found and that is allowed
+    :raises SyncError: when nothing is found and that is not allowed, and when a store cannot be read
     """
     wanted = config.start_from_checkpoint
     if wanted is None:

@@ -32,7 +32,10 @@ ERROR_VIEW = RelationSchema(SYSTEM_VIEW, ERROR_VIEW_COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class LateColumn:
-    """One column with lateness. ``bound`` is Spark SQL text without names."""
+    """One column with lateness.
+
+    :param bound: Spark SQL text without names
+    """
 
     relation: str
     column: str

@@ -27,7 +27,10 @@ _REMEMBERED = 8
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """How far time has come. ``clock``: microseconds since the epoch, None before the first tick."""
+    """How far time has come.
+
+    :param clock: microseconds since the epoch, None before the first tick
+    """
 
     clock: int | None
     waterlines: Waterlines

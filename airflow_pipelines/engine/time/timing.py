@@ -70,7 +70,7 @@ class Timing:
     ) -> TimedStep:
         """The time of a step over tables' deltas. The clock never goes back.
 
-        ``waterlines``: those after the step when they are known already, from a journal.
+        :param waterlines: those after the step when they are known already, from a journal
         """
         if waterlines is None:
             waterlines = self.bounds.advanced(base.waterlines, deltas)

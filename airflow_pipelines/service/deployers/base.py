@@ -17,8 +17,13 @@ from airflow_pipelines.contract.registry import HostRecord
 class SubmitRequest:
     """One spark-submit of a host.
 
-    ``master`` is the Spark master (None: the submitter's own choice), ``conf`` Spark properties, ``script`` the Python file and
-    ``arguments`` its arguments. ``environment`` holds the settings for the host; nothing in it is secret.
+    :param kind: ``shared`` or ``dedicated``
+    :param script: the Python file that Spark runs
+    :param arguments: the script's arguments
+    :param master: the Spark master; None leaves it to the submitter
+    :param conf: Spark properties
+    :param environment: the settings for the host; nothing in it is secret
+    :param log_path: the file that takes the host's output
     """
 
     host_id: UUID
@@ -51,7 +56,10 @@ class Submitter(Protocol):
     """
 
     def submit(self, request: SubmitRequest) -> SubmittedProcess:
-        """Start the host, or raise :class:`SubmitError`."""
+        """Start the host.
+
+        :raises SubmitError: when it cannot be started
+        """
         ...
 
 
@@ -59,8 +67,9 @@ class Submitter(Protocol):
 class DedicatedHosts:
     """A way of one's own to submit dedicated hosts.
 
-    ``name`` stands for it in the store, so that only services which know it deploy with it: let it say the connection it uses.
-    ``master`` is the Spark master, or None when the submitter knows it.
+    :param name: stands for it in the store, so that only services which know it deploy with it: let it say the connection it uses
+    :param submitter: starts the hosts
+    :param master: the Spark master, or None when the submitter knows it
     """
 
     name: str

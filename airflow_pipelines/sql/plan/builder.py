@@ -16,7 +16,10 @@ from airflow_pipelines.sql.plan.ir.to_sql import to_sql
 
 @dataclass(slots=True)
 class Builder:
-    """The plan of ``view`` while it is built. ``relations``: columns of everything that the query may read."""
+    """The plan of ``view`` while it is built.
+
+    :param relations: columns of everything that the query may read
+    """
 
     view: str
     relations: Mapping[str, ColumnTypes]

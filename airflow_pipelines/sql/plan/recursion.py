@@ -29,7 +29,11 @@ _GATHERING = ("group", "having", "qualify", "limit", "offset")
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One view of a cycle. ``names``: its query's column names; ``columns``: the view's."""
+    """One view of a cycle.
+
+    :param names: its query's column names
+    :param columns: the view's
+    """
 
     name: str
     query: str

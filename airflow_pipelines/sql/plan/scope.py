@@ -27,7 +27,11 @@ class Common:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """``plan``: plans a query's tree. ``commons``: the common table expressions that it can name."""
+    """What a query is planned in.
+
+    :param plan: plans a query's tree
+    :param commons: the common table expressions that it can name
+    """
 
     builder: Builder
     plan: Callable[[exp.Expr, Scope], Node | Scan]

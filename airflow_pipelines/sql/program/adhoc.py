@@ -39,10 +39,12 @@ class AdhocKind(Enum):
 class AdhocStatement:
     """One statement of an ad-hoc request.
 
-    ``query``: what is to be evaluated, as translated Spark SQL with folded names: the query itself, INSERT's query (VALUES
-    included), for DELETE the query for the rows that go. ``reads``: the relations that the query names, in order; without DELETE's
-    own table unless a subquery reads it. ``offset``: where the text that the query was first written as starts in the request.
-    ``target``: the table of INSERT and DELETE. ``columns``: INSERT's column list, None for all columns in order.
+    :param query: what is to be evaluated, as translated Spark SQL with folded names: the query itself, INSERT's query (VALUES
+        included), for DELETE the query for the rows that go
+    :param reads: the relations that the query names, in order; without DELETE's own table unless a subquery reads it
+    :param offset: where the text that the query was first written as starts in the request
+    :param target: the table of INSERT and DELETE
+    :param columns: INSERT's column list, None for all columns in order
     """
 
     kind: AdhocKind

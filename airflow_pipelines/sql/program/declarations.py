@@ -36,13 +36,15 @@ class Lateness:
 class ViewDeclaration:
     """A view declaration.
 
-    ``query`` is Spark SQL with every unquoted name folded to lower case and every quoted one in back quotes, and with what Spark
-    writes in another way translated. ``query_offset`` is where the query starts in the program; folding keeps lengths, and
-    ``edits`` knows what translating changed, so that :meth:`place` leads back.
-    ``column_names`` is the optional ``name(cols)`` list. ``reads`` are the relations the query names, canonical.
-    ``declared`` are the columns of ``DECLARE RECURSIVE VIEW``, or None when the view was not declared so. ``cycle`` are the views
-    that it reads in a cycle with, itself included, in the order written; empty when there is no cycle.
-    ``lateness`` are the LATENESS statements about its columns.
+    :param query: Spark SQL with every unquoted name folded to lower case and every quoted one in back quotes, and with what Spark
+        writes in another way translated
+    :param query_offset: where the query starts in the program; folding keeps lengths, and ``edits`` knows what translating changed,
+        so that :meth:`place` leads back
+    :param reads: the relations the query names, canonical
+    :param column_names: the optional ``name(cols)`` list
+    :param declared: the columns of ``DECLARE RECURSIVE VIEW``, or None when the view was not declared so
+    :param cycle: the views that it reads in a cycle with, itself included, in the order written; empty when there is no cycle
+    :param lateness: the LATENESS statements about its columns
     """
 
     name: str
@@ -78,8 +80,10 @@ class ParsedProgram:
     Of views that read each other in a cycle those declared recursive come first, then the others, each after what it reads of the
     others.
 
-    ``definitions``: its own types and functions. ``table_properties``: what the WITH clause of each table says. ``bodies``: the
-    expressions of its SQL functions with their places. ``warnings``: about clauses that have no effect.
+    :param definitions: its own types and functions
+    :param table_properties: what the WITH clause of each table says
+    :param bodies: the expressions of its SQL functions with their places
+    :param warnings: about clauses that have no effect
     """
 
     text: str

@@ -21,7 +21,10 @@ Tokens = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class SelectText:
-    """One SELECT. ``clauses``: the tokens of each clause without its keyword; those between SELECT and FROM are ``list``."""
+    """One SELECT.
+
+    :param clauses: the tokens of each clause without its keyword; those between SELECT and FROM are ``list``
+    """
 
     start: int
     end: int

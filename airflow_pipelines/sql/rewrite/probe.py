@@ -19,7 +19,10 @@ _INVISIBLE = frozenset({"SEMI", "ANTI"})
 
 @dataclass(frozen=True, slots=True)
 class InputColumn:
-    """A column that a SELECT's FROM clause gives, and its Spark type. ``source`` is empty for a derived table without a name."""
+    """A column that a SELECT's FROM clause gives, and its Spark type.
+
+    :param source: empty for a derived table without a name
+    """
 
     source: str
     name: str

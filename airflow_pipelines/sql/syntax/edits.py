@@ -18,14 +18,20 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """A text after some edits. ``before`` is the text that ``edits`` were made to, itself perhaps an edited one."""
+    """A text after some edits.
+
+    :param before: the text that ``edits`` were made to, itself perhaps an edited one
+    """
 
     text: str
     edits: tuple[Edit, ...] = ()
     before: Edited | None = None
 
     def edit(self, edits: Iterable[Edit]) -> Edited:
-        """The text after more edits, which must not overlap. Raises ValueError when they do."""
+        """The text after more edits, which must not overlap.
+
+        :raises ValueError: when they do
+        """
         ordered = tuple(sorted(edits, key=lambda edit: (edit.start, edit.end)))
         if any(one.end > other.start for one, other in pairwise(ordered)):
             raise ValueError("edits overlap")

@@ -29,8 +29,9 @@ Place = tuple[int, int]
 class WindowTablePlaces:
     """Where the pieces of a table with time windows stand in the text that was parsed.
 
-    ``whole`` goes without an alias. ``pieces``: the table or query, the time column, and the lengths, by the arguments' names;
-    ``keys``: the columns by which sessions are partitioned.
+    :param whole: the table without its alias
+    :param pieces: the table or query, the time column, and the lengths, by the arguments' names
+    :param keys: the columns by which sessions are partitioned
     """
 
     function: str

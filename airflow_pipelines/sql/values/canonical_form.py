@@ -61,7 +61,10 @@ def _parsed(kind: str) -> exp.DataType:
 
 
 def _form(text: str, kind: exp.DataType, depth: int) -> str:
-    """``depth``: the number of parameters of lambdas around the expression, whose names must differ."""
+    """The canonical form of an expression's value.
+
+    :param depth: the number of parameters of lambdas around the expression, whose names must differ
+    """
     match kind.this:
         case exp.DataType.Type.DOUBLE | exp.DataType.Type.FLOAT:
             name = "DOUBLE" if kind.this is exp.DataType.Type.DOUBLE else "FLOAT"

@@ -66,7 +66,10 @@ def months(written: str) -> int:
 
 
 def duration(written: str) -> str:
-    """The text that Spark's ``window`` takes for an interval. Raises ValueError as :func:`microseconds` does."""
+    """The text that Spark's ``window`` takes for an interval.
+
+    :raises ValueError: as :func:`microseconds` does
+    """
     total = microseconds(written)
     unit = next(unit for unit in _SHOWN if total % UNITS[unit] == 0)
     return f"{total // UNITS[unit]} {unit.lower()}s"

@@ -46,14 +46,19 @@ class Fetching(DeltaSql):
     """Prints deltas over small relations and over what it has fetched of large ones.
 
     It follows the equalities of a join block from the delta on: each large relation is scanned once for the keys that are known by
-    then. ``streamed``: terms that read a large relation as it is, because there is only one and nothing to follow.
+    then.
+
+    :param streamed: terms that read a large relation as it is, because there is only one and nothing to follow
     """
 
     context: Context | None = None
     streamed: list[Select] = field(default_factory=list)
 
     def term(self, node: Select, at: int, changed: Set[str]) -> str | None:
-        """See :meth:`DeltaSql.term`. Raises NotFetched."""
+        """See :meth:`DeltaSql.term`.
+
+        :raises NotFetched: what the delta needs cannot be looked up, or is too much for memory
+        """
         if len(node.sources) == 1 or self.context is None:
             return DeltaSql.term(self, node, at, changed)
         passed = self.moved_range_condition(node, at)

@@ -52,7 +52,10 @@ class Known:
         return cls(context, {})
 
     def hop(self, node: Select, missing: Collection[int], small: Collection[int], versions: Mapping[int, Version]) -> Hop | None:
-        """Look up one of the ``missing`` sources; None when there is none that can be. ``small``: sources that are in memory."""
+        """Look up one of the ``missing`` sources; None when there is none that can be.
+
+        :param small: sources that are in memory
+        """
         for places in (list(self.rows), list(small)):
             for start in places:
                 for place in sorted(missing):

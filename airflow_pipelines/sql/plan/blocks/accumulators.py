@@ -27,7 +27,7 @@ _KEPT_SCALE = 6
 class ValueCall:
     """A call such as ``SUM(DISTINCT x) FILTER (WHERE c)`` or ``MAX(x)``, which depends only on the distinct values it is given.
 
-    ``distinct``: whether it is written with DISTINCT.
+    :param distinct: whether it is written with DISTINCT
     """
 
     function: type[exp.Expr]
@@ -106,7 +106,10 @@ _DECIMAL_WEIGHT = f"CAST({WEIGHT} AS DECIMAL(10,0))"
 
 @dataclass(slots=True)
 class Accumulators:
-    """Collects the accumulators that calls need; equal ones are shared. ``append_only``: whether the input is append-only."""
+    """Collects the accumulators that calls need; equal ones are shared.
+
+    :param append_only: whether the input is append-only
+    """
 
     found: list[Accumulator] = field(default_factory=list)
     append_only: bool = False

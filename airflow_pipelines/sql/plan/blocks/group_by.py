@@ -33,7 +33,7 @@ Outputs = list[tuple[str, exp.Expr]]
 class Groups:
     """A query with GROUP BY: its keys and calls as trees of the query.
 
-    ``sets``: the grouping sets where there are several, as numbers of keys.
+    :param sets: the grouping sets where there are several, as numbers of keys
     """
 
     keys: list[exp.Expr]
@@ -283,7 +283,10 @@ def _probe(block: Block, rows: Select, keys: list[str], calls: list[exp.Expr], a
 
 
 def _text(tree: exp.Expr, names: Mapping[exp.Expr, exp.Expr]) -> str:
-    """A tree's text with names replaced. Raises NotIncremental when a column of the query is left."""
+    """A tree's text with names replaced.
+
+    :raises NotIncremental: when a column of the query is left
+    """
     result = substitute(tree, names)
     for found in result.find_all(exp.Column):
         if found.table:

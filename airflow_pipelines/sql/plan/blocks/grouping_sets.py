@@ -90,7 +90,7 @@ def _subsets(items: Sequence[_T]) -> list[list[_T]]:
 
 
 def in_sets(keys: Sequence[exp.Expr], sets: Sequence[frozenset[int]], number: exp.Expr) -> list[exp.Expr]:
-    """The keys of a row that is repeated for each set: NULL in the sets that lack the key. ``number``: the set's number.
+    """The keys of a row that is repeated for each set: NULL in the sets that lack the key.
 
     :param keys: all keys
     :param sets: the sets, as positions of keys

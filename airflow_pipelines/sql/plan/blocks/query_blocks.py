@@ -22,10 +22,10 @@ ColumnRef = tuple[str, str]
 class Block:
     """An inner join of sources with conditions, which grows clause by clause.
 
-    Columns keep the query's names; ``current_columns`` maps these to the present sources. Sources can be replaced by one
-    that gives the same columns under other names, as when an outer join becomes a relation of its own.
+    Columns keep the query's names; ``current_columns`` maps these to the present sources. Sources can be replaced by one that gives
+    the same columns under other names, as when an outer join becomes a relation of its own.
 
-    ``required``: all columns that the query reads. Names of sources are unique over the whole query.
+    :param required: all columns that the query reads. Names of sources are unique over the whole query.
     """
 
     builder: Builder

@@ -138,7 +138,10 @@ def _answered(condition: exp.Expr, left: Block, right: Block, scope: Scope) -> e
 
 
 def _early(block: Block, waiting: list[exp.Expr]) -> list[exp.Expr]:
-    """Push down the conditions that read only sources that the block has already; returns the others."""
+    """Push down the conditions that read only sources that the block has already.
+
+    :returns: the others
+    """
     left = []
     for condition in waiting:
         tables = {found.table for found in condition.find_all(exp.Column)}

@@ -18,9 +18,11 @@ Outputs = Sequence[tuple[str, exp.Expr]]
 
 @dataclass(frozen=True, slots=True)
 class RowLimit:
-    """ORDER BY, LIMIT and OFFSET of a query. ``keys``: columns and their directions. ``clauses``: LIMIT and OFFSET as text.
+    """ORDER BY, LIMIT and OFFSET of a query.
 
-    ``sort_columns``: sort expressions that are no columns of the result, under names that ``keys`` use.
+    :param keys: columns and their directions
+    :param sort_columns: sort expressions that are no columns of the result, under names that ``keys`` use
+    :param clauses: LIMIT and OFFSET as text
     """
 
     keys: list[tuple[str, exp.Ordered]]

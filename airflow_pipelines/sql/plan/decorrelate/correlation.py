@@ -22,8 +22,11 @@ _PLAIN = frozenset({"with_", "kind", "expressions", "hint", "from_", "joins", "l
 class Correlation:
     """A subquery that reads columns of the query around it.
 
-    ``whole``: the subquery. ``core``: the SELECT in it, or in a derived table of its FROM clause, whose conditions are correlated.
-    ``uncorrelated``: the conditions of the core that are not. ``correlated``: those that are. ``scope``: what the core can name.
+    :param whole: the subquery
+    :param core: the SELECT in it, or in a derived table of its FROM clause, whose conditions are correlated
+    :param uncorrelated: the conditions of the core that are not
+    :param correlated: those that are
+    :param scope: what the core can name
     """
 
     whole: exp.Query

@@ -16,8 +16,8 @@ from airflow_pipelines.sql.plan.ir.lookup import Lookup
 class KeyedSource:
     """One relation that the query of an :class:`AffectedKeys` node reads.
 
-    ``alias``: the name by which the query reads it. ``keys``: texts over the node's columns (by their bare names) that give a row's
-    key; none when a row may matter to every key.
+    :param alias: the name by which the query reads it
+    :param keys: texts over the node's columns (by their bare names) that give a row's key; none when a row may matter to every key
     """
 
     alias: str
@@ -43,11 +43,10 @@ class AffectedKeys:
     The affected keys are those of the rows in the keyed sources' deltas, compared with ``<=>``. A change of a source without keys
     affects all keys. With no ``key_types`` at all there is one key, so that every change recomputes the whole answer.
 
-    ``query``: Spark SQL over the sources by their aliases, each a relation of plain rows without weights. Its columns are
-    ``columns``, taken by position.
-
-    ``remembered``: texts over ``columns`` that give the key of a row of the answer, where the answer for the same rows may come out
-    differently in its last digits. Then the former answer is read from what is stored instead of being computed again.
+    :param query: Spark SQL over the sources by their aliases, each a relation of plain rows without weights. Its columns are
+        ``columns``, taken by position.
+    :param remembered: texts over ``columns`` that give the key of a row of the answer, where the answer for the same rows may come
+        out differently in its last digits. Then the former answer is read from what is stored instead of being computed again.
     """
 
     layout_name: ClassVar[str] = "Keyed"

@@ -35,7 +35,7 @@ class Accumulator:
 class Call:
     """One aggregate call: the name its value has in HAVING and SELECT, the text over the input's columns, and its type.
 
-    ``value`` is its text over accumulators when the call is linear, else None.
+    :param value: its text over accumulators when the call is linear, else None
     """
 
     name: str

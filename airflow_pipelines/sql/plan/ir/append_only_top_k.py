@@ -16,9 +16,10 @@ class AppendOnlyTopK:
 
     A row behind the first ones stays behind them whatever comes, so that the known first rows and the new rows decide.
 
-    ``keys``: texts over the source's columns by their bare names that give a row's key, of the types ``key_types``. ``rank``: the
-    window function that gives a row's place, over the same columns; partitioned by more than ``keys`` perhaps. ``most``: the last
-    place that is taken. ``place``: the name of the place's column, the last one of the result.
+    :param keys: texts over the source's columns by their bare names that give a row's key, of the types ``key_types``
+    :param rank: the window function that gives a row's place, over the same columns; partitioned by more than ``keys`` perhaps
+    :param most: the last place that is taken
+    :param place: the name of the place's column, the last one of the result
     """
 
     layout_name: ClassVar[str] = "TopK"

@@ -21,11 +21,12 @@ MovedRange = Callable[[TemporalFilter, str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class DeltaSql:
-    """Prints nodes. ``read`` names the relations' versions.
+    """Prints nodes.
 
-    ``single_partition``: unions are kept in one partition, which saves exchanges when everything is small.
-    ``broadcast``: the delta of a join term is broadcast, so that the other sides are streamed once.
-    ``moved_range``: restricts the terms of markers that move to the rows that they pass.
+    :param read: names the relations' versions
+    :param single_partition: unions are kept in one partition, which saves exchanges when everything is small
+    :param broadcast: the delta of a join term is broadcast, so that the other sides are streamed once
+    :param moved_range: restricts the terms of markers that move to the rows that they pass
     """
 
     read: Reader

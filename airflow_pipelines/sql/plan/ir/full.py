@@ -13,8 +13,9 @@ from airflow_pipelines.sql.plan.ir.description import REMARK, formerly
 class Full:
     """A query that is recomputed over its relations' contents; the stored result is subtracted.
 
-    ``inputs``: the relations that the query reads. ``reason``: why it is recomputed. ``needs``: relations without any row of which
-    the query gives none, so that it is not evaluated then; often not known.
+    :param inputs: the relations that the query reads
+    :param reason: why it is recomputed
+    :param needs: relations without any row of which the query gives none, so that it is not evaluated then; often not known
     """
 
     query: str

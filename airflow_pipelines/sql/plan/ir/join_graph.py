@@ -12,7 +12,7 @@ from airflow_pipelines.sql.plan.ir.lookup import RelationColumn
 class Equality:
     """A conjunct ``texts[0] = texts[1]`` each side of which reads one source, ``aliases[0]`` and ``aliases[1]``.
 
-    ``columns``: for each side the column of a relation that it is, None for an expression.
+    :param columns: for each side the column of a relation that it is, None for an expression
     """
 
     aliases: tuple[str, str]
@@ -24,7 +24,7 @@ class Equality:
 class Conjunct:
     """One condition of the WHERE: its text and the sources it reads.
 
-    ``is_plain``: it compares one column with literals, so that it cannot fail and may be evaluated before the other conditions.
+    :param is_plain: it compares one column with literals, so that it cannot fail and may be evaluated before the other conditions
     """
 
     text: str
@@ -36,8 +36,8 @@ class Conjunct:
 class JoinGraph:
     """A block's conditions, as far as it is sure which sources they read.
 
-    ``columns``: which columns of each source the whole block reads; None when that is not sure. ``reads``: which columns of the one
-    relation below each source the source may read; None, or no entry, for all.
+    :param columns: which columns of each source the whole block reads; None when that is not sure
+    :param reads: which columns of the one relation below each source the source may read; None, or no entry, for all
     """
 
     equalities: tuple[Equality, ...] = ()

@@ -61,7 +61,8 @@ class TemporalFilter:
     """A comparison in a WHERE that is all a block has to do with one of its sources, a marker.
 
     When the marker moves, only rows whose ``text`` (over the other sources) lies between its old and its new value gain or lose.
-    ``column``: the relation and column that ``text`` is, or None when it is an expression.
+
+    :param column: the relation and column that ``text`` is, or None when it is an expression
     """
 
     layout_name: ClassVar[str] = "Crossing"
@@ -75,8 +76,8 @@ class TemporalFilter:
 class Select:
     """Filter, project, inner or cross join and unnesting in one block. A row's weight is the product of its sources' weights.
 
-    ``laterals``: ``LATERAL VIEW`` clauses after the sources, in order; each may read the sources and the clauses before it.
-    ``temporal_filters``: for sources that are markers, what their moves can touch.
+    :param laterals: ``LATERAL VIEW`` clauses after the sources, in order; each may read the sources and the clauses before it
+    :param temporal_filters: for sources that are markers, what their moves can touch
     """
 
     sources: tuple[Source, ...]

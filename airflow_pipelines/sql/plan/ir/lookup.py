@@ -12,9 +12,9 @@ RelationColumn = tuple[str, str]
 class Lookup:
     """The columns by which the rows of a node with some keys are looked up in the one relation that the node reads.
 
-    ``columns``: for each part of the key the relation's column that it is, None for an expression; at least one is a column. Looked
-    up by some parts of the key only, there may be more rows than those with the key. ``reads``: the columns of the relation that
-    the node may read, None for all.
+    :param columns: for each part of the key the relation's column that it is, None for an expression; at least one is a column.
+        Looked up by some parts of the key only, there may be more rows than those with the key.
+    :param reads: the columns of the relation that the node may read, None for all
     """
 
     relation: str

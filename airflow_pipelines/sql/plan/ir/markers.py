@@ -21,8 +21,9 @@ CLOCK_TYPE = "timestamp_ntz"
 class Marker:
     """A relation of one column and at most one row.
 
-    ``text``: the value as Spark SQL over the clock (:data:`CLOCK_COLUMN`) and waterlines (:func:`waterline_input`). There is no row
-    before the first tick; while a waterline is not known the value is NULL. ``type`` is Spark DDL.
+    :param type: Spark DDL
+    :param text: the value as Spark SQL over the clock (:data:`CLOCK_COLUMN`) and waterlines (:func:`waterline_input`). There is no
+        row before the first tick; while a waterline is not known the value is NULL.
     """
 
     relation: str

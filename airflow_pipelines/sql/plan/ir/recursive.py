@@ -14,10 +14,12 @@ from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 class Recursive:
     """The least contents of ``relation`` that are what ``query`` gives for them.
 
-    ``query``: Spark SQL over the other relations it reads (``inputs``) and ``relation`` itself, by their names. ``columns``: of
-    ``relation``. ``body``: the same as a linear node, which has a :class:`Scan` of ``relation``, or None when there is none.
-    ``distinct``: whether the contents are a set; else rows count as often as they are derived, each from a row of ``relation`` or
-    from none. ``result``: a query over ``relation`` for the stage's own rows, or None when the stage's relation is ``relation``.
+    :param columns: of ``relation``
+    :param query: Spark SQL over the other relations it reads (``inputs``) and ``relation`` itself, by their names
+    :param body: the same as a linear node, which has a :class:`Scan` of ``relation``, or None when there is none
+    :param distinct: whether the contents are a set; else rows count as often as they are derived, each from a row of ``relation``
+        or from none
+    :param result: a query over ``relation`` for the stage's own rows, or None when the stage's relation is ``relation``
     """
 
     relation: str

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """Rows that need not be kept: those for which ``condition`` holds, Spark SQL over the columns and the waterlines' inputs.
+    """Rows that need not be kept.
 
-    ``of_state``: whether they are in the state of the operator that computes ``relation``, or in the relation's own trace.
+    :param relation: the relation, or the one whose operator has them in its state
+    :param condition: holds for these rows; Spark SQL over the columns and the waterlines' inputs
+    :param of_state: whether they are in the state of the operator that computes ``relation``, or in the relation's own trace
     """
 
     relation: str

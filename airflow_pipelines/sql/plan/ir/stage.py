@@ -33,10 +33,13 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class ViewPlan:
-    """How a view is maintained. ``stages`` come in order, the last one is the view; ``full`` is the strategy that always works.
+    """How a view is maintained.
 
-    ``reason`` says why the view has no incremental strategy, or is None when it has one. ``after`` are stages on top of either
-    strategy, for a view that does not show all that its query gives: then the last of them is the view.
+    :param stages: in the order of evaluation; the last one is the view
+    :param full: the strategy that always works
+    :param reason: why the view has no incremental strategy, or None when it has one
+    :param after: stages on top of either strategy, for a view that does not show all that its query gives: then the last of them is
+        the view
     """
 
     view: str

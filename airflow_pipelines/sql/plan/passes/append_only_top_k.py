@@ -76,7 +76,8 @@ def _greatest_rank(stage: Stage, stages: Sequence[Stage]) -> int | None:
 class _RankUse:
     """How a node reads the ranks of a relation.
 
-    ``most``: the greatest rank that it reads, None for all. ``names``: the columns of the node that are ranks.
+    :param most: the greatest rank that it reads, None for all
+    :param names: the columns of the node that are ranks
     """
 
     most: int | None = None

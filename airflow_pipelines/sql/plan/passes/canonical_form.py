@@ -62,7 +62,10 @@ def canonical_query(query: str, columns: ColumnTypes) -> str:
 
 @dataclass(slots=True)
 class _CanonicalForm:
-    """``changed``: columns of relations whose values may have another representation than Spark would give them."""
+    """Gives stages their canonical form, in the order of evaluation.
+
+    :param changed: columns of relations whose values may have another representation than Spark would give them
+    """
 
     builder: Builder
     changed: dict[str, frozenset[str]]

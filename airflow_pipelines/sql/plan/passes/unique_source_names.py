@@ -28,7 +28,10 @@ class _Renamer:
     taken: set[str] = field(default_factory=set)
 
     def query(self, tree: exp.Expr, outer: Mapping[str, str]) -> None:
-        """Rename within a query; ``outer``: what the names of the sources around it have become."""
+        """Rename within a query.
+
+        :param outer: what the names of the sources around it have become
+        """
         clause = tree.args.get("with_")
         for common in clause.expressions if clause is not None else ():
             self.query(common.this, outer)

@@ -27,7 +27,10 @@ class RecursiveRead:
 
 @dataclass(frozen=True, slots=True)
 class NotMonotone:
-    """A read that is not monotone. ``reason``: where it stands, as the end of a sentence."""
+    """A read that is not monotone.
+
+    :param reason: where it stands, as the end of a sentence
+    """
 
     read: RecursiveRead
     reason: str
@@ -100,7 +103,10 @@ class _Checker:
         return read
 
     def _joins(self, tree: exp.Expr, read: RecursiveRead | None, visible: _Visible) -> RecursiveRead | None:
-        """The recursive read of a FROM clause. ``read``: that of the left side of its joins."""
+        """The recursive read of a FROM clause.
+
+        :param read: that of the left side of its joins
+        """
         for join in tree.args.get("joins") or ():
             side, kind = (join.args.get("side") or "").upper(), (join.args.get("kind") or "").upper()
             other = self._source(join.this, visible)

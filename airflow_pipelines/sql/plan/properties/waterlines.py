@@ -50,7 +50,7 @@ _CONSTANTS = (exp.Literal, exp.Interval, exp.Var, exp.DataType, exp.Neg, exp.Int
 class WaterlineAnalysis:
     """The waterlines of a program's relations, found stage by stage.
 
-    ``markers``: relations whose changes affect rows of any age, so that stages that read them have no waterlines.
+    :param markers: relations whose changes affect rows of any age, so that stages that read them have no waterlines
     """
 
     markers: frozenset[str] = frozenset()
