@@ -223,23 +223,43 @@ class PipelineClient(_ClientBase):
         return tenacity.Retrying(**options)(once)
 
     def get(self, path: str, **options: Any) -> Any:
-        """GET ``path``; options and result as for :meth:`request`."""
+        """GET ``path``.
+
+        :param path: path with percent-encoded parts
+        :param options: as for :meth:`request`, and so are the result and the errors
+        """
         return self.request("GET", path, **options)
 
     def post(self, path: str, **options: Any) -> Any:
-        """POST to ``path``; options and result as for :meth:`request`."""
+        """POST to ``path``.
+
+        :param path: path with percent-encoded parts
+        :param options: as for :meth:`request`, and so are the result and the errors
+        """
         return self.request("POST", path, **options)
 
     def put(self, path: str, **options: Any) -> Any:
-        """PUT to ``path``; options and result as for :meth:`request`."""
+        """PUT to ``path``.
+
+        :param path: path with percent-encoded parts
+        :param options: as for :meth:`request`, and so are the result and the errors
+        """
         return self.request("PUT", path, **options)
 
     def patch(self, path: str, **options: Any) -> Any:
-        """PATCH ``path``; options and result as for :meth:`request`."""
+        """PATCH ``path``.
+
+        :param path: path with percent-encoded parts
+        :param options: as for :meth:`request`, and so are the result and the errors
+        """
         return self.request("PATCH", path, **options)
 
     def delete(self, path: str, **options: Any) -> Any:
-        """DELETE ``path``; options and result as for :meth:`request`."""
+        """DELETE ``path``.
+
+        :param path: path with percent-encoded parts
+        :param options: as for :meth:`request`, and so are the result and the errors
+        """
         return self.request("DELETE", path, **options)
 
     @contextmanager
@@ -390,7 +410,20 @@ class AsyncPipelineClient(_ClientBase):
         timeout_s: float | None = None,
         idempotent: bool | None = None,
     ) -> Any:
-        """Make one call of the contract; arguments, result and errors as for :meth:`PipelineClient.request`."""
+        """Make one call of the contract, as :meth:`PipelineClient.request` does.
+
+        :param method: HTTP method
+        :param path: path with percent-encoded parts
+        :param params: query parameters; None values are left out
+        :param json: body as a JSON value. A POST, PUT or PATCH without any body sends ``null``.
+        :param content: body as is, instead of ``json``
+        :param timeout_s: seconds to wait for the answer; default the client's
+        :param idempotent: whether the call may be repeated when the service is busy or away. Default: GETs are.
+        :returns: as :meth:`PipelineClient.request`
+        :raises PipelineAPIError: when the service answers with an error
+        :raises PipelineConnectionError: when the service cannot be reached
+        :raises PipelineTimeoutError: when it does not answer in time
+        """
         payload = Payload(method, json, content, None)
 
         async def once() -> Any:
@@ -416,18 +449,36 @@ class AsyncPipelineClient(_ClientBase):
         return await tenacity.AsyncRetrying(**options)(once)
 
     async def get(self, path: str, **options: Any) -> Any:
-        """GET ``path``; options and result as for :meth:`request`."""
+        """GET ``path``.
+
+        :param path: path with percent-encoded parts
+        :param options: as for :meth:`request`, and so are the result and the errors
+        """
         return await self.request("GET", path, **options)
 
     async def post(self, path: str, **options: Any) -> Any:
-        """POST to ``path``; options and result as for :meth:`request`."""
+        """POST to ``path``.
+
+        :param path: path with percent-encoded parts
+        :param options: as for :meth:`request`, and so are the result and the errors
+        """
         return await self.request("POST", path, **options)
 
     @asynccontextmanager
     async def stream(
         self, method: str, path: str, *, params: Mapping[str, Any] | None = None, read_timeout_s: float | None = None
     ) -> AsyncIterator[httpx.Response]:
-        """Make one call and read its answer as it comes; see :meth:`PipelineClient.stream`."""
+        """Make one call and read its answer as it comes, as :meth:`PipelineClient.stream` does.
+
+        :param method: HTTP method
+        :param path: path with percent-encoded parts
+        :param params: query parameters; None values are left out
+        :param read_timeout_s: seconds to wait for each part of the answer; None waits without limit
+        :returns: the response, its status already checked and its body not read
+        :raises PipelineAPIError: when the service answers with an error
+        :raises PipelineConnectionError: when the service cannot be reached or the answer breaks off
+        :raises PipelineTimeoutError: when the next part does not come in time
+        """
         payload = Payload(method, None, None, None)
         limit = httpx.Timeout(self.timeout_s, connect=CONNECT_TIMEOUT_S, read=read_timeout_s)
         client = self._client()
@@ -453,7 +504,12 @@ class AsyncPipelineClient(_ClientBase):
         return descriptor
 
     async def stats(self, name: str) -> dict[str, Any]:
-        """A pipeline's statistics, as the wire object."""
+        """A pipeline's statistics.
+
+        :param name: name of the pipeline
+        :returns: the wire object
+        :raises PipelineAPIError: when there is no such pipeline, or it does not run
+        """
         stats: dict[str, Any] = await self.get(path_of("pipelines", name, "stats"), idempotent=False)
         return stats
 
@@ -463,6 +519,7 @@ class AsyncPipelineClient(_ClientBase):
         :param name: the pipeline's name
         :param token: the token
         :param checkpoint: whether it is to be complete only when durable, with a checkpoint where that is needed
+        :raises PipelineAPIError: when the token is none of the pipeline's, or the pipeline does not run
         """
         params = {"token": token, "checkpoint": True if checkpoint else None}
         answer: dict[str, Any] = await self.get(path_of("pipelines", name, "completion_status"), params=params, idempotent=False)

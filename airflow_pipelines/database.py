@@ -25,10 +25,12 @@ class DatabaseError(Exception):
 
 
 def open_database(database_url: str) -> Engine:
-    """Return an engine for ``database_url`` (a SQLAlchemy URL); nothing is read or created in it yet.
+    """Make the engine for a database; nothing is read or created in it yet.
 
     SQLite runs with a write-ahead log, so that readers never wait for writers, and with a busy timeout; its folder is created.
 
+    :param database_url: a SQLAlchemy URL
+    :returns: the engine
     :raises DatabaseError: when the URL makes no sense, its driver is not installed or the folder cannot be written
     """
     try:

@@ -21,6 +21,9 @@ class PatientConnection(psycopg.Connection[Any]):
     def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
         """Wait for an answer, within the limit.
 
+        :param gen: psycopg's generator of the wait
+        :param args: passed on to psycopg
+        :param options: passed on to psycopg; ``timeout`` are the seconds to wait, :data:`ANSWER_S` without
         :raises psycopg.OperationalError: when there is none
         """
         began = time.monotonic()

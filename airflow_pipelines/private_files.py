@@ -59,7 +59,12 @@ def close_to_others(path: Path) -> None:
 
 
 def private_opener(path: str, flags: int) -> int:
-    """An ``opener`` for :func:`open`: a file that is made is for this user alone."""
+    """An ``opener`` for :func:`open`: a file that is made is for this user alone.
+
+    :param path: path of the file
+    :param flags: those of :func:`os.open`
+    :returns: the file's descriptor
+    """
     return os.open(path, flags, 0o600)
 
 

@@ -37,6 +37,7 @@ class References:
     def with_env(self, env: Mapping[str, str]) -> References:
         """Those of one pipeline: with values that come before those that are there. A value may be a reference to a secret itself.
 
+        :param env: texts by the names of ``${env:NAME}``
         :raises ReferenceWithoutValueError: when such a secret cannot be read
         """
         own = replace(self, given={})

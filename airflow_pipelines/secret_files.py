@@ -59,6 +59,8 @@ class SecretFiles:
     def write(self, name: str, value: str) -> None:
         """Make a secret, or give it another value. Who reads it meanwhile gets the old value or the new one.
 
+        :param name: name of the secret
+        :param value: its value, at most :data:`MAX_SECRET_BYTES` in UTF-8
         :raises SecretError: when the name is none, the value is too large, or the file cannot be written
         """
         path = self._path(name)
@@ -130,7 +132,10 @@ class SecretFiles:
                 path.unlink(missing_ok=True)
 
     def forget_all(self, owner: str) -> None:
-        """Remove the secrets of a pipeline."""
+        """Remove the secrets of a pipeline.
+
+        :param owner: the pipeline's id
+        """
         shutil.rmtree(self._folder / OWN / owner, ignore_errors=True)
 
     def _path(self, name: str) -> Path:

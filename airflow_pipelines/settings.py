@@ -94,8 +94,10 @@ class Settings:
 
     @classmethod
     def load(cls, home: str | os.PathLike[str] | None = None, **overrides: Any) -> Self:
-        """Settings from arguments, else ``AIRFLOW_PIPELINES_*`` variables, else defaults (home: ``~/.airflow_pipelines``).
+        """Settings from arguments, else ``AIRFLOW_PIPELINES_*`` variables, else defaults.
 
+        :param home: the folder of the service's files; default ``AIRFLOW_PIPELINES_HOME``, else ``~/.airflow_pipelines``
+        :param overrides: other settings by their names, in place of the variables
         :raises SettingsError: when a variable does not have the number that it should
         """
         env = os.environ

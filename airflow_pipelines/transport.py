@@ -253,6 +253,8 @@ def interrupt(response: httpx.Response) -> None:
     """End a streamed response while another thread reads it; that thread sees the end of the body, or an error.
 
     Closing alone would do for neither: a read that blocks on a socket does not notice that another thread has closed it.
+
+    :param response: the response; one of a :class:`LocalTransport` or over a socket
     """
     local = response.extensions.get("interrupt")
     if local is not None:
@@ -273,7 +275,10 @@ class LocalTransport(httpx.BaseTransport):
         self._local_app = local_app
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer one request; the body streams."""
+        """Answer one request; the body streams.
+
+        :raises httpx.ReadTimeout: when the head of the answer does not come in time
+        """
         local = self._local_app()
         exchange = _Exchange(local.app, request, request.read())
         status, headers = _result(local.submit(exchange.begin()), request)

@@ -24,6 +24,7 @@ STATE_CODES = frozenset(
 def path_of(*parts: str) -> str:
     """The path ``/v0/<part>/...`` with every part percent-encoded, so that no name can leave its place.
 
+    :param parts: the segments of the path, such as ``pipelines`` and a name
     :raises ValueError: for a part that is empty or made of dots, since such a path would name something else
     """
     for part in parts:
@@ -75,7 +76,12 @@ def wire_params(params: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def parse(response: httpx.Response) -> Any:
-    """The value of a successful answer by its content type."""
+    """The value of a successful answer by its content type.
+
+    :param response: the answer, its body already read
+    :returns: as :meth:`~airflow_pipelines.client.PipelineClient.request`
+    :raises PipelineAPIError: when the body is not what its content type says
+    """
     if not response.content:
         return None
     kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
@@ -90,7 +96,10 @@ def parse(response: httpx.Response) -> Any:
 
 
 def api_error(response: httpx.Response) -> PipelineAPIError:
-    """The error that a read response with an error status stands for."""
+    """The error that an answer with an error status stands for.
+
+    :param response: the answer, its body already read
+    """
     try:
         body = response.json()
     except ValueError:
@@ -125,7 +134,13 @@ def retry_options() -> dict[str, Any]:
 
 
 def transport_error(error: httpx.TransportError, method: str, path: str, where: str) -> Exception:
-    """The error of ours that stands for one of httpx; it says what was asked of whom."""
+    """The SDK's error for one of httpx.
+
+    :param error: what httpx raised
+    :param method: HTTP method of the call
+    :param path: path of the call
+    :param where: who was asked, for the message
+    """
     if isinstance(error, httpx.TimeoutException):
         return PipelineTimeoutError(f"{method} {path}: no answer from {where} in time: {error or type(error).__name__}")
     return PipelineConnectionError(f"{method} {path}: cannot talk to {where}: {error or type(error).__name__}")

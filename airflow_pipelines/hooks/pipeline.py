@@ -158,7 +158,13 @@ class PipelineHook(BaseHook):
         return Observation(self.descriptor(name), time.time()).status
 
     def observe(self, name: str, condition: Condition) -> Observation:
-        """Poll a pipeline once for a condition."""
+        """Poll a pipeline once for a condition.
+
+        :param name: the pipeline's name
+        :param condition: says what to ask beside the descriptor
+        :returns: what the poll saw
+        :raises PipelinesError: the service cannot be asked; a refusal that tells something about the pipeline is in the observation
+        """
         descriptor = self.descriptor(name)
         request = condition.request()
         answer, refusal = None, None
@@ -224,6 +230,7 @@ class PipelineHook(BaseHook):
     def pipeline(self, name: str) -> Pipeline:
         """The SDK's object for an existing pipeline.
 
+        :param name: the pipeline's name
         :raises PipelineAPIError: there is no such pipeline
         """
         from airflow_pipelines.pipeline import Pipeline
@@ -243,7 +250,17 @@ class PipelineHook(BaseHook):
         description: str = "",
         runtime_config: Mapping[str, Any] | None = None,
     ) -> Pipeline:
-        """Create a pipeline and wait until it is compiled."""
+        """Create a pipeline and wait until it is compiled.
+
+        :param name: the pipeline's name
+        :param sql: its program
+        :param udf_python: the Python module with the program's functions
+        :param description: a text for people
+        :param runtime_config: the runtime configuration as the wire object; defaults for what it leaves out
+        :returns: the SDK's object for it
+        :raises PipelineAPIError: there is such a pipeline already, or the service refuses a value
+        :raises ProgramCompilationError: the program does not compile
+        """
         pipeline: Pipeline = self._builder(name, sql, udf_python, description, runtime_config).create()
         return pipeline
 
@@ -256,7 +273,17 @@ class PipelineHook(BaseHook):
         description: str = "",
         runtime_config: Mapping[str, Any] | None = None,
     ) -> Pipeline:
-        """Create a pipeline, or throw away the existing one with all its state and create it anew."""
+        """Create a pipeline, or throw away the existing one with all its state and create it anew.
+
+        :param name: the pipeline's name
+        :param sql: its program
+        :param udf_python: the Python module with the program's functions
+        :param description: a text for people
+        :param runtime_config: the runtime configuration as the wire object; defaults for what it leaves out
+        :returns: the SDK's object for it
+        :raises PipelineAPIError: the service refuses a value
+        :raises ProgramCompilationError: the program does not compile
+        """
         pipeline: Pipeline = self._builder(name, sql, udf_python, description, runtime_config).create_or_replace()
         return pipeline
 
@@ -345,12 +372,17 @@ class PipelineHook(BaseHook):
         self.get_conn().request("POST", path_of("pipelines", name, "approve"), json=approval_body(expected_programs))
 
     def delete(self, name: str) -> None:
-        """Clear a stopped pipeline's storage and delete it."""
+        """Clear a stopped pipeline's storage and delete it.
+
+        :param name: the pipeline's name
+        :raises PipelineAPIError: there is no such pipeline, or it is not stopped
+        """
         self.pipeline(name).delete(clear_storage=True)
 
     def pending_change(self, name: str) -> PendingChange:
         """The change that waits for approval.
 
+        :param name: the pipeline's name
         :raises PipelineAPIError: there is no such pipeline
         :raises PipelinesError: nothing waits for approval
         """
@@ -359,13 +391,11 @@ class PipelineHook(BaseHook):
             raise PipelinesError(f"Pipeline {name!r} shows no change to approve; its status is {self.status(name).name}")
         return change
 
-    def approval_diff(self, name: str) -> dict[str, Any]:
-        """The difference of the change that waits for approval; errors as of :meth:`pending_change`."""
-        return self.pending_change(name).diff
-
     def checkpoint(self, name: str, *, timeout_s: float | None = None) -> dict[str, Any]:
         """Take a checkpoint and wait for it.
 
+        :param name: the pipeline's name
+        :param timeout_s: seconds to wait at most; None waits without limit
         :returns: the checkpoint's entry in the list of checkpoints, with its ``sequence``
         :raises PipelineFailedError: the checkpoint failed, or the pipeline stopped; the message says why
         :raises PipelineTimeoutError: it did not finish in time
@@ -382,6 +412,8 @@ class PipelineHook(BaseHook):
     def sync_checkpoint(self, name: str, *, timeout_s: float | None = None) -> str:
         """Copy the newest checkpoint to the object store of the pipeline's storage configuration and wait for it.
 
+        :param name: the pipeline's name
+        :param timeout_s: seconds to wait at most; None waits without limit
         :returns: the checkpoint's UUID
         """
         return self.pipeline(name).sync_checkpoint(wait=True, timeout_s=timeout_s)
@@ -399,16 +431,31 @@ class PipelineHook(BaseHook):
         return str(self.get_conn().request("POST", path, params=params, content=body)["token"])
 
     def completion_token(self, name: str, table: str, connector: str) -> str:
-        """A token that completes when everything the connector has received by now is processed and delivered."""
+        """A token that completes when everything the connector has received by now is processed and delivered.
+
+        :param name: the pipeline's name
+        :param table: the table that the connector feeds
+        :param connector: the connector's name
+        """
         return self.pipeline(name).generate_completion_token(table, connector)
 
     def query(self, name: str, sql: str, limit: int) -> list[Mapping[str, Any]]:
-        """The first ``limit`` rows of an ad-hoc query; decimals are Decimal."""
+        """The first rows of an ad-hoc query.
+
+        :param name: the pipeline's name
+        :param sql: the query
+        :param limit: how many rows at most
+        :returns: each row by the names of its columns; decimals are Decimal
+        """
         rows: Iterator[Mapping[str, Any]] = iter(self.pipeline(name).query(sql))
         return list(islice(rows, limit))
 
     def execute(self, name: str, sql: str) -> None:
-        """Run ad-hoc INSERT or DELETE statements."""
+        """Run ad-hoc INSERT or DELETE statements.
+
+        :param name: the pipeline's name
+        :param sql: the statements
+        """
         self.pipeline(name).execute(sql)
 
     def stats(self, name: str) -> dict[str, Any]:

@@ -56,7 +56,11 @@ class HostSubmitHook(SparkSubmitHook):
         return bool(self._connection["deploy_mode"] == "cluster")
 
     def command(self, application: str) -> list[str]:
-        """The spark-submit command for an application; this environment's own spark-submit is preferred to others on the path."""
+        """The spark-submit command for an application; this environment's own spark-submit is preferred to others on the path.
+
+        :param application: path of the Python file to run
+        :raises SubmitError: there is no such program on the path
+        """
         command: list[str] = self._build_spark_submit_command(application)
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
         binary = shutil.which(command[0], path=path)

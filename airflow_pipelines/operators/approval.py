@@ -176,7 +176,14 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
             raise
 
     def execute_complete(self, context: Context, event: dict[str, Any], shown: dict[str, Any] | None = None) -> Any:
-        """Do what was decided."""
+        """Do what the person decided.
+
+        :param context: the task's context
+        :param event: the person's answer, as Airflow gives it
+        :param shown: the change that the person saw, as :func:`change_xcom` makes it
+        :returns: the XCom
+        :raises AirflowFailException: another change waits than the one that was shown
+        """
         answer = cast("dict[str, Any]", self._decision(context, event))
         approved = answer["chosen_options"][0] == self.APPROVE
         result = approval_xcom(self.pipeline_name, "", shown or change_xcom(None), approved=approved)
@@ -233,7 +240,13 @@ def waiting_change(hook: PipelineHook, name: str, timeout_s: float) -> PendingCh
 
 
 def approval_xcom(name: str, status: str, change: dict[str, Any], *, approved: bool | None = None) -> dict[str, Any]:
-    """The result of both operators; ``change`` is as ``change_xcom`` makes it."""
+    """The XCom of both operators.
+
+    :param name: the pipeline's name
+    :param status: the pipeline's status
+    :param change: as :func:`change_xcom` makes it
+    :param approved: whether the change was approved; None: it was when there was one
+    """
     diff = change["diff"]
     return {
         "pipeline": name,
@@ -249,6 +262,9 @@ def stored_request_body(context: Context, operator: ApprovalOperator) -> str | N
 
     Airflow's helper that writes a request throws away the reply, which holds what is kept; so the request is written once more
     with the message itself. These modules are Airflow's own and may change: without them the check is left out.
+
+    :param context: the task's context
+    :param operator: the operator that asked
     """
     try:
         from airflow.sdk.api.datamodels._generated import HITLUser

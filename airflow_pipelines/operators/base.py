@@ -68,7 +68,11 @@ class PipelineOperator(BaseOperator):
         return PipelineHook(self.pipeline_conn_id)
 
     def act(self, context: Context) -> Any:
-        """Do the operator's one thing; the result becomes the XCom."""
+        """Do the operator's one thing.
+
+        :param context: the task's context
+        :returns: the XCom
+        """
         raise NotImplementedError
 
     def execute(self, context: Context) -> Any:
@@ -107,7 +111,16 @@ class WaitingPipelineOperator(PipelineOperator):
         raise NotImplementedError
 
     def wait_and_finish(self, context: Context, condition: Condition, **carried: Any) -> Any:
-        """Wait for a condition here or in the triggerer, then :meth:`finish`."""
+        """Wait for a condition here or in the triggerer, then :meth:`finish`.
+
+        :param context: the task's context
+        :param condition: what to wait for
+        :param carried: what :meth:`finish` is to know besides; JSON values, for they travel through a deferral
+        :returns: the XCom
+        :raises TaskDeferred: the task is deferrable and has to wait
+        :raises PipelineFailedError: the condition cannot be reached any more
+        :raises PipelineTimeoutError: it was not reached in time
+        """
         if not self.deferrable:
             found = self.hook.wait(
                 self.pipeline_name,
@@ -144,6 +157,12 @@ class WaitingPipelineOperator(PipelineOperator):
         )
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None, carried: dict[str, Any] | None = None) -> Any:
-        """Go on after the triggerer's wait."""
+        """Go on after the triggerer's wait.
+
+        :param context: the task's context
+        :param event: what the trigger found
+        :param carried: what ``act`` passed to :meth:`wait_and_finish`
+        :returns: the XCom
+        """
         with airflow_errors():
             return self.finish(context, result_of(event), **(carried or {}))

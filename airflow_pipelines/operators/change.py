@@ -69,7 +69,12 @@ class ModifyPipelineOperator(PipelineOperator):
         return self.modify(descriptor)
 
     def modify(self, descriptor: Mapping[str, Any]) -> dict[str, Any]:
-        """Send what differs from a pipeline's descriptor, and wait for the compiler."""
+        """Send what differs from a pipeline's descriptor, and wait for the compiler.
+
+        :param descriptor: the pipeline as the service sends it, with all fields
+        :returns: the XCom
+        :raises AirflowFailException: what differs cannot be changed while the pipeline runs
+        """
         likeness = self._compared(descriptor)
         if max(likeness.values(), default=Likeness.SAME) is Likeness.SAME:
             self.log.info("Pipeline %s is as it should be", self.pipeline_name)
@@ -114,7 +119,11 @@ class ModifyPipelineOperator(PipelineOperator):
         return changes
 
     def xcom(self, descriptor: Mapping[str, Any], *, changed: list[str]) -> dict[str, Any]:
-        """The result."""
+        """The operator's XCom.
+
+        :param descriptor: the pipeline as the service sends it
+        :param changed: the names of the fields that were sent
+        """
         return {
             "pipeline": self.pipeline_name,
             "id": descriptor["id"],

@@ -23,7 +23,11 @@ class Likeness(IntEnum):
 
 
 def compare_programs(stored: str, given: str) -> Likeness:
-    """Compare the texts of programs."""
+    """Compare the texts of programs.
+
+    :param stored: the program as the service keeps it, with references in the places of secrets
+    :param given: the program as the task has it
+    """
     if stored == given:
         return Likeness.SAME
     alike = _KEPT.sub("", stored) == _KEPT.sub("", replace_secrets(given, lambda _: ""))
@@ -46,7 +50,11 @@ def compare_configs(stored: Any, given: Any) -> Likeness:
 
 
 def merged_configs(stored: Any, given: Any) -> Any:
-    """A stored configuration with what is given in the places of what it has there."""
+    """A stored configuration with what is given in the places of what it has there.
+
+    :param stored: JSON as the service keeps it
+    :param given: the JSON that replaces parts of it
+    """
     if isinstance(given, Mapping) and isinstance(stored, Mapping):
         return {**stored, **{name: merged_configs(stored.get(name), value) for name, value in given.items()}}
     return given
