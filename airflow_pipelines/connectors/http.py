@@ -53,7 +53,13 @@ def encode_egress(changes: Changes, format_name: str = "json") -> Iterator[str]:
 
 
 def frame_chunk(sequence_number: int, data: str | None = None, format_name: str = "json", *, snapshot: bool = False) -> bytes:
-    """One chunk of an egress stream with its line end; without ``data`` it only keeps the connection alive."""
+    """One chunk of an egress stream with its line end.
+
+    :param sequence_number: the chunk's number in the stream
+    :param data: the changes as text of the format; None for a chunk that only keeps the connection alive
+    :param format_name: ``json`` or ``csv``
+    :param snapshot: whether the changes are the view's contents when the stream began
+    """
     text = f'{{"sequence_number":{sequence_number},"snapshot":{"true" if snapshot else "false"}'
     if data is not None:
         text += f',"text_data":{jsontext.dumps(data)}' if format_name == "csv" else f',"json_data":{data}'

@@ -55,7 +55,14 @@ class Batch:
 
     @classmethod
     def in_files(cls, schema: StructType, rows: int, files: tuple[str, ...], store: BatchStore, insert_only: bool) -> Batch:
-        """A batch whose rows are in ``files`` of ``store``."""
+        """A batch whose rows are in files.
+
+        :param schema: its columns, the weight included
+        :param rows: how many rows the files have together
+        :param files: names in the store
+        :param store: keeps the files as long as the batch lives
+        :param insert_only: whether each row has the weight 1
+        """
         batch = cls(schema, rows, None, files, store, insert_only)
         store.hold(batch)
         return batch
@@ -120,6 +127,10 @@ class Batch:
     ) -> Batch:
         """The batch that :meth:`to_manifest` described; a small one is read into memory.
 
+        :param manifest: as :meth:`to_manifest` made it
+        :param schema: the batch's columns, the weight included
+        :param store: has the batch's files
+        :param limits: says what is small
         :raises StorageError: naming the file, when one is missing or damaged
         """
         files = tuple(manifest["files"])

@@ -260,8 +260,11 @@ class Circuit:
         return session.sql(self.contents(name, at, single_partition=small))
 
     def contents(self, name: str, snapshot: Snapshot, *, single_partition: bool = False) -> str:
-        """A query, for any session of the application that knows VALUE_BYTES, for the contents of a relation as a plain multiset.
+        """A query for the contents of a relation as a plain multiset, for any session of the application that knows VALUE_BYTES.
 
+        :param name: the relation
+        :param snapshot: the contents after which step
+        :param single_partition: whether the rows are to be in one partition, which saves exchanges when they are few
         :raises KeyError: when no contents of the relation are kept
         """
         if name not in self.kept:

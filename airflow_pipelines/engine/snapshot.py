@@ -95,6 +95,9 @@ class Snapshot:
     def from_manifest(cls, manifest: Mapping[str, Any], store: BatchStore, limits: Limits = DEFAULT_LIMITS) -> Snapshot:
         """The snapshot that :meth:`to_manifest` described; small batches are read into memory.
 
+        :param manifest: as :meth:`to_manifest` made it
+        :param store: has the batches' files
+        :param limits: says what is small
         :raises StorageError: when a file is missing or damaged
         """
         return cls(

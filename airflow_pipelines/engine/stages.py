@@ -54,7 +54,12 @@ def ends(program: Program, stages: Iterable[Stage], kept: Set[str]) -> frozenset
 
 
 def lacks(operator: Operator[Any], kept: Set[str], snapshot: Snapshot) -> bool:
-    """Whether something that the operator keeps is not in the snapshot."""
+    """Whether something that the operator keeps is not in the snapshot.
+
+    :param operator: the operator
+    :param kept: the relations whose traces are kept
+    :param snapshot: the snapshot
+    """
     if operator.states and operator.relation not in snapshot.states:
         return True
     return operator.relation in kept and operator.relation not in snapshot.traces
@@ -71,7 +76,13 @@ def restored_states(operator: Operator[Any], saved: Mapping[str, Trace]) -> Mapp
 
 
 def needed_for(fresh: Set[str], stages: Sequence[Stage], tables: Mapping[str, object], held: Set[str]) -> set[str]:
-    """The stages to evaluate so that ``fresh`` ones can be: those whose contents are not ``held`` come along."""
+    """The stages to evaluate so that some can be: those whose contents are not at hand come along.
+
+    :param fresh: the relations to evaluate
+    :param stages: all stages in the order of evaluation
+    :param tables: the program's tables, which are never evaluated
+    :param held: the relations whose contents are at hand
+    """
     needed = set(fresh)
     for stage in reversed(stages):
         if stage.relation in needed:

@@ -135,6 +135,9 @@ class Trace:
     def from_manifest(cls, manifest: dict[str, Any], store: BatchStore, limits: Limits = DEFAULT_LIMITS) -> Trace:
         """The trace that :meth:`to_manifest` described.
 
+        :param manifest: as :meth:`to_manifest` made it
+        :param store: has the batches' files
+        :param limits: says what is small
         :raises StorageError: when a file is missing or damaged
         """
         schema = StructType.fromJson(manifest["schema"])

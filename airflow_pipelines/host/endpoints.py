@@ -175,7 +175,12 @@ class Endpoints:
             self.tell(changes, listeners, snapshot=False)
 
     def tell(self, changes: Changes, listeners: list[Listener], *, snapshot: bool) -> None:
-        """Give changes of a relation to listeners of it, chunk by chunk."""
+        """Give changes of a relation to listeners of it, chunk by chunk.
+
+        :param changes: of one relation
+        :param listeners: who gets them, each in its own format
+        :param snapshot: whether the changes are the relation's contents for a new listener
+        """
         for format_name in sorted({listener.format for listener in listeners}):
             for chunk in encode_egress(changes, format_name):
                 for listener in listeners:

@@ -63,7 +63,12 @@ class PipelineMetrics:
             return Counters(**self._counters)
 
     def to_wire(self, *, state: str, bootstrapping: bool, pipeline_complete: bool) -> dict[str, Any]:
-        """The wire's ``global_metrics`` object."""
+        """The wire's ``global_metrics`` object.
+
+        :param state: the pipeline's status on the wire
+        :param bootstrapping: whether it evaluates views for a changed program
+        :param pipeline_complete: whether all inputs have ended and all of them is processed
+        """
         counters = self.counters()
         usage = resource.getrusage(resource.RUSAGE_SELF)
         return {

@@ -44,11 +44,21 @@ class SourceText:
         return "\n".join([*lines, " " * (5 + span.start_column) + carets]) + "\n"
 
     def message(self, span: Span, error_type: str, message: str) -> ProgramMessage:
-        """An error about a piece of this text, with its snippet."""
+        """An error about a piece of this text, with its snippet.
+
+        :param span: the piece
+        :param error_type: the heading of the message
+        :param message: what is wrong
+        """
         return ProgramMessage(span, error_type, message, self.snippet(span))
 
     def warning(self, span: Span, error_type: str, message: str) -> ProgramMessage:
-        """A warning about a piece of this text, with its snippet."""
+        """A warning about a piece of this text, with its snippet.
+
+        :param span: the piece
+        :param error_type: the heading of the message
+        :param message: what is said about it
+        """
         return ProgramMessage(span, error_type, message, self.snippet(span), warning=True)
 
     def _line(self, number: int) -> str:

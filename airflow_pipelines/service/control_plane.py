@@ -159,7 +159,14 @@ class ControlPlane:
         return self._add(edits.parse_full(body, platform_version()))
 
     def put(self, name: str, body: Any, *, allow_compile_errors: bool = False) -> tuple[PipelineRecord, bool]:
-        """Create or replace a pipeline; the second value says whether it was created. Else as :meth:`patch`."""
+        """Create or replace a pipeline. A new program of an existing one is compiled first, as by :meth:`patch`.
+
+        :param name: the name in the path
+        :param body: the JSON body
+        :param allow_compile_errors: whether a program may take the place of another though it does not compile
+        :returns: the pipeline, and whether it was created
+        :raises Problem: as :meth:`patch`
+        """
         edit = edits.parse_full(body, platform_version(), default_name=name)
         record = self.store.find(name)
         if record is not None:

@@ -68,7 +68,13 @@ def parse_edit(body: Any, platform_version: str) -> Edit:
 
 
 def parse_full(body: Any, platform_version: str, default_name: str | None = None) -> Edit:
-    """Check a POST or PUT body: the program is required, missing optional fields get their defaults."""
+    """Check a POST or PUT body: the program is required, missing optional fields get their defaults.
+
+    :param body: the JSON body
+    :param platform_version: this release, for the defaults
+    :param default_name: the name where the body has none
+    :raises Problem: when a field is missing or wrong
+    """
     values = _fields(body)
     name = values.get("name", default_name)
     if name is None:
@@ -139,7 +145,14 @@ def new_record(edit: Edit, pipeline_id: UUID, platform_version: str, now: dateti
 
 
 def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: datetime) -> PipelineRecord:
-    """The record with ``edit`` applied, or the Problem that forbids it. What changes nothing moves no counter."""
+    """The record with an edit applied. What changes nothing moves no counter.
+
+    :param record: the pipeline
+    :param edit: the fields to change
+    :param platform_version: this release
+    :param now: the time of the change
+    :raises Problem: when the pipeline's state forbids the edit
+    """
     core = {
         field: value
         for field in ("name", "program_code", "udf_rust", "udf_toml", "udf_python", "program_config", "runtime_config")

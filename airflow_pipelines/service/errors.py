@@ -41,14 +41,27 @@ def invalid_param(message: str, details: Any = None) -> Problem:
 
 
 def check_size(what: str, text: str, limit: int, advice: str) -> None:
-    """Refuse a text that has more than ``limit`` bytes in UTF-8."""
+    """Refuse a text that is too large.
+
+    :param what: what the text is, as the beginning of a sentence
+    :param text: the text
+    :param limit: the most bytes in UTF-8
+    :param advice: what to do, as the end of a sentence
+    :raises Problem: 413 when it has more
+    """
     # No character has more than four bytes, so that most texts need not be encoded.
     if 4 * len(text) > limit and (size := len(text.encode())) > limit:
         raise Problem(ErrorCode.PAYLOAD_TOO_LARGE, f"{what} has {size} bytes, more than {limit}: {advice}", {"limit": limit})
 
 
 def restricted(code: ErrorCode, record: PipelineRecord, what: str, allowed: str) -> Problem:
-    """``what`` was asked for in a state that does not allow it; ``allowed`` says what to do instead."""
+    """The problem for what a pipeline's state does not allow.
+
+    :param code: the error code
+    :param record: the pipeline
+    :param what: what cannot be done, as the beginning of a sentence
+    :param allowed: what to do instead, as a sentence
+    """
     return Problem(code, f"{what}: pipeline '{record.name}' is {describe(record)}. {allowed}", state(record))
 
 

@@ -143,6 +143,11 @@ class Hosts:
     ) -> httpx.Response:
         """One call, which may get there more than once: hosts take every call of the service again without harm.
 
+        :param host: the host
+        :param method: HTTP method
+        :param path: path on the host's data plane
+        :param json: body as a JSON value
+        :param timeout_s: seconds to wait for the answer
         :raises HostTimeout: when there is no answer in time
         :raises HostUnreachable: when the call does not get through. Any status is an answer
         """

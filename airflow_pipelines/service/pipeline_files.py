@@ -46,7 +46,12 @@ class PipelineFiles:
             log.unlink(missing_ok=True)
 
     def note(self, record: PipelineRecord, message: str, level: str = "INFO") -> None:
-        """Append a line to the pipeline's log, in the form that hosts write."""
+        """Append lines to the pipeline's log, in the form that hosts write.
+
+        :param record: the pipeline
+        :param message: the lines
+        :param level: the level that each gets
+        """
         moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
         path = self.log(record)
         make_private_folder(path.parent)

@@ -45,7 +45,13 @@ class Proxy:
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
 
     async def call(self, request: Request, name: str, *tail: str) -> Response:
-        """Pass a call on, its body as it comes, and its whole answer back."""
+        """Pass a call on, its body as it comes, and its whole answer back.
+
+        :param request: the client's request
+        :param name: the pipeline
+        :param tail: the segments of the path on the host, behind the deployment's
+        :raises Problem: when the pipeline has no host that answers
+        """
         target, upstream = await self._open(request, name, tail)
         try:
             content = await self._guarded(target, upstream.aread())
@@ -60,6 +66,13 @@ class Proxy:
 
         When the host dies, an ``endless`` stream simply ends, an ``ndjson`` one ends with a line that says so, and any other is
         broken off, so that nobody takes half an answer for a whole one.
+
+        :param request: the client's request
+        :param name: the pipeline
+        :param tail: the segments of the path on the host, behind the deployment's
+        :param ndjson: whether the answer is JSON lines
+        :param endless: whether the answer ends only with the pipeline
+        :raises Problem: when the pipeline has no host that answers
         """
         # The whole of it is here before anybody waits for the client to go: both are messages of the same kind.
         await request.body()

@@ -38,7 +38,12 @@ def encode_rows(table: pa.Table) -> Iterator[str]:
 
 
 def encode_csv(table: pa.Table, delimiter: str = ",", quote: str = '"') -> Iterator[str]:
-    """Each row of ``table`` as a CSV record with its line end."""
+    """Each row of ``table`` as a CSV record with its line end.
+
+    :param table: the rows, one field per column
+    :param delimiter: a single ASCII character
+    :param quote: a single ASCII character
+    """
     for batch in table.to_batches(max_chunksize=ROWS_AT_ONCE):
         fields = [csv_fields(column, delimiter, quote) for column in batch.columns]
         for row in zip(*fields, strict=True):
@@ -53,7 +58,12 @@ def json_texts(array: pa.Array) -> list[str]:
 
 
 def csv_fields(array: pa.Array, delimiter: str, quote: str) -> list[str]:
-    """Each value of an Arrow array as a CSV field: strings as they are, NULL as nothing, nested values as JSON."""
+    """Each value of an Arrow array as a CSV field: strings as they are, NULL as nothing, nested values as JSON.
+
+    :param array: the values
+    :param delimiter: a single ASCII character; a field that holds it is quoted
+    :param quote: a single ASCII character; within a quoted field it is doubled
+    """
     special = (delimiter, quote, "\n", "\r")
     if pat.is_dictionary(array.type):
         array = array.dictionary_decode()

@@ -77,7 +77,12 @@ class RowBuffer:
         self._num_errors = 0
 
     def add(self, op: Op, row: Sequence[Any], given: list[str] | None = None) -> None:
-        """Add one row, its values in column order; ``given`` names the columns that an update sets."""
+        """Add one row.
+
+        :param op: what the row is
+        :param row: its values in column order, as Python has them
+        :param given: the columns that an update sets, None for a whole row
+        """
         for column, value in zip(self._columns, row, strict=True):
             column.append(value)
         self._operations.append(int(op))

@@ -371,7 +371,12 @@ def _struct_converter(fields: tuple[tuple[str, ColumnType], ...], pandas: bool) 
 
 
 def nullable_converter(convert: Converter, kind: ColumnType, what: str) -> Converter:
-    """``convert`` made fit for None: it stays None where ``kind`` is nullable and is a problem of ``what`` elsewhere."""
+    """A converter that also takes None.
+
+    :param convert: converts values that are not None
+    :param kind: the type; None stays None where it is nullable, and is a malformed record elsewhere
+    :param what: what the value is, as the beginning of a sentence
+    """
     nullable = kind.nullable
 
     def converted(value: Any) -> Any:

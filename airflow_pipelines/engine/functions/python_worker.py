@@ -38,7 +38,12 @@ def scalar(module: str, text: str, name: str, returns: Any) -> Callable[..., Any
 
 
 def vectorised(module: str, text: str, name: str) -> Callable[..., Any]:
-    """A function of pandas Series that gives a Series of the same length."""
+    """A function of pandas Series that gives a Series of the same length.
+
+    :param module: a name for the module, which differs for each text
+    :param text: the module's text
+    :param name: the function's name in the module
+    """
 
     def call(*columns: Any) -> Any:
         import pandas
@@ -68,7 +73,12 @@ def loaded(module: str, text: str) -> Mapping[str, Any]:
 
 
 def failure(name: str, error: BaseException, values: Any) -> str:
-    """The error of a function, as JSON on one line."""
+    """The error of a function, as JSON on one line.
+
+    :param name: the function
+    :param error: what it raised
+    :param values: its arguments; long ones are shortened
+    """
     place = error.__traceback__
     line = None
     while place is not None:

@@ -27,7 +27,14 @@ class FullOperator(Operator[Full]):
 
 
 def subtracted(stage: Stage, answer: str, context: Context, mode: Mode, stored: Trace) -> Outcome:
-    """The delta between a stage's stored contents and its answer now, a query for plain rows."""
+    """The delta between a stage's stored contents and its answer now.
+
+    :param stage: the stage, for its columns
+    :param answer: a query for the answer's plain rows, without weights
+    :param context: the step
+    :param mode: where the query runs
+    :param stored: the contents so far
+    """
     schema = weighted(stage_schema(stage))
     names = ", ".join(quote(name) for name, _ in stage.columns)
     now = f"SELECT * FROM (SELECT *, CAST(1 AS BIGINT) FROM ({answer})) AS q({names}, {WEIGHT})"
@@ -41,7 +48,12 @@ def subtracted(stage: Stage, answer: str, context: Context, mode: Mode, stored: 
 
 
 def with_contents(node: Full, context: Context, small: bool) -> str:
-    """The query over its relations' contents after the step; they are named by a WITH clause around the untouched query."""
+    """The query over its relations' contents after the step; they are named by a WITH clause around the untouched query.
+
+    :param node: the query and the relations it reads
+    :param context: the step
+    :param small: whether all it reads is small
+    """
     contents = [
         f"{quote(name)} AS ({context.batch_views.contents(context.relations[name].after, single_partition=small)})"
         for name in node.inputs

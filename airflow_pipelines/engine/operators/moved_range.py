@@ -21,6 +21,10 @@ def moved_range(temporal_filter: TemporalFilter, marker: str, relations: Mapping
     """The condition for the rows that ``marker`` passes by in this step, or None when there is surely none.
 
     The condition may hold for more rows than those: their contributions cancel out.
+
+    :param temporal_filter: the comparison with the marker
+    :param marker: the marker's relation
+    :param relations: the relations' versions in this step
     """
     values = [value for batch in relations[marker].delta for value in batch.to_arrow()[0]]
     known = [value for value in values if value.is_valid]

@@ -64,5 +64,10 @@ def running_task(context: SparkContext, stage: int) -> int | None:
 
 
 def restart_task(context: SparkContext, task: int, reason: str) -> None:
-    """Take a task's core away; Spark begins the task again later."""
+    """Take a task's core away; Spark begins the task again later.
+
+    :param context: any context of the application
+    :param task: the id of the task's attempt
+    :param reason: for Spark's log
+    """
     scala_context(context).killTaskAttempt(task, True, reason)

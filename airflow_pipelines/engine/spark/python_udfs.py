@@ -26,17 +26,35 @@ def send_by_value(module: ModuleType) -> None:
 
 
 def register_scalar(session: SparkSession, name: str, call: Callable[..., Any], returns: DataType) -> None:
-    """Let queries of a session call a function of single values."""
+    """Let queries of a session call a function of single values.
+
+    :param session: the session
+    :param name: the name that queries call it by
+    :param call: the function
+    :param returns: the type of its result
+    """
     session.udf.register(name, udf(call, returns, useArrow=False))
 
 
 def register_pandas(session: SparkSession, name: str, call: Callable[..., Any], returns: DataType) -> None:
-    """Let queries of a session call a function of pandas Series, which gives a Series of the same length."""
+    """Let queries of a session call a function of pandas Series, which gives a Series of the same length.
+
+    :param session: the session
+    :param name: the name that queries call it by
+    :param call: the function
+    :param returns: the type of the values in its result
+    """
     # Spark prefers type hints. They are those of the user's function, which only the workers import.
     warnings.filterwarnings("ignore", "In Python 3.6", UserWarning, "pyspark.sql.pandas.functions")
     session.udf.register(name, _pandas_udf(call, returns, PandasUDFType.SCALAR))
 
 
 def register_arrow(session: SparkSession, name: str, call: Callable[[pa.Array], pa.Array], returns: DataType) -> None:
-    """Let queries of a session call a function of an Arrow array, which gives an array of the same length."""
+    """Let queries of a session call a function of an Arrow array, which gives an array of the same length.
+
+    :param session: the session
+    :param name: the name that queries call it by
+    :param call: the function
+    :param returns: the type of the values in its result
+    """
     session.udf.register(name, _arrow_udf(call, returns))

@@ -111,6 +111,9 @@ class RemoteCheckpoints:
     def push(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID) -> int:
         """Copy a local checkpoint; what is there already, whole, is not sent again.
 
+        :param store: has the local checkpoint
+        :param batches: has its batch files
+        :param uuid: the checkpoint
         :returns: the number of batch files sent
         :raises StorageError: when a local file is damaged: no copy of it is made
         """
@@ -126,6 +129,9 @@ class RemoteCheckpoints:
     def pull(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID) -> None:
         """Copy a checkpoint into the local store; its manifest is put in place last.
 
+        :param store: takes the manifest
+        :param batches: takes the batch files
+        :param uuid: the checkpoint
         :raises SyncError: when a copy is damaged: nothing of the local store is replaced by it
         """
         content = self._manifest(uuid)
@@ -227,6 +233,9 @@ class RemoteCheckpoints:
 def resolve_start(config: SyncConfig, store: CheckpointStore, batches: BatchFiles) -> UUID | None:
     """The checkpoint to start from: local when there is one, else pulled from the bucket, else from the read bucket.
 
+    :param config: where copies are, and which checkpoint is wanted
+    :param store: the local checkpoints; takes the one that is pulled
+    :param batches: takes its batch files
     :returns: its id; None when nothing is found and that is allowed
     :raises SyncError: when nothing is found and that is not allowed, and when a store cannot be read
     """

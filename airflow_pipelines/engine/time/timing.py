@@ -82,6 +82,12 @@ class Timing:
         """What a view's delta is in the step, and the markers that it moves.
 
         Of a view with lateness late rows are left out and noted, and its waterline advances.
+
+        :param relation: the view
+        :param versions: its contents before the step, and its delta as computed
+        :param step: the time of the step
+        :param context: the step
+        :returns: the versions of the view and of the markers, by their relations
         """
         if relation not in self.bounds.relations or not versions.delta:
             return {relation: versions}

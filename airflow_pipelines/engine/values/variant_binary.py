@@ -110,22 +110,42 @@ def unsigned(value: int, size: int) -> bytes:
 
 
 def read_unsigned(data: bytes, at: int, size: int) -> int:
-    """The unsigned number of ``size`` bytes at a place."""
+    """A little-endian unsigned number.
+
+    :param data: the VARIANT's bytes
+    :param at: where the number begins
+    :param size: how many bytes it has
+    """
     return int.from_bytes(data[at : at + size], "little")
 
 
 def read_signed(data: bytes, at: int, size: int) -> int:
-    """The signed number of ``size`` bytes at a place."""
+    """A little-endian signed number.
+
+    :param data: the VARIANT's bytes
+    :param at: where the number begins
+    :param size: how many bytes it has
+    """
     return int.from_bytes(data[at : at + size], "little", signed=True)
 
 
 def read_decimal(data: bytes, at: int, size: int) -> Decimal:
-    """The decimal after a tag: its scale, and its number of ``size`` bytes."""
+    """A decimal: one byte with its scale, then its unscaled number.
+
+    :param data: the VARIANT's bytes
+    :param at: where the scale stands, behind the tag
+    :param size: how many bytes the number has
+    """
     return Decimal(read_signed(data, at + 1, size)).scaleb(-data[at], DIGITS)
 
 
 def read_float(data: bytes, at: int, kind: int) -> float:
-    """The floating-point number after a tag."""
+    """A floating-point number.
+
+    :param data: the VARIANT's bytes
+    :param at: where it begins, behind the tag
+    :param kind: the type in the tag, which says how long it is
+    """
     return float(struct.unpack_from(_FLOATS[kind], data, at)[0])
 
 

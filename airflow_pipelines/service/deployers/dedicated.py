@@ -70,6 +70,10 @@ def spark_conf(config: RuntimeConfig, master: str | None, driver_memory: str) ->
 
     Cores limit the threads of a local master and the cores of any other; memory is the driver's, in whose process a pipeline's
     small state lives.
+
+    :param config: the pipeline's runtime configuration
+    :param master: the Spark master as configured, None when the submitter knows it
+    :param driver_memory: the driver's memory where ``config`` does not say, such as ``2g``
     """
     conf = {"spark.driver.memory": driver_memory, "spark.sql.shuffle.partitions": str(config.workers)}
     if config.resources.memory_mb_max is not None:

@@ -50,9 +50,14 @@ class Launcher:
         master: str | None,
         conf: Mapping[str, str],
     ) -> None:
-        """Submit a host. Launching the same ``host_id`` twice submits it once, and so does launching the shared
-        host while the store has one.
+        """Submit a host. Launching the same host twice submits it once, and so does launching the shared host while the store has
+        one.
 
+        :param kind: ``shared`` or ``dedicated``
+        :param host_id: the host's id; a new one when not given
+        :param deployment: what a dedicated host runs
+        :param master: the Spark master, None when the submitter knows it
+        :param conf: Spark properties
         :raises SubmitError: when it cannot be submitted; the row is ended then, so that nobody waits for the host
         """
         host_id = host_id or uuid7()

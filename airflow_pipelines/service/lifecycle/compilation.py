@@ -27,7 +27,13 @@ def claim_compilation(record: PipelineRecord, now: datetime) -> PipelineRecord:
 def sql_compiled(
     record: PipelineRecord, program_info: dict[str, Any], messages: list[dict[str, Any]], now: datetime
 ) -> PipelineRecord:
-    """The program is understood; ``messages`` are warnings."""
+    """The program is understood.
+
+    :param record: the pipeline
+    :param program_info: the program's relations and connectors, as the wire has them
+    :param messages: the compiler's warnings, as the wire has them
+    :param now: the time of the change
+    """
     return replace(
         _program(record, ProgramStatus.SQL_COMPILED, now),
         program_info=program_info,
@@ -54,7 +60,13 @@ def compiled(record: PipelineRecord, now: datetime) -> PipelineRecord:
 def remaining_steps(
     record: PipelineRecord, program_info: dict[str, Any], messages: list[dict[str, Any]], now: datetime
 ) -> list[PipelineRecord]:
-    """All steps from a claimed compilation that understood the SQL to its end; ``messages`` are warnings."""
+    """All steps from a claimed compilation that understood the SQL to its end.
+
+    :param record: the pipeline
+    :param program_info: the program's relations and connectors, as the wire has them
+    :param messages: the compiler's warnings, as the wire has them
+    :param now: the time of the changes
+    """
     first = sql_compiled(record, program_info, messages, now)
     second = compiling_second_stage(first, now)
     if record.udf_rust.strip() or record.udf_toml.strip():

@@ -25,7 +25,12 @@ def give_up_early_start(record: PipelineRecord, now: datetime) -> PipelineRecord
 
 
 def start_failed(record: PipelineRecord, error: dict[str, Any], now: datetime) -> PipelineRecord:
-    """A start that could not even be provisioned."""
+    """A start that could not even be provisioned.
+
+    :param record: the pipeline
+    :param error: the deployment error (``message, error_code, details``)
+    :param now: the time of the change
+    """
     return forget_start(replace(desire_stopped(record, now), deployment_error=error, refresh_version=record.refresh_version + 1))
 
 
@@ -42,7 +47,14 @@ def use_storage(record: PipelineRecord) -> PipelineRecord:
 def provision(
     record: PipelineRecord, deployment_id: UUID, host_id: UUID | None, deployment_config: dict[str, Any], now: datetime
 ) -> PipelineRecord:
-    """An incarnation gets its id; ``host_id`` is None until a host to run it on is known."""
+    """An incarnation gets its id.
+
+    :param record: the pipeline
+    :param deployment_id: the incarnation's id
+    :param host_id: the host that runs it, None until one is known
+    :param deployment_config: the runtime configuration that it runs with, as the wire has it
+    :param now: the time of the change
+    """
     return replace(
         set_resources_status(record, ResourcesStatus.PROVISIONING, now),
         deployment_id=deployment_id,
@@ -87,7 +99,12 @@ def observe(record: PipelineRecord, transition: RuntimeTransition, now: datetime
 
 
 def fail(record: PipelineRecord, error: dict[str, Any], now: datetime) -> PipelineRecord:
-    """The incarnation failed: it is to be stopped, and the error is kept until it is dismissed."""
+    """The incarnation failed: it is to be stopped, and the error is kept until it is dismissed.
+
+    :param record: the pipeline
+    :param error: the deployment error (``message, error_code, details``); an earlier one stays
+    :param now: the time of the change
+    """
     if record.deployment_resources_status is ResourcesStatus.STOPPED:
         return record
     return replace(

@@ -58,7 +58,13 @@ class StartRequest:
 
 
 def start(record: PipelineRecord, request: StartRequest, now: datetime) -> PipelineRecord:
-    """Ask for an incarnation. Repeating the same start is a no-op while it starts or runs."""
+    """Ask for an incarnation. Repeating the same start is a no-op while it starts or runs.
+
+    :param record: the pipeline
+    :param request: how to start it
+    :param now: the time of the request
+    :raises Problem: when the pipeline's state or the request does not allow it
+    """
     if request.silent_bootstrap and request.concurrent_bootstrap:
         raise Problem(
             ErrorCode.INVALID_BOOTSTRAP_CONFIG, "silent_bootstrap and concurrent_bootstrap exclude each other: give one of them"
@@ -172,7 +178,13 @@ def _check_standby(record: PipelineRecord) -> None:
 
 
 def stop(record: PipelineRecord, now: datetime, *, force: bool) -> PipelineRecord:
-    """Ask for the end of the incarnation: with a checkpoint first, or at once when forced or when nothing runs yet."""
+    """Ask for the end of the incarnation: with a checkpoint first, or at once when forced or when nothing runs yet.
+
+    :param record: the pipeline
+    :param now: the time of the request
+    :param force: whether to end at once, without a checkpoint
+    :raises Problem: when the pipeline's state does not allow it
+    """
     if record.deployment_resources_desired_status is ResourcesStatus.STOPPED:
         return record
     if record.deployment_resources_status is ResourcesStatus.STOPPED:

@@ -107,7 +107,13 @@ def _resolve(
 
 
 def object_not_found(source: SourceText, name: str, start: int, end: int) -> ProgramMessage:
-    """The message about a relation that does not exist, in the form that clients of the REST contract know."""
+    """The message about a relation that does not exist, in the form that clients of the REST contract know.
+
+    :param source: the program
+    :param name: the relation as it was written
+    :param start: where the name begins in the program
+    :param end: where the name ends, exclusive
+    """
     span = source.span(start, end)
     place = f"From line {span.start_line}, column {span.start_column} to line {span.end_line}, column {span.end_column}"
     return source.message(span, COMPILATION_ERROR, f"{place}: Object '{name}' not found")

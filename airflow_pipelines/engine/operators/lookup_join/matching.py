@@ -62,9 +62,14 @@ def _in_batch(batch: Batch, wanted: pa.Table, columns: Sequence[str], most: int)
 def matching_batch(
     batches: Sequence[Batch], schema: StructType, wanted: pa.Table, limits: Limits, columns: Iterable[str] | None = None
 ) -> Batch | None:
-    """The same as a batch in memory of ``schema``; columns other than ``columns`` are NULL.
+    """The rows of :func:`matching_table` as a batch in memory.
 
-    None when it is to be found by a scan.
+    :param batches: where to look
+    :param schema: the columns of the batches and of the result, the weight included
+    :param wanted: the keys to look for, one column for each part of the key
+    :param limits: says how much is looked up
+    :param columns: those that are read; the others are NULL in the result. None for all.
+    :returns: the rows; None when they are to be found by a scan
     """
     arrow = arrow_schema(schema)
     if not any(batch.rows for batch in batches):

@@ -83,21 +83,37 @@ class SubqueryJoins:
         return [kind for _, kind in self.builder.types(linear_to_sql(self.block.select(outputs)))]
 
     def semi_join(self, found: Correlation, subquery: exp.Expr, correlations: Sequence[exp.Expr], *, negated: bool) -> None:
-        """Keep the rows for which a correlated EXISTS or IN holds (with ``negated``: does not hold)."""
+        """Keep the rows for which a correlated EXISTS or IN holds.
+
+        :param found: the correlation in the subquery
+        :param subquery: the EXISTS or IN
+        :param correlations: the conditions that connect the subquery with the outer query
+        :param negated: keep the rows for which it does not hold
+        """
         node, names = found.rows()
         alias = self.builder.name("i")
         condition = substitute(subquery, {found.whole: found.over(alias, names)})
         self._become_keyed(alias, node, names, exp.Not(this=condition) if negated else condition, correlations, value=None)
 
     def correlated_value(self, found: Correlation, subquery: exp.Expr, correlations: Sequence[exp.Expr]) -> exp.Expr:
-        """The value of an expression with one correlated subquery, as a column of the block."""
+        """The value of an expression with one correlated subquery, as a column of the block.
+
+        :param found: the correlation in the subquery
+        :param subquery: the expression
+        :param correlations: the conditions that connect the subquery with the outer query
+        """
         node, names = found.rows()
         alias = self.builder.name("i")
         tree = substitute(subquery, {found.whole: found.over(alias, names)})
         return self.keyed_value(alias, node, names, tree, correlations)
 
     def semi_join_on_values(self, lefts: Sequence[exp.Expr], node: Linear, *, negated: bool) -> None:
-        """Keep the rows whose values are (with ``negated``: are not) among a node's rows. NULL equals nothing."""
+        """Keep the rows whose values are among a node's rows. NULL equals nothing.
+
+        :param lefts: the values, one for each column of the node
+        :param node: gives the rows of the subquery
+        :param negated: keep the rows whose values are not among them
+        """
         alias = self.builder.name("i")
         exists, names, correlations = self._membership(lefts, node, alias)
         self._become_keyed(alias, node, names, exp.Not(this=exists) if negated else exists, correlations, value=None)
@@ -117,7 +133,12 @@ class SubqueryJoins:
         return exp.Exists(this=query.where(*correlations)), names, correlations
 
     def filter_over_all_rows(self, condition: exp.Expr, predicate: exp.In, node: Linear) -> None:
-        """Keep the rows for which a condition with one IN holds, where every row of the node may affect every outer row."""
+        """Keep the rows for which a condition with one IN holds, where every row of the node may affect every outer row.
+
+        :param condition: the condition
+        :param predicate: the IN in it
+        :param node: gives the rows of the IN's subquery
+        """
         alias = self.builder.name("i")
         condition = substitute(condition, {predicate: self.in_over(predicate, alias, node)})
         self._become_keyed(alias, node, {}, condition, [], value=None)

@@ -55,6 +55,9 @@ class SubqueryPlaceholders:
     def unnest_below_groups(self, block: Block, scope: Scope, groups: Groups) -> dict[exp.Expr, exp.Expr]:
         """Unnest the subqueries in keys and in arguments of aggregates, over the rows of FROM.
 
+        :param block: the rows of FROM; takes the joins that unnesting adds
+        :param scope: what subqueries can name
+        :param groups: the keys and aggregates of the query
         :returns: what these keys and aggregates are to be replaced by
         """
         names: dict[exp.Expr, exp.Expr] = {}

@@ -70,7 +70,12 @@ class DeltaSql:
         return f"SELECT {hint}* FROM ({' UNION ALL '.join(f'({query})' for query in queries)})"
 
     def term(self, node: Select, at: int, changed: Set[str]) -> str | None:
-        """What a block gains by the delta of its source ``at``, or None for nothing."""
+        """What a block gains by the delta of its source ``at``, or None for nothing.
+
+        :param node: the block
+        :param at: the position of the source
+        :param changed: the relations that change in the step
+        """
         passed = self.moved_range_condition(node, at)
         if passed is None:
             return None
