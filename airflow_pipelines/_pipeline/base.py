@@ -96,7 +96,17 @@ class PipelineBase:
         timeout_s: float | None,
         poll_s: float = STATUS_POLL_S,
     ) -> PipelineStatus:
-        """Wait for one of several statuses, or raise when the pipeline failed meanwhile."""
+        """Wait for one of several statuses.
+
+        :param expected: the statuses
+        :param what: what is waited for, for messages
+        :param action: the action that failed when the pipeline stops with an error, for the message
+        :param timeout_s: seconds to wait at most; None waits without limit
+        :param poll_s: seconds between two looks
+        :returns: the status that came
+        :raises PipelineTimeoutError: when none comes in time
+        :raises PipelineFailedError: when the pipeline stops with an error meanwhile
+        """
         last = "nothing"
 
         def check() -> PipelineStatus | None:
@@ -112,7 +122,12 @@ class PipelineBase:
         return wait_until(check, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=poll_s)
 
     def _raise_if_failed(self, descriptor: Mapping[str, Any], action: str) -> None:
-        """Raise when the pipeline is down for good with an error; waiting on would be in vain."""
+        """Find out whether the pipeline is down for good with an error; waiting on would be in vain.
+
+        :param descriptor: the pipeline as the service sends it
+        :param action: the action that failed, for the message
+        :raises PipelineFailedError: when it is
+        """
         error = descriptor.get("deployment_error")
         if not error or not is_down(descriptor):
             return
@@ -123,7 +138,11 @@ class PipelineBase:
         raise PipelineFailedError(message, error)
 
     def _raise_if_down(self, awaited: str) -> str:
-        """Raise when the pipeline is not up, with its error if it has one; else say how it fares."""
+        """How the pipeline fares, which has to be up.
+
+        :param awaited: what is waited for, for the message
+        :raises PipelineFailedError: when it is down, with its error if it has one
+        """
         descriptor = self._read(PipelineFieldSelector.STATUS, idempotent=False)
         self._raise_if_failed(descriptor, "CONTINUE")
         if is_down(descriptor):
@@ -133,7 +152,14 @@ class PipelineBase:
         return describe_status(descriptor)
 
     def _wait_for_compilation(self, program_version: int, timeout_s: float | None = None) -> None:
-        """Wait until a version of the program is compiled; raise with the compiler's messages when it is not to be."""
+        """Wait until a version of the program is compiled.
+
+        :param program_version: the version
+        :param timeout_s: seconds to wait at most; None waits without limit
+        :raises ProgramCompilationError: when it does not compile; with the compiler's messages
+        :raises PipelineFailedError: when somebody changes the program meanwhile
+        :raises PipelineTimeoutError: when it is not compiled in time
+        """
         last = "nothing"
 
         def check() -> ProgramStatus | None:

@@ -62,7 +62,10 @@ class OutputTransport(Protocol):
         """Prepare to write; ``resumed`` is True when the pipeline goes on from a checkpoint."""
 
     def write(self, step: int, changes: Changes) -> tuple[int, int]:
-        """Write one step's changes; return (records, bytes) written."""
+        """Write one step's changes.
+
+        :returns: how many records and how many bytes were written
+        """
 
     def close(self) -> None:
         """Flush and let go of the sink."""

@@ -40,8 +40,9 @@ class CheckpointSync:
         return self._thread is not None and self._thread.is_alive()
 
     def request(self) -> UUID:
-        """Start copying the newest checkpoint; return its id.
+        """Start copying the newest checkpoint.
 
+        :returns: its id
         :raises Problem: when there is nothing to copy or nowhere to
         """
         config = self._configured()

@@ -95,7 +95,8 @@ class Durability:
     def __init__(self, folder: Path, options: RuntimeOptions) -> None:
         """Take the folder's lock.
 
-        :raises StorageLockedError, StorageUnusableError: when another run has it, or it cannot be written
+        :raises StorageLockedError: when another run has it
+        :raises StorageError: when it cannot be written
         """
         self.options = options
         self._temporary = None if options.storage else Path(tempfile.mkdtemp(prefix="airflow-pipelines-"))
@@ -117,7 +118,8 @@ class Durability:
         """What to start from: the newest local state, else what ``sync`` says, else None for a fresh start.
 
         :param expected: a checkpoint that is known to have been made
-        :raises StorageError, SyncError: when there is something that cannot be used
+        :raises StorageError: when there is something that cannot be used
+        :raises SyncError: when a store of copies has something that cannot be used
         """
         return self._saved(self._start(expected)) if self.options.storage else None
 

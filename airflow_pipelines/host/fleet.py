@@ -78,7 +78,11 @@ class Fleet:
             return self._is_idle()
 
     def retire(self, idle_s: float) -> bool:
-        """Take nothing more if nothing has run or been compiled here for ``idle_s`` seconds; the value says whether that is so."""
+        """Take nothing more if nothing has run or been compiled here for a while.
+
+        :param idle_s: the while, in seconds
+        :returns: whether nothing more is taken
+        """
         with self._lock:
             if not self._is_idle() or self._compilations:
                 self._last_use = time.monotonic()
@@ -201,7 +205,10 @@ class Fleet:
         return Queries(context, deployment.pipeline_name, str(deployment.deployment_id), self._limits, self._watch)
 
     def _check_spark(self, failure: Exception) -> None:
-        """Raise Problem 410 when what failed is Spark as a whole: another host may do what was asked."""
+        """Give up when what failed is Spark as a whole: another host may do what was asked.
+
+        :raises Problem: 410, when it is
+        """
         problem = spark_problem(self._spark)
         if problem is not None:
             raise Problem(ErrorCode.TERMINATING, f"The host cannot go on: {problem}.") from failure

@@ -27,7 +27,11 @@ LINGER_S: Final = 2.0
 
 
 def server_config(app: Any, **options: Any) -> uvicorn.Config:
-    """How to serve ``app`` with the bounds of this module; ``options`` are those of uvicorn."""
+    """How to serve an application with the bounds of this module.
+
+    :param app: the ASGI application
+    :param options: those of uvicorn
+    """
     return uvicorn.Config(
         app,
         http=BoundedHttp,

@@ -30,7 +30,11 @@ class PipelineMetrics:
         self._counters: dict[str, int] = asdict(Counters())
 
     def restore(self, counters: Counters, initial_start_time: float) -> None:
-        """Go on counting where a checkpoint or the journal stopped."""
+        """Go on counting where a checkpoint or the journal stopped.
+
+        :param counters: those of the checkpoint or the journal
+        :param initial_start_time: seconds since the epoch
+        """
         with self._lock:
             self._counters = asdict(counters)
             # What had been received but not processed will be received again.
@@ -53,7 +57,10 @@ class PipelineMetrics:
             self._counters["completed_steps"] = self._counters["initiated_steps"]
 
     def busy(self, seconds: float) -> None:
-        """Add to the time spent in steps."""
+        """Add to the time spent in steps.
+
+        :param seconds: the time of one step
+        """
         with self._lock:
             self._busy_s += seconds
 

@@ -35,7 +35,11 @@ def compare_programs(stored: str, given: str) -> Likeness:
 
 
 def compare_configs(stored: Any, given: Any) -> Likeness:
-    """Compare a stored configuration, which has all defaults filled in, with what is given of one."""
+    """Compare configurations.
+
+    :param stored: JSON as the service keeps it, with all defaults filled in
+    :param given: the JSON of the task, which may leave fields out
+    """
     if isinstance(given, Mapping) and isinstance(stored, Mapping):
         found = [
             compare_configs(stored[name], value) if name in stored else Likeness.DIFFERENT

@@ -86,8 +86,9 @@ class ApiKeys:
         return errors.store_unusable(error, self._engine.url)
 
     def create(self, name: str, scope: Scope) -> tuple[ApiKey, str]:
-        """Make a key; the second value is the key itself, which nobody can ask for again.
+        """Make a key.
 
+        :returns: its entry, and the key itself, which nobody can ask for again
         :raises Problem: DuplicateName
         """
         key = new_key()

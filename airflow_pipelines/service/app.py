@@ -37,7 +37,12 @@ logger = logging.getLogger(__name__)
 
 
 def create_app(settings: Settings, dedicated: DedicatedHosts | None = None) -> FastAPI:
-    """Return the REST API as it is served: :func:`create_embedded_app` with keys, bounds, and no answers for other sites' pages."""
+    """The REST API as it is served: :func:`create_embedded_app` with keys, bounds, and no answers for other sites' pages.
+
+    :param settings: as for :func:`create_embedded_app`
+    :param dedicated: as for :func:`create_embedded_app`
+    :raises Problem: when the store cannot be used
+    """
     app = create_embedded_app(settings, dedicated)
     app.add_middleware(BoundedRequests, limit_of=lambda scope: _body_limit(settings, scope["path"]))
     keys = app.state.control_plane.api_keys

@@ -137,7 +137,10 @@ class ControlPlane:
         return self.store.events(self.pipeline(name).id)
 
     def target(self, name: str) -> Target:
-        """Where runtime calls for the pipeline go, or the Problem that there is no such place."""
+        """Where runtime calls for the pipeline go.
+
+        :raises Problem: when there is no such place
+        """
         record = self.pipeline(name)
         requests.check_deployed(record)
         host = None if record.host_id is None else self.registry.get(record.host_id)
@@ -179,7 +182,12 @@ class ControlPlane:
         return self._add(edit), True
 
     def check_put(self, name: str, body: Any) -> None:
-        """Raise what :meth:`put` would raise, were the pipeline stopped and its storage cleared. Changes nothing."""
+        """Find out whether :meth:`put` would do, were the pipeline stopped and its storage cleared. Changes nothing.
+
+        :param name: the name in the path
+        :param body: the JSON body
+        :raises Problem: what :meth:`put` would answer
+        """
         edit = edits.parse_full(body, platform_version(), default_name=name)
         emptied = requests.emptied(self.pipeline(name))
         edit = self.secrets.out_of(edit, emptied.id)

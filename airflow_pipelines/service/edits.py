@@ -202,7 +202,12 @@ def update_runtime(record: PipelineRecord, platform_version: str, now: datetime)
 
 
 def check_name(name: Any) -> str:
-    """A pipeline's name, or the Problem with it."""
+    """Check a pipeline's name.
+
+    :param name: the value in a body, of whatever type
+    :returns: the name
+    :raises Problem: when it is none
+    """
     if not isinstance(name, str):
         raise errors.invalid_param("The field 'name' must be a string")
     if not name:
@@ -228,7 +233,13 @@ def _fields(body: Any) -> Mapping[str, Any]:
 
 
 def text_field(values: Mapping[str, Any], field: str) -> str | None:
-    """A text of a program in a body, or the Problem with it; None when it is missing."""
+    """A text of a program in a body.
+
+    :param values: the body
+    :param field: the name of the field
+    :returns: the text; None when it is missing
+    :raises Problem: when it is no text, or too large
+    """
     value = values.get(field)
     if value is None:
         return None

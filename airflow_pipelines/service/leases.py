@@ -42,7 +42,11 @@ class Leases:
 
     @contextmanager
     def held(self, name: str) -> Iterator[bool]:
-        """Hold the lease ``name`` within the block if it can be had; the value says whether it was."""
+        """Hold a lease within the block if it can be had.
+
+        :param name: the lease
+        :returns: whether it is held
+        """
         got = self.acquire(name)
         try:
             yield got

@@ -88,7 +88,10 @@ class RowReader:
         return row
 
     def _check_key(self, row: Sequence[Any], what: str) -> None:
-        """Raise RecordProblem for a change of a row that does not say of which one."""
+        """Refuse a change of a row that does not say of which one.
+
+        :raises RecordProblem: when it does not
+        """
         missing = [self.columns[place].name for place in self._key if row[place] is None]
         if missing:
             listed = ", ".join(repr(name) for name in missing)

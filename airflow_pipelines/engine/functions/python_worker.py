@@ -92,7 +92,10 @@ def failure(name: str, error: BaseException, values: Any) -> str:
 def converted(value: Any, kind: Any) -> Any:
     """Check a result and convert it to its type. Spark itself would silently turn a value of another type into NULL.
 
-    :raises TypeError, ValueError: when the value is of no such type
+    :param value: what a function of the user gave
+    :param kind: the type of the result, in Spark's schema JSON
+    :raises TypeError: when the value is of another type
+    :raises ValueError: when the type cannot hold the value
     """
     if value is None:
         return None

@@ -209,6 +209,10 @@ class MemoryIndex:
         """The same as :meth:`FileIndex.find`, for a batch in memory.
 
         :param number: tells batches apart, and stands for the hashes of ``table``
+        :param table: the batch's rows
+        :param wanted: the keys to look for, one column for each part of the key
+        :param columns: the columns of the result
+        :param most: how many rows at most; more than these give None
         """
         key = (number, tuple(wanted.column_names))
         with self._lock:

@@ -42,7 +42,11 @@ def moved_range(temporal_filter: TemporalFilter, marker: str, relations: Mapping
 
 
 def literal(value: pa.Scalar, kind: str) -> str:
-    """An Arrow scalar as Spark SQL text of the type ``kind`` (Spark DDL)."""
+    """An Arrow scalar as Spark SQL text.
+
+    :param value: the scalar
+    :param kind: the type of the text, as Spark DDL
+    """
     text = value.cast(pa.string()).as_py()
     return f"CAST('{text}' AS {kind})"
 

@@ -46,6 +46,7 @@ def analyzed_plan(frame: DataFrame) -> LogicalPlan:
 def optimized_plan(frame: DataFrame) -> LogicalPlan:
     """The plan after Spark's optimizer.
 
-    :raises PySparkException, Py4JJavaError: (see ``java_errors.SPARK_ERRORS``) when a constant of the query cannot be evaluated
+    :raises pyspark.errors.PySparkException: when a constant of the query cannot be evaluated
+    :raises py4j.protocol.Py4JJavaError: the same, where PySpark does not translate it; see ``java_errors.SPARK_ERRORS``
     """
     return LogicalPlan(query_execution(frame).optimizedPlan())

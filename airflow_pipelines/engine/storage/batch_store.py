@@ -74,8 +74,10 @@ class BatchStore:
         self._batches: weakref.WeakSet[_HasFiles] = weakref.WeakSet()
 
     def write(self, table: pa.Table) -> tuple[str, ...]:
-        """Store a pyarrow Table; return the file names (none for an empty table).
+        """Store rows.
 
+        :param table: the rows
+        :returns: the names of their files; none for an empty table
         :raises StorageError: when it cannot be written
         """
         if table.num_rows == 0:
@@ -117,9 +119,10 @@ class BatchStore:
             self._batches.add(batch)
 
     def adopt(self, staging: str | os.PathLike[str]) -> tuple[str, ...]:
-        """Move the non-empty Parquet files of a staging folder into the store; return their names, sorted by the old ones.
+        """Move the non-empty Parquet files of a staging folder into the store. The staging folder is removed.
 
-        The staging folder is removed.
+        :param staging: the folder
+        :returns: the files' names in the store, in the order of those that they had
         """
         folder = Path(staging)
         paths = [path for path in sorted(folder.rglob("*.parquet")) if pq.read_metadata(path).num_rows]

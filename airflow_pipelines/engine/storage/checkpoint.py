@@ -48,7 +48,10 @@ class BatchFiles(Protocol):
         """Where a batch file is."""
 
     def verify(self, names: Iterable[str]) -> None:
-        """Raise StorageError when a batch file is missing or damaged."""
+        """Read batch files as far as it takes to know that they are whole.
+
+        :raises StorageError: when one is missing or damaged
+        """
 
     def garbage_collect(self, keep: set[str]) -> Any:
         """Remove all batch files but these."""

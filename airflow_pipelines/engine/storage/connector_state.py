@@ -169,7 +169,9 @@ def read_connectors(stored: Mapping[str, Mapping[str, Any]]) -> dict[str, Connec
     """The states that :func:`stored_connectors` wrote, of this or an earlier release.
 
     :param stored: by ``relation.connector``
-    :raises KeyError, TypeError, ValueError: when a field is missing that always was there, or of another type
+    :raises KeyError: when a field is missing that always was there
+    :raises TypeError: when a field is of another type
+    :raises ValueError: when a field has a value that it cannot have
     """
     return {name: _state(fields) for name, fields in stored.items()}
 

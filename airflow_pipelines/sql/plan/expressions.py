@@ -36,10 +36,11 @@ def construct_name(tree: exp.Expr) -> str:
 
 
 def require_only(tree: exp.Expr, known: Iterable[str]) -> None:
-    """Raise NotIncremental when a tree has parts other than the known ones.
+    """Refuse a tree that has parts other than the known ones.
 
     :param tree: the tree
     :param known: the names of its parts that have a rule
+    :raises NotIncremental: when it has
     """
     for name, value in tree.args.items():
         if value and name not in known:

@@ -77,7 +77,11 @@ class Cursor:
         return True
 
     def expect(self, *words: str) -> None:
-        """Step over ``words`` or fail at the first that does not come."""
+        """Step over words.
+
+        :param words: in the order in which they have to come
+        :raises StatementError: at the first that does not come
+        """
         for word in words:
             if not self.take(word):
                 raise self.failure(f"Expected {word.upper()}")

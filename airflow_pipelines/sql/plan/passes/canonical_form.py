@@ -244,7 +244,10 @@ def _canonical_item(item: Item, kind: str) -> Item:
 
 
 def _check(texts: Sequence[str], changed: Set[str]) -> None:
-    """Raise NotIncremental when an expression depends on the representation of a changed column."""
+    """Refuse expressions that depend on the representation of a changed column.
+
+    :raises NotIncremental: when one does
+    """
     for text in texts if changed else ():
         propagates_representation(parse_expression(text), changed)
 
