@@ -1,18 +1,18 @@
-"""The unmodified client of PyPI's package ``feldera`` drives a real ``airflow-pipelines serve`` over the network."""
+"""The life of a pipeline, driven by the unmodified client of PyPI's package ``feldera``."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from feldera import FelderaClient, Pipeline, PipelineBuilder
 from feldera.enums import BootstrapPolicy, CompletionTokenStatus, PipelineStatus, StorageStatus
 from feldera.rest.errors import FelderaAPIError
-from feldera.rest.retry import RetryConfig
-from feldera.runtime_config import RuntimeConfig
 
 from tests.fixtures.sdk import eventually
 
@@ -32,24 +32,21 @@ ADDED = "create materialized view expensive as select id, price from items where
 
 
 @pytest.fixture
-def client(served_url: str) -> FelderaClient:
-    return FelderaClient(served_url)
-
-
-@pytest.fixture
 def program(tmp_path: Path) -> str:
     path = tmp_path / "items.csv"
     path.write_text("1,book,12.50\n2,book,7.50\n3,pen,1.25\n")
     return SQL.format(path=path)
 
 
-def test_a_whole_life(client: FelderaClient, pipeline_name: str, program: str) -> None:
-    pipeline = PipelineBuilder(client, pipeline_name, program, runtime_config=RuntimeConfig(workers=1)).create()
+def test_a_whole_life(
+    foreign: FelderaClient, create: Callable[..., Pipeline], pipeline_name: str, program: str, tmp_path: Path
+) -> None:
+    pipeline = create(program)
     assert pipeline.status() == PipelineStatus.STOPPED
     assert pipeline.storage_status() == StorageStatus.CLEARED
     assert [table.name for table in pipeline.tables()] == ["items"]
     assert "totals" in [view.name for view in pipeline.views()]
-    assert pipeline_name in [each.name for each in Pipeline.all(client)]
+    assert pipeline_name in [each.name for each in Pipeline.all(foreign)]
 
     pipeline.start_paused()
     assert pipeline.status() == PipelineStatus.PAUSED
@@ -80,7 +77,7 @@ def test_a_whole_life(client: FelderaClient, pipeline_name: str, program: str) -
     assert list(pipeline.query("select count(*) as c from items")) == [{"c": 3}]
     pipeline.execute("insert into items values (5, 'ink', 30)")
     assert list(pipeline.query("select total from totals where kind = 'ink'")) == [{"total": Decimal("30.00")}]
-    assert "| ink" in "".join(pipeline.query_tabular(query))
+    assert_same_rows_in_all_formats(pipeline, query, tmp_path / "totals.parquet")
 
     stats = pipeline.stats()
     assert stats.global_metrics.total_processed_records == stats.global_metrics.total_input_records
@@ -122,35 +119,40 @@ def test_a_whole_life(client: FelderaClient, pipeline_name: str, program: str) -
     assert pipeline.storage_status() == StorageStatus.CLEARED
     pipeline.delete()
     with pytest.raises(FelderaAPIError):
-        Pipeline.get(pipeline_name, client)
+        Pipeline.get(pipeline_name, foreign)
 
 
-def test_errors_reach_the_foreign_client(served_url: str, pipeline_name: str) -> None:
-    # It asks three times more when a pipeline is not deployed, by default for 14 seconds.
-    client = FelderaClient(served_url, retry_config=RetryConfig(initial_backoff=0.05))
+def test_errors_reach_the_client(foreign: FelderaClient, pipeline_name: str) -> None:
     with pytest.raises(RuntimeError, match="blah"):
-        PipelineBuilder(client, pipeline_name, "create table t (i int);\ncreate view v as select * from blah;").create()
-    pipeline = Pipeline.get(pipeline_name, client)
+        PipelineBuilder(foreign, pipeline_name, "create table t (i int);\ncreate view v as select * from blah;").create()
+    pipeline = Pipeline.get(pipeline_name, foreign)
     with pytest.raises(FelderaAPIError) as caught:
         pipeline.start()
     assert caught.value.error_code == "CannotStartWithCompilationError"
     with pytest.raises(RuntimeError):
-        PipelineBuilder(client, pipeline_name, "create table t (i int);").create()
-    pipeline = PipelineBuilder(client, pipeline_name, "create table t (i int);").create_or_replace()
+        PipelineBuilder(foreign, pipeline_name, "create table t (i int);").create()
+    pipeline = PipelineBuilder(foreign, pipeline_name, "create table t (i int);").create_or_replace()
     with pytest.raises(FelderaAPIError) as caught:
         list(pipeline.query("select * from t"))
     assert caught.value.error_code == "PipelineInteractionNotDeployed"
 
 
-def test_a_hash_of_a_query(client: FelderaClient, pipeline_name: str) -> None:
-    sql = "create table t (i int) with ('materialized' = 'true');"
-    pipeline = PipelineBuilder(client, pipeline_name, sql).create()
-    pipeline.start()
+def test_a_hash_of_a_query(deploy: Callable[..., Pipeline]) -> None:
+    pipeline = deploy("create table t (i int) with ('materialized' = 'true');")
     empty = pipeline.query_hash("select * from t")
     assert re.fullmatch("[0-9A-F]{64}", empty)
     assert pipeline.query_hash("select * from t") == empty
     pipeline.execute("insert into t values (1)")
     assert pipeline.query_hash("select * from t") != empty
+
+
+def assert_same_rows_in_all_formats(pipeline: Pipeline, query: str, file: Path) -> None:
+    rows = list(pipeline.query(query))
+    assert "| ink" in "".join(pipeline.query_tabular(query))
+    pipeline.query_parquet(query, str(file))
+    assert pq.read_table(file).to_pylist() == rows
+    assert list(pipeline.query_arrow_dicts(query)) == rows
+    assert [row for batch in pipeline.query_arrow(query) for row in batch.to_pylist()] == rows
 
 
 def rows_of(listener: Any, count: int) -> set[tuple[Any, ...]]:
