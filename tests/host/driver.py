@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,9 @@ CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, v INT, name VARCHAR);
 CREATE MATERIALIZED VIEW totals AS SELECT name, SUM(v) AS total, COUNT(*) AS n FROM t GROUP BY name;
 CREATE VIEW large AS SELECT id, v FROM t WHERE v > 10;
 """
+MORE = PROGRAM.replace("v > 10", "v > 20") + "CREATE MATERIALIZED VIEW most AS SELECT MAX(v) AS v FROM t;"
+ROWS = ({"id": 1, "v": 5, "name": "a"}, {"id": 2, "v": 15, "name": "a"}, {"id": 3, "v": 25, "name": "b"})
+TOTALS = [{"name": "a", "total": 20, "n": 2}, {"name": "b", "total": 25, "n": 1}]
 
 
 class Pipeline:
@@ -151,3 +154,10 @@ class Pipeline:
         if self.deployment_id is not None:
             self.kill()
         self.http.close()
+
+
+Make = Callable[..., Pipeline]
+
+
+def totals(pipeline: Pipeline) -> list[dict[str, object]]:
+    return pipeline.query("SELECT * FROM totals ORDER BY name")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,14 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_pipelines.service.app import create_app
+from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.settings import Settings
 from tests.service.waiting import until
 from tests.serving import serving
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-
-    from airflow_pipelines.service.control_plane import ControlPlane
 
 
 @pytest.fixture
@@ -54,3 +54,20 @@ def name(request: pytest.FixtureRequest, service_app: FastAPI) -> Iterator[str]:
     control_plane.clear(name)
     until(lambda: control_plane.pipeline(name).storage_status.value == "Cleared")
     control_plane.delete(name)
+
+
+@pytest.fixture
+def control_plane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ControlPlane]:
+    """A control plane without HTTP; a file with needs of its own has another."""
+    # What a test patches stays patched until the background work has ended; else that could start a real host.
+    control_plane = ControlPlane(Settings.load(tmp_path, heartbeat_timeout_s=1.0))
+    yield control_plane
+    control_plane.close()
+
+
+@pytest.fixture
+def process(processes: None) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that stands for a host on this machine."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()

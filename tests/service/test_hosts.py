@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
+import pytest
+
 from airflow_pipelines.contract.registry import Base, HostRecord, Registry
 from airflow_pipelines.database import open_database
 from airflow_pipelines.service import processes
-from airflow_pipelines.service.hosts import Health, Hosts, HostState
+from airflow_pipelines.service.control_plane import ControlPlane
+from airflow_pipelines.service.hosts import Health, Hosts, HostState, HostUnreachable
+from tests.service.hosted import host_row
 
 GONE = 2**22 + 1
 """No process has this id: Linux gives none above 2^22."""
@@ -30,3 +38,42 @@ def test_a_host_that_said_why_it_ends_is_believed_also_when_its_process_is_gone_
     assert hosts.health(host) == Health(HostState.LOST, "its JVM is gone")
     hosts.close()
     engine.dispose()
+
+
+@pytest.mark.processes
+def test_calls_survive_a_connection_that_the_host_has_closed(control_plane: ControlPlane, tmp_path: Path) -> None:
+    """A connection in the pool may be closed by the host at the moment of the next call."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        answers = 0
+
+        def serve() -> None:
+            nonlocal answers
+            for number in range(3):
+                connection, _ = server.accept()
+                with connection:
+                    assert connection.recv(65536)
+                    if number == 2:
+                        answers += 1
+                        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        host = host_row(control_plane, tmp_path, url=f"http://127.0.0.1:{server.getsockname()[1]}")
+        assert control_plane.hosts.call(host, "POST", "/suspend").status_code == 200
+        thread.join(10)
+    assert answers == 1
+    with pytest.raises(HostUnreachable, match="refused"):
+        control_plane.hosts.call(host, "GET", "/health")
+
+
+def test_the_service_never_kills_what_is_not_its_host(
+    control_plane: ControlPlane, tmp_path: Path, process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = host_row(control_plane, tmp_path, pid=process.pid)
+    killed: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda *arguments: killed.append(arguments))
+    monkeypatch.setattr(os, "killpg", lambda *arguments: killed.append(arguments))
+    control_plane.hosts.end(host)
+    monkeypatch.undo()
+    assert [call for call in killed if call[1] != 0] == []
+    assert process.poll() is None

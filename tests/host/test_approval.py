@@ -1,0 +1,91 @@
+"""A changed program waits for approval, and what is saved stays until then."""
+
+from __future__ import annotations
+
+from tests.host.driver import MORE, PROGRAM, ROWS, TOTALS, Make, totals
+
+
+def test_a_changed_program_awaits_approval_and_keeps_what_it_can(make: Make) -> None:
+    pipeline = make()
+    pipeline.start()
+    pipeline.insert("t", *ROWS)
+    pipeline.suspend()
+    pipeline.program = MORE
+    waiting = pipeline.start("AwaitingApproval")
+    assert waiting.details is not None
+    diff = waiting.details["approval_diff"]
+    assert diff["program_diff"] == {
+        "added_tables": [],
+        "removed_tables": [],
+        "modified_tables": [],
+        "added_views": ["most"],
+        "removed_views": [],
+        "modified_views": ["large"],
+    }
+    assert waiting.details["connector_stats"] == {"num_errors": 0}
+    assert pipeline.get("stats").status_code == 503
+    assert pipeline.get("stats").json()["error_code"] == "AwaitingApproval"
+    assert pipeline.post("approve").status_code == 200
+    pipeline.wait_for("Running")
+    assert pipeline.statuses() == ["Initializing", "AwaitingApproval", "Bootstrapping", "Running"]
+    assert pipeline.query("SELECT * FROM most") == [{"v": 25}]
+    assert totals(pipeline) == TOTALS
+    pipeline.insert("t", {"id": 4, "v": 50, "name": "a"})
+    assert pipeline.query("SELECT * FROM most") == [{"v": 50}]
+
+
+def test_stopping_instead_of_approving_keeps_the_checkpoint(make: Make) -> None:
+    pipeline = make()
+    pipeline.start()
+    pipeline.insert("t", *ROWS)
+    pipeline.suspend()
+    pipeline.program = MORE
+    pipeline.start("AwaitingApproval")
+    pipeline.suspend()
+    pipeline.start("AwaitingApproval")
+    pipeline.kill()
+    pipeline.program = PROGRAM
+    pipeline.start()
+    assert totals(pipeline) == TOTALS
+
+
+def test_a_change_after_a_kill_without_checkpoint_still_needs_approval(make: Make) -> None:
+    pipeline = make()
+    pipeline.start()
+    pipeline.insert("t", *ROWS)
+    pipeline.kill()
+    pipeline.program = MORE
+    pipeline.start("AwaitingApproval")
+    pipeline.post("approve")
+    pipeline.wait_for("Running")
+    assert pipeline.query("SELECT * FROM most") == [{"v": 25}]
+    assert totals(pipeline) == TOTALS
+    pipeline.kill()
+    pipeline.start()
+    assert pipeline.query("SELECT * FROM most") == [{"v": 25}]
+
+
+def test_rejected_changes_end_the_start_and_keep_the_checkpoint(make: Make) -> None:
+    pipeline = make()
+    pipeline.start()
+    pipeline.insert("t", *ROWS)
+    pipeline.suspend()
+    pipeline.program = MORE
+    failed = pipeline.start("Stopped", bootstrap_policy="reject")
+    assert failed.error is not None
+    assert failed.error["error_code"] == "BootstrapRejected"
+    assert "added views: most" in failed.error["message"]
+    assert "modified views: large" in failed.error["message"]
+    pipeline.kill()
+    pipeline.start("Running", bootstrap_policy="allow")
+    assert pipeline.query("SELECT * FROM most") == [{"v": 25}]
+
+
+def test_white_space_and_comments_are_no_change(make: Make) -> None:
+    pipeline = make()
+    pipeline.start()
+    pipeline.insert("t", *ROWS)
+    pipeline.suspend()
+    pipeline.program = "-- the same\n" + PROGRAM.replace("SELECT name", "SELECT\n  name")
+    pipeline.start("Running", bootstrap_policy="reject")
+    assert totals(pipeline) == TOTALS

@@ -1,0 +1,93 @@
+"""Programs are compiled in the background, again when a compiler was lost or nobody came back to one."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+import httpx
+import pytest
+from uuid6 import uuid7
+
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.registry import HostRecord
+from airflow_pipelines.contract.statuses import ProgramStatus
+from airflow_pipelines.service.control_plane import ControlPlane
+from airflow_pipelines.service.hosts import HostTimeout, HostUnreachable
+from tests.service import records as given
+from tests.service.hosted import host_row, reconciled, wait_system_error
+
+
+@pytest.mark.parametrize(
+    ("failure", "attempts"), [(HostUnreachable("its JVM is gone"), 3), (HostTimeout("no answer within 110 s"), 1)]
+)
+def test_a_program_whose_compiler_died_is_compiled_by_another(
+    control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception, attempts: int
+) -> None:
+    host = host_row(control_plane, tmp_path, kind="shared", deployment_id=None)
+    asked: list[str] = []
+
+    def call(_: HostRecord, _method: str, path: str, **__: object) -> httpx.Response:
+        asked.append(path)
+        raise failure
+
+    monkeypatch.setattr(control_plane.compiler, "host", lambda: host)
+    monkeypatch.setattr(control_plane.hosts, "call", call)
+    control_plane.create({"name": "p", "program_code": "create table t (a int);"})
+    record = wait_system_error(control_plane)
+    assert asked == ["/compile"] * attempts
+    assert str(failure) in (record.program_error or {})["system_error"]
+
+
+def test_an_abandoned_compilation_is_taken_up_again(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[UUID] = []
+    monkeypatch.setattr(control_plane.compiler, "host", lambda: asked.append(uuid7()))
+    control_plane.store.create(replace(given.compiling(), compile_claimed_at=datetime.now(UTC)))
+    reconciled(control_plane, monkeypatch)
+    assert not asked
+    record = control_plane.store.require("p")
+    control_plane.store.commit(record, [replace(record, compile_claimed_at=datetime.now(UTC) - timedelta(minutes=5))])
+    control_plane.pipeline("p")
+    deadline = time.monotonic() + 5
+    while not asked:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_no_java_is_an_error_of_the_compiler_and_can_be_retried(
+    control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
+    control_plane.create({"name": "p", "program_code": ""})
+    record = wait_system_error(control_plane)
+    assert record.program_error is not None
+    assert "JAVA_HOME" in record.program_error["system_error"]
+    assert control_plane.registry.live_hosts() == []
+    monkeypatch.setattr(control_plane.compiler, "host", lambda: None)
+    assert control_plane.patch("p", {"program_code": ""}).program_status is ProgramStatus.PENDING
+
+
+def test_a_fault_of_the_compiler_is_told_and_the_program_is_not_compiled_again(
+    control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    host = host_row(control_plane, tmp_path, kind="shared", deployment_id=None)
+    asked: list[str] = []
+
+    def call(_: HostRecord, method: str, path: str, **__: object) -> httpx.Response:
+        asked.append(f"{method} {path}")
+        return httpx.Response(
+            422, json=Problem(ErrorCode.COMPILER_FAILED, "The compiler failed on this program (KeyError).").body()
+        )
+
+    monkeypatch.setattr(control_plane.compiler, "host", lambda: host)
+    monkeypatch.setattr(control_plane.hosts, "call", call)
+    control_plane.create({"name": "p", "program_code": "create table t (a int);"})
+    record = wait_system_error(control_plane)
+    reconciled(control_plane, monkeypatch)
+    assert asked.count("POST /compile") == 1
+    assert record.program_error is not None
+    assert record.program_error["system_error"] == "CompilerFailed: The compiler failed on this program (KeyError)."
