@@ -10,12 +10,13 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import tenacity
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
@@ -35,6 +36,7 @@ class Probe:
         self.calls: list[str] = []
         self.failures: list[int] = []
         self.release = threading.Event()
+        self.asked_slow = threading.Event()
         self.app = FastAPI(lifespan=self._lifespan)
         self._routes()
 
@@ -100,6 +102,7 @@ class Probe:
 
         @app.get("/slow")
         async def slow() -> None:
+            self.asked_slow.set()
             try:
                 await asyncio.sleep(60)
             except asyncio.CancelledError:
@@ -198,12 +201,13 @@ def test_a_slow_answer_times_out_and_its_handler_is_cancelled(client: PipelineCl
 
 
 @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
-def test_a_busy_service_is_asked_again(probe: Probe, status: int) -> None:
+def test_a_busy_service_is_asked_again(probe: Probe, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(tenacity.nap, "time", SimpleNamespace(sleep=pauses.append))
     client = PipelineClient(app=probe.app)
     probe.failures = [status] * 3
-    before = time.monotonic()
     assert client.get("/flaky") == {"ok": True}
-    assert time.monotonic() - before >= 0.14
+    assert pauses == list(wire.RETRY_WAITS_S)
 
 
 def test_retries_have_an_end(probe: Probe) -> None:
@@ -245,16 +249,20 @@ def test_no_service_at_the_url_is_tried_once(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.processes
 def test_a_service_that_restarts_is_waited_for(probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "RETRY_WAITS_S", (0.2, 0.4, 2.0))
     with serving(probe.app) as url:
         client = PipelineClient(url)
         client.get("/json")
-    again = serving(probe.app, int(url.rsplit(":", 1)[1]))
-    threading.Timer(0.4, again.__enter__).start()
-    try:
+    with ExitStack() as restarted:
+        pauses: list[float] = []
+
+        def pause(seconds: float) -> None:
+            pauses.append(seconds)
+            if len(pauses) == 2:
+                restarted.enter_context(serving(probe.app, int(url.rsplit(":", 1)[1])))
+
+        monkeypatch.setattr(tenacity.nap, "time", SimpleNamespace(sleep=pause))
         assert client.get("/json")
-    finally:
-        again.__exit__()
+        assert len(pauses) == 2
 
 
 def test_many_threads_may_share_a_client(client: PipelineClient) -> None:
@@ -299,8 +307,9 @@ def test_the_asynchronous_client_speaks_the_same(probe: Probe, kind: str) -> Non
             assert await asyncio.to_thread(probe.cancelled.wait, 5)
             # A cancelled task, as of a triggerer that shuts down, must not leave its handler behind.
             probe.cancelled.clear()
+            probe.asked_slow.clear()
             task = asyncio.create_task(client.get("/slow"))
-            await asyncio.sleep(0.2)
+            assert await asyncio.to_thread(probe.asked_slow.wait, 5)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
+from types import SimpleNamespace
 from urllib.parse import unquote_plus
 from uuid import UUID
 
 import pandas
 import pytest
+import tenacity
 
 from airflow_pipelines import (
     CompletionTokenStatus,
     PipelineAPIError,
     PipelineFailedError,
 )
-from airflow_pipelines._pipeline import inputs
+from airflow_pipelines._pipeline import inputs, waiting
 from tests.scripted import FAILED, GET, NOT_DEPLOYED, STATS, STOPPED, Scripted, metrics, pipeline_of, problem, up
 
 
@@ -105,13 +106,17 @@ def test_wait_for_idle_checks_its_arguments(service: Scripted, arguments: dict[s
         pipeline_of(service, up("Running")).wait_for_idle(**arguments)
 
 
-def test_wait_for_idle_needs_a_quiet_interval(service: Scripted) -> None:
+def test_wait_for_idle_needs_a_quiet_interval(service: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline = pipeline_of(service, up("Running"))
     service.on(STATS, metrics(1, 0), metrics(1, 1), metrics(2, 1), metrics(2, 2))
-    before = time.monotonic()
-    pipeline.wait_for_idle(idle_interval_s=0.3, poll_interval_s=0.05)
-    assert time.monotonic() - before >= 0.3
-    assert len(service.asked(STATS)) >= 6
+    pauses: list[float] = []
+    for module in (inputs, waiting, tenacity.nap):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: sum(pauses), sleep=pauses.append))
+    pipeline.wait_for_idle(idle_interval_s=0.5, poll_interval_s=0.0625)
+    looks = len(service.asked(STATS))
+    assert len(pauses) == looks - 1
+    # The fourth look saw the last change.
+    assert sum(pauses[3:-1]) < 0.5 <= sum(pauses[3:])
 
 
 def test_wait_for_idle_says_how_far_it_got(service: Scripted) -> None:

@@ -69,11 +69,21 @@ def test_a_host_that_nobody_uses_takes_nothing_more_and_ends(
     work = threading.Thread(target=fleet.compile, args=(ProgramSource("create table t (x int);"),))
     work.start()
     assert compiling.wait(10)
-    one = main.Host(host, registry, Settings.load(tmp_path, host_idle_s=0.2), DatabaseFile(registry._engine))
+    looks = threading.Semaphore(0)
+    retire = fleet.retire
+
+    def look(idle_s: float) -> bool:
+        retired = retire(idle_s)
+        looks.release()
+        return retired
+
+    monkeypatch.setattr(fleet, "retire", look)
+    # So short that each look would find the host idle for long enough.
+    one = main.Host(host, registry, Settings.load(tmp_path, host_idle_s=1e-6), DatabaseFile(registry._engine))
     watch = threading.Thread(target=one._watch, args=(False, fleet, SparkHealth(spark)))
     watch.start()
-    watch.join(0.5)
-    assert watch.is_alive(), "it ended while it compiled"
+    for _ in range(3):
+        assert looks.acquire(timeout=10), "it ended while it compiled"
     compiled.set()
     work.join(10)
     watch.join(10)

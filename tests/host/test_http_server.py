@@ -143,4 +143,5 @@ def test_a_client_that_takes_its_time_is_served(plane: DataPlane) -> None:
     with httpx.Client() as client:
         for _ in range(3):
             assert client.post(plane.url, content=(b"x" * 100_000 for _ in range(3))).json() == 300_000
+            # The server's own limit has to pass; it shows nothing while it waits for a client's next request.
             time.sleep(QUICK_S * 1.5)

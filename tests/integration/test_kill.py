@@ -92,6 +92,7 @@ def test_kills_lose_nothing_and_repeat_nothing(host: KillableHost) -> None:
     writer = write_until_killed(host, 0, acknowledged, attempted)
     while len(acknowledged) < 3:
         time.sleep(0.02)
+    # Any moment of a step may be the one of the kill.
     time.sleep(dice.random() * 0.5)
     host.process.kill()
     writer.join(30)

@@ -45,6 +45,7 @@ def serve(connection):
     if b"/stats" not in request:
         head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
         connection.sendall(head + b"6\r\n{}\r\n\r\n" + b"\r\n")
+    print("asked", flush=True)
     time.sleep(60)
 while True:
     threading.Thread(target=serve, args=server.accept()[:1], daemon=True).start()
@@ -90,13 +91,20 @@ def running_on(app: FastAPI, tmp_path: Path, url: str, pid: int) -> None:
     )
 
 
-def kill_soon(process: subprocess.Popen[str]) -> None:
-    threading.Timer(0.5, process.kill).start()
+def kill_when_asked(process: subprocess.Popen[str]) -> None:
+    """Kill the host when it has begun to answer a request."""
+
+    def kill() -> None:
+        assert process.stdout is not None
+        if process.stdout.readline():
+            process.kill()
+
+    threading.Thread(target=kill, daemon=True).start()
 
 
 @pytest.mark.timeout(60)
 def test_a_call_that_the_host_breaks_off_says_why(api: TestClient, host: tuple[subprocess.Popen[str], int]) -> None:
-    kill_soon(host[0])
+    kill_when_asked(host[0])
     answer = api.get("/v0/pipelines/p/stats")
     assert (answer.status_code, answer.json()["error_code"]) == (503, "PipelineInteractionUnreachable")
     assert "OutOfMemoryError" in answer.json()["message"]
@@ -105,14 +113,14 @@ def test_a_call_that_the_host_breaks_off_says_why(api: TestClient, host: tuple[s
 
 @pytest.mark.timeout(60)
 def test_a_listener_of_a_dead_host_comes_to_its_end(api: TestClient, host: tuple[subprocess.Popen[str], int]) -> None:
-    kill_soon(host[0])
+    kill_when_asked(host[0])
     answer = api.post("/v0/pipelines/p/egress/w?format=json")
     assert (answer.status_code, answer.content) == (200, b"{}\r\n\r\n")
 
 
 @pytest.mark.timeout(60)
 def test_half_an_answer_to_a_query_ends_with_the_error(api: TestClient, host: tuple[subprocess.Popen[str], int]) -> None:
-    kill_soon(host[0])
+    kill_when_asked(host[0])
     answer = api.get("/v0/pipelines/p/query?sql=select&format=json")
     assert '{"error": "The host of pipeline' in answer.text
 

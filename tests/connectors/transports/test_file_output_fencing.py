@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import os
-import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -122,15 +123,16 @@ def test_a_run_waits_until_the_one_before_has_let_go_of_the_file(
 ) -> None:
     old = begun(tmp_path, None)
     old.write(1, delta((1, "x", 1)))
-    closing = threading.Event()
+    waits: list[float] = []
 
-    def close() -> None:
-        closing.set()
+    def let_go(seconds: float) -> None:
+        waits.append(seconds)
         old.close()
 
-    threading.Timer(0.3, close).start()
-    new = begun(tmp_path, step)
-    assert closing.is_set()
+    with monkeypatch.context() as waiting:
+        waiting.setattr(file_output, "time", SimpleNamespace(monotonic=time.monotonic, sleep=let_go))
+        new = begun(tmp_path, step)
+    assert len(waits) == 1
     new.write(2, delta((2, "x", 1)))
     assert ids(tmp_path / "out") == ([2] if step is None else [1, 2])
     monkeypatch.setattr(file_output, "LOCK_S", 0.3)
