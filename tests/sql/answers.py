@@ -8,6 +8,7 @@ out of date.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ class Question:
     @classmethod
     def of(cls, method: str, texts: tuple[str, ...], stages: Relations) -> Question:
         """A question while the relations of ``stages`` are declared."""
-        named = {name: columns for name, columns in stages.items() if any(f"`{name}`" in text for text in texts)}
+        named = {name: columns for name, columns in stages.items() if any(_names(text, name) for text in texts)}
         return cls(method, texts, tuple(sorted(named.items())))
 
 
@@ -148,6 +149,11 @@ class Answers:
                 getattr(anew, question.method)(*question.texts)
             found |= anew.answers
         return found
+
+
+def _names(text: str, relation: str) -> bool:
+    """Whether a query may read a relation. Nothing is lost when its name is only that of a column."""
+    return re.search(rf"(?<![\w$]){re.escape(relation)}(?![\w$])", text) is not None
 
 
 def _columns(stored: Iterable[Iterable[str]]) -> ColumnTypes:

@@ -1,29 +1,71 @@
-"""How circles of views and WITH RECURSIVE are planned, and what is wrong with declarations as far as only types tell."""
+"""How circles of views and WITH RECURSIVE are planned."""
 
 from __future__ import annotations
 
 import pytest
 
-from airflow_pipelines.compiler.compile_program import compile_program
-from airflow_pipelines.engine.program import Program
-from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.program.messages import ProgramErrors, ProgramMessage
+from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.plan.ir.full import Full
+from airflow_pipelines.sql.plan.ir.node import ColumnTypes
 from airflow_pipelines.sql.plan.ir.recursive import Recursive
+from airflow_pipelines.sql.plan.ir.stage import ViewPlan
+from airflow_pipelines.sql.plan.recursion import Member, plan_query, plan_recursive_views
+from airflow_pipelines.sql.program.declarations import ViewDeclaration
+from airflow_pipelines.sql.program.parser import parse_program
 
-EDGES = "create table edges (x int, y int); create table names (id int not null, name varchar);\n"
+TABLES = "create table edges (x int, y int); create table names (id int not null, name varchar);\n"
+RELATIONS: dict[str, ColumnTypes] = {
+    "edges": (("x", "int"), ("y", "int")),
+    "names": (("id", "int"), ("name", "string")),
+}
 CLOSURE = """declare recursive view c(x int, y int);
 create view c as select x, y from edges union select c.x, e.y from c join edges e on c.y = e.x;
 """
 
 
-def _strategies(text: str, sessions: SparkSessions) -> dict[str, str]:
-    program = compile_program(EDGES + text, sessions)
-    return {stage.relation: stage.strategy for plan in program.plans.values() for stage in plan.stages}
+class _Planned:
+    """The plans of a program's views, of which at most one group reads each other in a cycle."""
 
+    def __init__(self, text: str, analyzer: Analyzer) -> None:
+        self.plans: dict[str, ViewPlan] = {}
+        self._analyzer = analyzer
+        self._types = dict(RELATIONS)
+        views = parse_program(TABLES + text).views.values()
+        recursive = [view for view in views if view.declared is not None]
+        for view in recursive:
+            self._declare(view.name, tuple((column.name, column.type.spark_ddl().lower()) for column in view.declared or ()))
+        others = [view for view in views if view.declared is None]
+        for view in others:
+            given = analyzer.columns(view.query)
+            names = view.column_names or [name for name, _ in given]
+            self._declare(view.name, tuple((name, kind) for name, (_, kind) in zip(names, given, strict=True)))
+            self.plans[view.name] = plan_query(
+                view.name, view.query, self._read_by(view), self._types[view.name], view.reads, analyzer
+            )
+        if recursive:
+            self._plan_cycle(recursive, [view for view in others if view.cycle])
 
-def _recursive(program: Program, view: str) -> Recursive:
-    return next(stage.node for stage in program.plans[view].stages if isinstance(stage.node, Recursive))
+    def strategies(self) -> dict[str, str]:
+        """How each stage is kept up."""
+        return {stage.relation: stage.strategy for plan in self.plans.values() for stage in plan.stages}
+
+    def _plan_cycle(self, recursive: list[ViewDeclaration], others: list[ViewDeclaration]) -> None:
+        cycle = [*recursive, *others]
+        names = {view.name for view in cycle}
+        outside = {name: kinds for view in cycle for name, kinds in self._read_by(view).items() if name not in names}
+        members = [[self._member(view) for view in views] for views in (recursive, others)]
+        self.plans |= plan_recursive_views(*members, outside, self._analyzer)
+
+    def _declare(self, relation: str, columns: ColumnTypes) -> None:
+        self._types[relation] = columns
+        self._analyzer.declare({relation: columns})
+
+    def _member(self, view: ViewDeclaration) -> Member:
+        names = tuple(name for name, _ in self._analyzer.columns(view.query))
+        return Member(view.name, view.query, names, self._types[view.name])
+
+    def _read_by(self, view: ViewDeclaration) -> dict[str, ColumnTypes]:
+        return {name: self._types[name] for name in view.reads}
 
 
 @pytest.mark.parametrize(
@@ -66,8 +108,8 @@ def _recursive(program: Program, view: str) -> Recursive:
         ),
     ],
 )
-def test_linear_recursion_is_followed(text: str, expected: dict[str, str], sessions: SparkSessions) -> None:
-    found = _strategies(text, sessions)
+def test_linear_recursion_is_followed(text: str, expected: dict[str, str], analyzer: Analyzer) -> None:
+    found = _Planned(text, analyzer).strategies()
     assert {name: found.get(name) for name in expected} == expected
 
 
@@ -86,93 +128,37 @@ def test_linear_recursion_is_followed(text: str, expected: dict[str, str], sessi
         ),
     ],
 )
-def test_other_recursive_queries_are_left_to_spark(text: str, reason: str, sessions: SparkSessions) -> None:
-    plan = compile_program(EDGES + text, sessions).plans["v"]
+def test_other_recursive_queries_are_left_to_spark(text: str, reason: str, analyzer: Analyzer) -> None:
+    plan = _Planned(text, analyzer).plans["v"]
     assert isinstance(plan.stages[-1].node, Full)
     assert plan.stages[-1].reads == {"edges"}
     assert reason in (plan.reason or "")
 
 
-def test_recursion_below_the_top_of_a_query_is_left_to_spark(sessions: SparkSessions) -> None:
+def test_recursion_below_the_top_of_a_query_is_left_to_spark(analyzer: Analyzer) -> None:
     text = (
         "create view v as select * from (with recursive r as (select x from edges union all select x + 1 from r where x < 3)"
         " select x from r);"
     )
-    assert "full" in _strategies(text, sessions).values()
+    assert "full" in _Planned(text, analyzer).strategies().values()
 
 
-def test_circles_that_are_not_linear_are_recomputed_with_the_reason(sessions: SparkSessions) -> None:
+def test_circles_that_are_not_linear_are_recomputed_with_the_reason(analyzer: Analyzer) -> None:
     text = CLOSURE.replace("union select", "union (select").replace("e.x;", "e.x except select id, id from names);")
-    plan = compile_program(EDGES + text, sessions).plans["c"]
+    plan = _Planned(text, analyzer).plans["c"]
     assert [stage.strategy for stage in plan.stages] == ["recursion by recomputing"]
     assert (plan.reason or "").startswith("the recursion is recomputed: ")
 
 
-def test_the_full_strategy_of_a_circle_reads_only_what_is_outside(sessions: SparkSessions) -> None:
+def test_the_full_strategy_of_a_circle_reads_only_what_is_outside(analyzer: Analyzer) -> None:
     text = (
         "declare recursive view a(x int); declare recursive view b(x int); create view s as select x from b;"
         "create view a as select x from edges union select x from s;"
         "create view b as select e.y as x from a join edges e on e.x = a.x;"
     )
-    program = compile_program(EDGES + text, sessions)
+    plans = _Planned(text, analyzer).plans
     for name in "ab":
-        assert program.plans[name].full.reads == {"edges"}
-        assert program.plans[name].full.strategy == "recursion by recomputing"
-    assert _recursive(program, "a").inputs == ("edges",)
-
-
-def _errors(text: str, sessions: SparkSessions) -> tuple[ProgramMessage, ...]:
-    with pytest.raises(ProgramErrors) as caught:
-        compile_program(EDGES + text, sessions)
-    return caught.value.messages
-
-
-@pytest.mark.parametrize(
-    ("declared", "message", "place"),
-    [
-        ("x int, z int", "View c is declared with the columns x, z and its query gives x, y", (3, 13)),
-        ("x int", "View c is declared with the columns x and its query gives x, y", (3, 13)),
-        (
-            "x int, y bigint",
-            "Column y of view c is declared BIGINT and its query gives INT: "
-            "declare that, or write CAST(... AS BIGINT) in the query",
-            (2, 33),
-        ),
-        ("x int not null, y int", "Column x of view c is declared NOT NULL and its query may give NULL", (2, 26)),
-    ],
-)
-def test_a_view_must_be_what_was_declared(declared: str, message: str, place: tuple[int, int], sessions: SparkSessions) -> None:
-    text = f"declare recursive view c({declared});\ncreate view c as select x, y from edges union select y as x, x as y from edges;"
-    found = _errors(text, sessions)
-    assert [each.message for each in found] == [message]
-    assert found[0].span is not None
-    assert (found[0].span.start_line, found[0].span.start_column) == place
-
-
-def test_columns_that_cannot_be_compared_and_columns_that_do_not_exist(sessions: SparkSessions) -> None:
-    text = "declare recursive view c(m map<int, int>); create view c as select map(x, y) as m from edges;"
-    assert "holds a MAP or VARIANT" in _errors(text, sessions)[0].message
-    text = "declare recursive view c(x int); create view c as select x from edges union select z from c;"
-    assert "`z`" in _errors(text, sessions)[0].message
-    assert "`z`" in _errors(CLOSURE + "create view w as select z from c;", sessions)[0].message
-
-
-def test_the_declared_columns_are_the_views_columns(sessions: SparkSessions) -> None:
-    program = compile_program(EDGES + CLOSURE.replace("create view", "create materialized view"), sessions)
-    described = program.info.outputs[0]
-    assert (described.name, described.materialized) == ("c", True)
-    assert [(column.name, column.type.name) for column in described.columns] == [("x", "INTEGER"), ("y", "INTEGER")]
-
-
-def test_a_change_of_one_view_of_a_circle_changes_all(sessions: SparkSessions) -> None:
-    text = (
-        "declare recursive view c(x int, y int); create view s as select c.x, e.y from c join edges e on c.y = e.x;"
-        "create view c as select * from edges union select * from s; create view w as select x from c;"
-        "create view o as select 1 as x;"
-    )
-    old = compile_program(EDGES + text, sessions).fingerprints.views
-    same = compile_program(EDGES + text.replace("* from s", "s.X, s.y from S"), sessions).fingerprints.views
-    new = compile_program(EDGES + text.replace("c.y = e.x", "c.y = e.x and e.y > 0"), sessions).fingerprints.views
-    assert old == same
-    assert {name for name in old if old[name] != new[name]} == {"c", "s", "w"}
-    assert len(set(old.values())) == len(old)
+        assert plans[name].full.reads == {"edges"}
+        assert plans[name].full.strategy == "recursion by recomputing"
+    (recursive,) = [stage.node for stage in plans["a"].stages if isinstance(stage.node, Recursive)]
+    assert recursive.inputs == ("edges",)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -21,9 +22,9 @@ create view other as select a from u;"""
 COLUMNS = {"v": ("a", "b"), "w": ("x",), "other": ("a",), "added": ("a",)}
 
 
-def prints(text: str) -> Fingerprints:
+def prints(text: str, names: Mapping[str, Sequence[str]] = COLUMNS) -> Fingerprints:
     program = parse_program(text)
-    columns = {view: tuple(Column(name, ColumnType("INTEGER")) for name in COLUMNS[view]) for view in program.views}
+    columns = {view: tuple(Column(name, ColumnType("INTEGER")) for name in names[view]) for view in program.views}
     return fingerprint(program, columns)
 
 
@@ -135,6 +136,22 @@ def test_fingerprints_survive_json() -> None:
     assert Fingerprints.from_json(json.loads(json.dumps(found.to_json()))) == found
     assert 0 <= program_hash(found) < 2**64
     assert compare(found, found).is_empty
+
+
+def test_a_change_of_one_view_of_a_cycle_changes_all() -> None:
+    columns = {"c": ("x", "y"), "s": ("x", "y"), "w": ("x",), "o": ("x",)}
+    text = (
+        "create table edges (x int, y int); declare recursive view c(x int, y int);"
+        "create view s as select c.x, e.y from c join edges e on c.y = e.x;"
+        "create view c as select * from edges union select * from s; create view w as select x from c;"
+        "create view o as select 1 as x;"
+    )
+    old = prints(text, columns).views
+    same = prints(text.replace("* from s", "s.X, s.y from S"), columns).views
+    new = prints(text.replace("c.y = e.x", "c.y = e.x and e.y > 0"), columns).views
+    assert old == same
+    assert {name for name in old if old[name] != new[name]} == {"c", "s", "w"}
+    assert len(set(old.values())) == len(old)
 
 
 def test_unavailable_old_program() -> None:
