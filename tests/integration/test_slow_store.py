@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError
 
 from airflow_pipelines import postgresql
+from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.database import open_database
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.control_plane import ControlPlane
@@ -77,7 +79,7 @@ def system(spark: SparkSession, database_url: str, tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.timeout(300)
-def test_a_store_that_is_slow_or_gone_costs_neither_rows_nor_hosts(system: System) -> None:
+def test_a_store_that_is_slow_or_gone_costs_neither_rows_nor_hosts(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
     network, rest = system.network, system.rest
     program = "create table t (id bigint not null primary key) with ('materialized' = 'true');"
     config = {"fault_tolerance": {"model": "exactly_once", "checkpoint_interval_secs": None}}
@@ -109,7 +111,7 @@ def test_a_store_that_is_slow_or_gone_costs_neither_rows_nor_hosts(system: Syste
     assert "check that the database runs" in answer["message"]
     unknown = rest.get("/v0/pipelines", headers={"Authorization": "Bearer whose key is this"})
     assert (unknown.status_code, unknown.json()["error_code"]) == (503, "StoreUnavailable")
-    # What the store has to be told waits; the pipeline does not.
+    # What the store has to be told waits; the pipeline does not, for longer than one attempt to tell takes.
     assert system.host.post(f"{path}/checkpoint").status_code in {200, 202}
     while time.monotonic() - gone < GONE_S:
         assert insert() < 5
@@ -131,9 +133,22 @@ def test_a_store_that_is_slow_or_gone_costs_neither_rows_nor_hosts(system: Syste
     assert system.control_plane.hosts.health(now).state is HostState.UP
 
     # Told while the store is gone, the end of the pipeline is known when it is back.
+    answered, gone_again = threading.Event(), threading.Event()
+    call = system.control_plane.hosts.call
+
+    def without_store(host: HostRecord, method: str, path: str, **options: Any) -> httpx.Response:
+        if path.endswith("/suspend") and not gone_again.is_set():
+            assert answered.wait(30)
+            network.cut()
+            gone_again.set()
+        return call(host, method, path, **options)
+
+    monkeypatch.setattr(system.control_plane.hosts, "call", without_store)
     assert rest.post("/v0/pipelines/p/stop?force=false").status_code == 202
-    network.cut()
-    time.sleep(1.0)
+    answered.set()
+    assert gone_again.wait(30)
+    # The store is told of the end before the pipeline stops to answer.
+    system.wait(lambda: system.host.get(f"{path}/query", params={"sql": "select 1"}).status_code != 200)
     network.restore()
     system.wait(lambda: system.answer(60).get("deployment_status") == "Stopped")
     assert system.answer(30)["deployment_error"] is None
