@@ -116,7 +116,7 @@ def serve(
         )
     elif not tls and not is_loopback(host):
         typer.echo("Keys and rows travel unencrypted: give --tls-certificate and --tls-key, or put a proxy with TLS in between")
-    server = uvicorn.Server(server_config(app, timeout_graceful_shutdown=3, **tls))
+    server = uvicorn.Server(server_config(app, ws="websockets-sansio", timeout_graceful_shutdown=3, **tls))
     server.run(sockets=[listener])
 
 

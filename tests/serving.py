@@ -11,12 +11,11 @@ from fastapi import FastAPI
 
 
 class serving:  # noqa: N801 - used like a function
-    """An app behind real HTTP."""
+    """An app behind real HTTP, served by uvicorn's own protocol unless there is a configuration."""
 
-    def __init__(self, app: FastAPI, port: int = 0) -> None:
+    def __init__(self, app: FastAPI, port: int = 0, config: uvicorn.Config | None = None) -> None:
         self._socket = socket.create_server(("127.0.0.1", port))
-        config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
-        self._server = uvicorn.Server(config)
+        self._server = uvicorn.Server(config or uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)
 
     def __enter__(self) -> str:

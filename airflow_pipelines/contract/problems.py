@@ -8,6 +8,10 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 
 READ_ONLY_HEADER = "airflow-pipelines-read-only"
 """Set by the service on calls for a client that may only read."""
+QUERY_FAILED_HEADER = "airflow-pipelines-query-failed"
+"""Set on the answer to a query that failed before its first row: its status is 200, and its body says why."""
+QUERY_FAILED_LINE = "ERROR: "
+"""What the last line of a query's text begins with that broke off; lines of rows begin with ``|`` or ``+``."""
 
 
 class Problem(Exception):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import h11
 import uvicorn
@@ -22,20 +22,24 @@ from airflow_pipelines.host.bounds import MAX_HEAD_BYTES, head_too_large
 
 HEAD_PATIENCE_S: Final = 10.0
 """How long a client may take from opening a connection, or from a request's first byte, to the end of its head."""
+MAX_MESSAGE_BYTES: Final = 8 * 2**20
+"""The most that a message of a WebSocket may have."""
 LINGER_S: Final = 2.0
 """How long the rest of a body is taken from a client whose request has been answered: it may read the answer only then."""
 
 
-def server_config(app: Any, **options: Any) -> uvicorn.Config:
+def server_config(app: Any, ws: Literal["none", "websockets-sansio"] = "none", **options: Any) -> uvicorn.Config:
     """How to serve an application with the bounds of this module.
 
     :param app: the ASGI application
+    :param ws: what speaks WebSocket with clients that ask for it
     :param options: those of uvicorn
     """
     return uvicorn.Config(
         app,
         http=BoundedHttp,
-        ws="none",
+        ws=ws,
+        ws_max_size=MAX_MESSAGE_BYTES,
         h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         log_level="warning",
         access_log=False,
@@ -74,6 +78,12 @@ class BoundedHttp(H11Protocol):
                 self._close_in(HEAD_PATIENCE_S)
         elif self.cycle is None or not self.cycle.response_complete:
             self._cancel()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """The client goes on with WebSocket, for which there is another protocol."""
+        self._refused = True
+        self._cancel()
+        super().handle_websocket_upgrade(event)
 
     def on_response_complete(self) -> None:
         """An answer has been sent. When the request is not there yet, it is no longer of interest."""

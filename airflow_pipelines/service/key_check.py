@@ -30,7 +30,7 @@ class KeyCheck:
 
     async def __call__(self, scope: RequestScope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] == "http" and scope["path"].startswith("/v0"):
+        if scope["type"] in {"http", "websocket"} and scope["path"].startswith("/v0"):
             try:
                 problem = await run_in_threadpool(self._refusal, scope)
             except SQLAlchemyError as error:
@@ -49,7 +49,8 @@ class KeyCheck:
         if scope is None:
             return Problem(ErrorCode.UNAUTHORIZED, "This service wants an API key: send it as 'Authorization: Bearer <key>'")
         if scope is Scope.READ:
-            if request["method"] not in {"GET", "HEAD"} and not _READING_POSTS.fullmatch(request["path"]):
+            # A WebSocket has no method: it begins with a GET.
+            if request.get("method", "GET") not in {"GET", "HEAD"} and not _READING_POSTS.fullmatch(request["path"]):
                 return Problem(ErrorCode.SCOPE_EXCEEDED, "This API key may only read: use one with the scope 'write'")
             request.setdefault("state", {})["read_only"] = True
         return None

@@ -16,7 +16,7 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
-from airflow_pipelines.contract.problems import READ_ONLY_HEADER, Problem
+from airflow_pipelines.contract.problems import QUERY_FAILED_HEADER, READ_ONLY_HEADER, Problem
 from airflow_pipelines.service.control_plane import ControlPlane, Target
 from airflow_pipelines.service.hosts import CLOSED, HostState, authorization
 
@@ -59,7 +59,7 @@ class Proxy:
             raise await self._lost(name, error) from error
         finally:
             await upstream.aclose()
-        return Response(content, upstream.status_code, headers=_content_type(upstream))
+        return Response(content, upstream.status_code, headers=_answered_headers(upstream))
 
     async def stream(self, request: Request, name: str, *tail: str, ndjson: bool = False, endless: bool = False) -> Response:
         """Pass a call on and its answer back as it comes.
@@ -87,9 +87,26 @@ class Proxy:
                 raise await self._lost(name, error) from error
             finally:
                 await upstream.aclose()
-            return Response(content, upstream.status_code, headers=_content_type(upstream))
+            return Response(content, upstream.status_code, headers=_answered_headers(upstream))
         chunks = self._chunks(target, upstream, ndjson=ndjson, endless=endless)
-        return StreamingResponse(chunks, upstream.status_code, headers=_content_type(upstream))
+        return StreamingResponse(chunks, upstream.status_code, headers=_answered_headers(upstream))
+
+    async def query(self, name: str, sql: str, result_format: str, *, read_only: bool) -> tuple[bool, AsyncIterator[bytes]]:
+        """Ask a pipeline's host for an ad-hoc request that did not come as a request of HTTP.
+
+        :param name: the pipeline
+        :param sql: the request
+        :param result_format: the format of its result
+        :param read_only: whether the request must not change tables
+        :returns: whether the host took it, and the body of the answer as it comes: the result, or else the problem
+        :raises Problem: when the pipeline has no host that answers
+        """
+        target = await run_in_threadpool(self._control_plane.target, name)
+        url = f"{(target.host.url or '').rstrip('/')}{target.path}/query"
+        headers = authorization(target.host) | ({READ_ONLY_HEADER: "true"} if read_only else {})
+        call = self._client().build_request("POST", url, params={"format": result_format}, json={"sql": sql}, headers=headers)
+        upstream = await self._sent(target, call, repeatable=False)
+        return upstream.is_success, self._chunks(target, upstream, ndjson=result_format == "json", endless=False)
 
     async def _chunks(self, target: Target, upstream: httpx.Response, *, ndjson: bool, endless: bool) -> AsyncIterator[bytes]:
         source = upstream.aiter_bytes()
@@ -113,19 +130,22 @@ class Proxy:
         if getattr(request.state, "read_only", False):
             headers[READ_ONLY_HEADER] = "true"
         content = request.stream() if headers.keys() & _BODY else None
-        client = self._client()
         repeatable = request.method == "GET" and tail[0] != "query" and content is None
+        call = self._client().build_request(request.method, url, headers=headers, content=content)
+        return target, await self._sent(target, call, repeatable=repeatable)
+
+    async def _sent(self, target: Target, call: httpx.Request, *, repeatable: bool) -> httpx.Response:
         attempts = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception_type(CLOSED if repeatable else ()), stop=tenacity.stop_after_attempt(3), reraise=True
         )
 
         async def sent() -> httpx.Response:
-            return await client.send(client.build_request(request.method, url, headers=headers, content=content), stream=True)
+            return await self._client().send(call, stream=True)
 
         try:
-            return target, await self._guarded(target, attempts(sent))
+            return await self._guarded(target, attempts(sent))
         except (httpx.HTTPError, HostLost) as error:
-            raise await self._lost(name, error) from error
+            raise await self._lost(target.record.name, error) from error
 
     async def _guarded(self, target: Target, work: Awaitable[T]) -> T:
         """Wait for ``work`` as long as the host lives."""
@@ -183,7 +203,10 @@ async def _unless_left(request: Request, work: Coroutine[Any, Any, T]) -> T | No
         await asyncio.gather(*waited, return_exceptions=True)
 
 
-def _content_type(upstream: httpx.Response) -> dict[str, str]:
-    """The answer's content type. Clients compare it with ``text/plain``, to which Starlette would add a charset by itself."""
-    kind = upstream.headers.get("content-type")
-    return {} if kind is None else {"content-type": kind.removesuffix("; charset=utf-8")}
+def _answered_headers(upstream: httpx.Response) -> dict[str, str]:
+    """The headers that go on to the client.
+
+    Clients compare the content type with ``text/plain``, to which Starlette would add a charset by itself.
+    """
+    found = {key: value for key in ("content-type", QUERY_FAILED_HEADER) if (value := upstream.headers.get(key)) is not None}
+    return {key: value.removesuffix("; charset=utf-8") for key, value in found.items()}

@@ -10,13 +10,12 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.parameters import Body, json_body
 from airflow_pipelines.service.proxy import Proxy
+from airflow_pipelines.service.routes.query_socket import MAX_QUERY_BYTES, add_query_socket
 
 _READS = (
     "stats", "metrics", "completion_status", "checkpoint_status", "checkpoints", "checkpoint/sync_status", "steps",
 )  # fmt: skip
 _WRITES = ("checkpoint", "checkpoint/sync")
-MAX_QUERY_BYTES = 4 * 2**20
-"""The most that the text of an ad-hoc request may have."""
 _JSON = Depends(json_body)
 """A body is JSON, if there is one. The rows of ingress are in formats of their own, whatever their content type."""
 
@@ -37,6 +36,8 @@ def router(proxy: Proxy) -> APIRouter:
         if isinstance(sql, str):
             errors.check_size("The query", sql, MAX_QUERY_BYTES, "send rows with ingress")
         return await proxy.stream(request, name, "query", ndjson=request.query_params.get("format") == "json")
+
+    add_query_socket(router, proxy)
 
     @router.post("/ingress/{table}")
     async def ingress(name: str, table: str, request: Request) -> Response:

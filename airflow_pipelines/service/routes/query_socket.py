@@ -1,0 +1,104 @@
+"""Ad-hoc queries over a WebSocket: one message asks, the messages after it are the result, then the service closes."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import json
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Final
+
+from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.service import errors
+from airflow_pipelines.service.proxy import Proxy
+
+MAX_QUERY_BYTES: Final = 4 * 2**20
+"""The most that the text of an ad-hoc request may have."""
+MAX_FRAME_BYTES: Final = 1 << 20
+"""The most that one message of a result has."""
+COMPLETE: Final = 1000
+"""The code with which the service closes behind a whole result."""
+FAILED: Final = 1011
+"""The code with which it closes behind the message that says what was wrong."""
+_BINARY: Final = frozenset({"arrow_ipc", "parquet"})
+"""Formats whose results are no texts."""
+
+
+def add_query_socket(router: APIRouter, proxy: Proxy) -> None:
+    """Add the WebSocket form of ``/query``.
+
+    The client sends ``{"sql": ..., "format": ...}``. The result comes in text messages, of a binary format in binary ones; what is
+    wrong comes as the body of the answer over HTTP.
+
+    :param router: gets the endpoint
+    :param proxy: the way to the hosts
+    """
+
+    @router.websocket("/query")
+    async def query(name: str, socket: WebSocket) -> None:
+        await socket.accept()
+        with suppress(WebSocketDisconnect):
+            asked = await socket.receive_text()
+            answer = asyncio.ensure_future(_answered(proxy, name, asked, socket))
+            left = asyncio.ensure_future(_left(socket))
+            try:
+                await asyncio.wait({answer, left}, return_when=asyncio.FIRST_COMPLETED)
+                if answer.done():
+                    await socket.close(answer.result())
+            finally:
+                answer.cancel()
+                left.cancel()
+                await asyncio.gather(answer, left, return_exceptions=True)
+
+
+async def _left(socket: WebSocket) -> None:
+    """Returns when the client has gone. What else it sends is not read."""
+    while (await socket.receive())["type"] != "websocket.disconnect":
+        pass
+
+
+async def _answered(proxy: Proxy, name: str, asked: str, socket: WebSocket) -> int:
+    """Send the answer to a message, and say with which code to close."""
+    try:
+        sql, result_format = _request(asked)
+        read_only = bool(getattr(socket.state, "read_only", False))
+        took, body = await proxy.query(name, sql, result_format, read_only=read_only)
+        if took and result_format in _BINARY:
+            async for part in _frames(body):
+                await socket.send_bytes(part)
+        else:
+            decoder = codecs.getincrementaldecoder("utf-8")()
+            async for part in _frames(body):
+                if text := decoder.decode(part):
+                    await socket.send_text(text)
+        return COMPLETE if took else FAILED
+    except Problem as problem:
+        await socket.send_text(json.dumps(problem.body()))
+        return FAILED
+
+
+async def _frames(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async for chunk in body:
+        for begin in range(0, len(chunk), MAX_FRAME_BYTES):
+            yield chunk[begin : begin + MAX_FRAME_BYTES]
+
+
+def _request(text: str) -> tuple[str, str]:
+    """The SQL and the format in a message.
+
+    :raises Problem: when it has none
+    """
+    try:
+        message = json.loads(text)
+    except ValueError:
+        message = None
+    sql = message.get("sql") if isinstance(message, dict) else None
+    result_format = message.get("format") or "text" if isinstance(message, dict) else None
+    if not isinstance(sql, str) or not isinstance(result_format, str):
+        raise Problem(ErrorCode.INVALID_REQUEST, 'The first message must be a JSON object: {"sql": "SELECT ...", "format": "json"}')
+    errors.check_size("The query", sql, MAX_QUERY_BYTES, "send rows with ingress")
+    return sql, result_format
