@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from airflow_pipelines import (
@@ -158,6 +159,22 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PipelineCli
     client.close()
 
 
+def requests_from_now_on(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths that are asked for from now on, by the client and by the service inside it."""
+    asked: list[str] = []
+
+    def noting(send: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(client: Any, request: httpx.Request, *arguments: Any, **options: Any) -> Any:
+            asked.append(request.url.path)
+            return send(client, request, *arguments, **options)
+
+        return noted
+
+    for kind in (httpx.Client, httpx.AsyncClient):
+        monkeypatch.setattr(kind, "send", noting(kind.send))
+    return asked
+
+
 def followed(pipeline: Pipeline) -> str:
     """The log as it is followed, up to the end of the host."""
     lines = []
@@ -169,7 +186,10 @@ def followed(pipeline: Pipeline) -> str:
 
 
 def test_a_host_that_dies_is_heard_of_at_once_and_no_secret_is(
-    real: tuple[PipelineClient, ControlPlane], caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    real: tuple[PipelineClient, ControlPlane],
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     client, control_plane = real
     home = control_plane.settings.home
@@ -181,7 +201,11 @@ def test_a_host_that_dies_is_heard_of_at_once_and_no_secret_is(
     pipeline.wait_for_token(pipeline.input_json("t", {"id": 1}, force=True, wait=False), timeout_s=60)
     pipeline.checkpoint(wait=True, timeout_s=60)
     pipeline.sync_checkpoint(wait=True, timeout_s=60)
+    [host] = control_plane.registry.live_hosts("shared")
+    assert host.pid is not None
     listener = pipeline.listen("v")
+    of_host = f"/deployments/{client.get(pipeline._path())['deployment_id']}"
+    asked = requests_from_now_on(monkeypatch)
     waiting = {
         "query": Outcome(lambda: pipeline.execute("insert into t values (3)")),
         "ingress": Outcome(lambda: client.post(pipeline._path("ingress", "t"), params={"format": "csv"}, content="4\n")),
@@ -189,10 +213,8 @@ def test_a_host_that_dies_is_heard_of_at_once_and_no_secret_is(
         "status": Outcome(lambda: pipeline.wait_for_status(PipelineStatus.RUNNING, 120)),
         "listener": Outcome(lambda: listener.join(120)),
     }
-    time.sleep(1)
-    assert all(outcome.thread.is_alive() for outcome in waiting.values())
-    [host] = control_plane.registry.live_hosts("shared")
-    assert host.pid is not None
+    awaited = {f"{of_host}/query", f"{of_host}/ingress/t", f"{of_host}/stats", pipeline._path()}
+    eventually(lambda: awaited <= set(asked))
     os.kill(host.pid, signal.SIGKILL)
     killed = time.monotonic()
     for name, outcome in waiting.items():
