@@ -73,8 +73,8 @@ def test_the_document_has_every_operation_with_body_and_parameters(app: FastAPI)
     assert body == {"$ref": "#/components/schemas/NewPipeline"}
     schemas = document(app)["components"]["schemas"]
     assert {"name", "program_code", "runtime_config"} <= schemas["NewPipeline"]["properties"].keys()
-    references = set(re.findall(r"#/components/schemas/(\\w+)", json.dumps(document(app))))
-    assert references <= schemas.keys()
+    references = set(re.findall(r"#/components/schemas/([\w.-]+)", json.dumps(document(app))))
+    assert {"Pipeline", "Selector"} <= references <= schemas.keys()
     assert "fault_tolerance" in schemas["RuntimeConfig"]["properties"]
 
 
