@@ -94,7 +94,6 @@ class PipelineBase:
         what: str,
         action: str,
         timeout_s: float | None,
-        poll_s: float = STATUS_POLL_S,
     ) -> PipelineStatus:
         """Wait for one of several statuses.
 
@@ -102,7 +101,6 @@ class PipelineBase:
         :param what: what is waited for, for messages
         :param action: the action that failed when the pipeline stops with an error, for the message
         :param timeout_s: seconds to wait at most; None waits without limit
-        :param poll_s: seconds between two looks
         :returns: the status that came
         :raises PipelineTimeoutError: when none comes in time
         :raises PipelineFailedError: when the pipeline stops with an error meanwhile
@@ -119,7 +117,7 @@ class PipelineBase:
             self._raise_if_failed(descriptor, action)
             return None
 
-        return wait_until(check, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=poll_s)
+        return wait_until(check, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STATUS_POLL_S)
 
     def _raise_if_failed(self, descriptor: Mapping[str, Any], action: str) -> None:
         """Find out whether the pipeline is down for good with an error; waiting on would be in vain.

@@ -22,7 +22,7 @@ class SqlFrontEnd:
     """
 
     sessions: SparkSessions
-    check_connector: ConnectorCheck | None = None
+    check_connector: ConnectorCheck | None
 
     def compile(self, source: ProgramSource, limit_s: float = math.inf) -> Program:
         """Compile a program. Runs no Spark job.

@@ -134,13 +134,11 @@ class Registry:
         """
         self.update(host_id, ended_at=datetime.now(UTC), end_reason=reason, slot=None)
 
-    def live_hosts(self, kind: str | None = None, deployment_id: UUID | None = None) -> list[HostRecord]:
+    def live_hosts(self, kind: str | None = None) -> list[HostRecord]:
         """Hosts not declared ended, newest first."""
         statement = select(HostRow).where(HostRow.ended_at.is_(None)).order_by(HostRow.submitted_at.desc())
         if kind is not None:
             statement = statement.where(HostRow.kind == kind)
-        if deployment_id is not None:
-            statement = statement.where(HostRow.deployment_id == deployment_id)
         with Session(self._engine) as session:
             return [_record(row) for row in session.scalars(statement)]
 

@@ -343,23 +343,23 @@ class PipelineHook(BaseHook):
             "bootstrap_policy": bootstrap_policy.value if bootstrap_policy else None,
             "from_checkpoint": str(from_checkpoint) if from_checkpoint else None,
         }
-        self._post(name, "start", params, idempotent=True)
+        self._post(name, "start", params)
 
     def pause(self, name: str) -> None:
         """Ask a pipeline to pause, without waiting."""
-        self._post(name, "pause", idempotent=True)
+        self._post(name, "pause")
 
     def resume(self, name: str) -> None:
         """Ask a paused pipeline to go on, without waiting."""
-        self._post(name, "resume", idempotent=True)
+        self._post(name, "resume")
 
     def stop(self, name: str) -> None:
         """Ask a pipeline to take a checkpoint and stop, without waiting."""
-        self._post(name, "stop", {"force": False}, idempotent=True)
+        self._post(name, "stop", {"force": False})
 
     def force_stop(self, name: str) -> None:
         """Ask a pipeline to stop at once without a checkpoint, without waiting."""
-        self._post(name, "stop", {"force": True}, idempotent=True)
+        self._post(name, "stop", {"force": True})
 
     def approve(self, name: str, expected_programs: Mapping[str, Any] | NotGiven = NOT_GIVEN) -> None:
         """Approve the change that a pipeline in AWAITINGAPPROVAL shows.
@@ -480,8 +480,9 @@ class PipelineHook(BaseHook):
             self.get_conn(), name=name, sql=sql, udf_python=udf_python, description=description, runtime_config=config
         )
 
-    def _post(self, name: str, action: str, params: Mapping[str, Any] | None = None, *, idempotent: bool = False) -> None:
-        self.get_conn().request("POST", path_of("pipelines", name, action), params=params, idempotent=idempotent)
+    def _post(self, name: str, action: str, params: Mapping[str, Any] | None = None) -> None:
+        """Ask for something that does no harm when it is asked twice."""
+        self.get_conn().request("POST", path_of("pipelines", name, action), params=params, idempotent=True)
 
 
 async def observe_async(client: AsyncPipelineClient, name: str, condition: Condition) -> Observation:

@@ -85,15 +85,12 @@ class Wait:
         return PipelineFailedError(f"{self.subject}: {verdict.message}", verdict.result.get("deployment_error"))
 
 
-def wait_in_place(
-    wait: Wait, poll: Callable[[], Observation], poll_interval_s: float, sleep: Callable[[float], None] = time.sleep
-) -> dict[str, Any]:
+def wait_in_place(wait: Wait, poll: Callable[[], Observation], poll_interval_s: float) -> dict[str, Any]:
     """Poll until the condition holds.
 
     :param wait: the wait; its deadline and memory are used
     :param poll: polls the pipeline once
     :param poll_interval_s: seconds between polls
-    :param sleep: how to sleep
     :returns: the verdict's result
     :raises PipelineFailedError: the condition cannot be reached any more
     :raises PipelineTimeoutError: the deadline passed
@@ -110,4 +107,4 @@ def wait_in_place(
             if verdict.outcome is Outcome.FAILED:
                 raise wait.failure(verdict)
         wait.check_time(time.time())
-        sleep(jittered(poll_interval_s))
+        time.sleep(jittered(poll_interval_s))

@@ -79,16 +79,16 @@ class _Body:
         return message
 
 
-def head_too_large(limit: int) -> Problem:
+def head_too_large() -> Problem:
     """The Problem of a request with too long an address or too many headers."""
-    text = f"The request's address and headers have more than {limit} bytes: send a long query in the body of a POST"
-    return Problem(ErrorCode.REQUEST_HEADER_TOO_LARGE, text, {"limit": limit})
+    text = f"The request's address and headers have more than {MAX_HEAD_BYTES} bytes: send a long query in the body of a POST"
+    return Problem(ErrorCode.REQUEST_HEADER_TOO_LARGE, text, {"limit": MAX_HEAD_BYTES})
 
 
 def _refusal(scope: Scope, limit: int | None) -> Problem | None:
     head = len(scope["raw_path"]) + len(scope["query_string"]) + sum(len(name) + len(value) for name, value in scope["headers"])
     if head > MAX_HEAD_BYTES:
-        return head_too_large(MAX_HEAD_BYTES)
+        return head_too_large()
     declared = Headers(scope=scope).get("content-length", "")
     return _too_large(limit) if limit is not None and declared.isdecimal() and int(declared) > limit else None
 

@@ -24,7 +24,7 @@ from airflow_pipelines.host.outputs import OutputEndpoint
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.start_after import check_start_after
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
-from airflow_pipelines.references import NO_REFERENCES, References
+from airflow_pipelines.references import References
 
 OUTPUTS = "outputs"
 """The folder of a pipeline's storage in which its outputs keep how far they are."""
@@ -48,9 +48,9 @@ class Endpoints:
         session: SparkSession,
         arrived: Callable[[int, int], None],
         log: PipelineLog,
-        references: References = NO_REFERENCES,
-        storage: Path | None = None,
-        fence: Fence | None = None,
+        references: References,
+        storage: Path | None,
+        fence: Fence | None,
     ) -> None:
         self._program = program
         self._session = session

@@ -123,5 +123,5 @@ class BoundedHttp(H11Protocol):
 
 def _problem_of(error: BaseException | None, otherwise: str) -> Problem:
     if isinstance(error, h11.RemoteProtocolError) and error.error_status_hint == 431:
-        return head_too_large(MAX_HEAD_BYTES)
+        return head_too_large()
     return Problem(ErrorCode.INVALID_REQUEST, f"This is no HTTP request: {error or otherwise}")

@@ -32,7 +32,7 @@ from airflow_pipelines.host.heartbeat import Heartbeat
 from airflow_pipelines.host.log_files import limit_by_copying
 from airflow_pipelines.host.queries import QueryLimits
 from airflow_pipelines.host.runner import PipelineRunner
-from airflow_pipelines.host.server import DataPlane, PortInUseError
+from airflow_pipelines.host.server import CannotListenError, DataPlane
 from airflow_pipelines.host.spark_health import SparkHealth
 from airflow_pipelines.host.store_address import database_url
 from airflow_pipelines.pins import SetupError, check_spark_packages
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str]) -> int:
             log.error("the host %s is not wanted: its row is %s", host_id, "missing" if record is None else "ended")
             return 3
         return Host(record, registry, settings, DatabaseFile(engine)).run()
-    except (SetupError, PortInUseError) as error:
+    except (SetupError, CannotListenError) as error:
         log.error("%s", error)  # noqa: TRY400  the message says it all
         return 2
 

@@ -78,7 +78,7 @@ class PipelineRequests:
         """A completion token for everything that an input has received so far."""
         return CompletionToken(self._deployment.deployment_id, endpoint.name, endpoint.metrics.total_records).encode()
 
-    def completion(self, text: str, *, checkpoint: bool = False) -> dict[str, Any]:
+    def completion(self, text: str, *, checkpoint: bool) -> dict[str, Any]:
         """The answer of ``GET completion_status``.
 
         :param text: the token

@@ -13,26 +13,28 @@ from fastapi import FastAPI
 from airflow_pipelines.host.http_server import server_config
 
 
-class PortInUseError(RuntimeError):
-    """The address to listen on is taken."""
+class CannotListenError(RuntimeError):
+    """The address to listen on is none of this machine's."""
 
 
 class DataPlane:
     """An application served over HTTP from a thread of this process."""
 
-    def __init__(self, app: FastAPI, address: str = "127.0.0.1", port: int = 0) -> None:
-        """Bind the socket. ``port`` 0 takes a free one.
+    def __init__(self, app: FastAPI, address: str = "127.0.0.1") -> None:
+        """Bind the socket to a free port.
 
-        :raises PortInUseError: when another process has the port
+        :param app: the application
+        :param address: the address to listen on
+        :raises CannotListenError: when this machine has no such address
         """
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            self._socket.bind((address, port))
+            self._socket.bind((address, 0))
         except OSError as error:
             self._socket.close()
-            raise PortInUseError(f"The host cannot listen on {address}:{port}: {error.strerror}. Choose another port.") from error
+            raise CannotListenError(f"The host cannot listen on {address}: {error.strerror}. Choose another address.") from error
         bound = self._socket.getsockname()[1]
         self._here = ({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address), bound)  # noqa: S104
         reachable = socket.getfqdn() if address in {"0.0.0.0", "::"} else address  # noqa: S104

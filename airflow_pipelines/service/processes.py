@@ -9,6 +9,9 @@ import subprocess
 from pathlib import Path
 from uuid import UUID
 
+TAIL = 20
+"""So many lines of a log say how a process ended."""
+
 
 def this_machine() -> str:
     """The name under which hosts of this machine register."""
@@ -48,8 +51,8 @@ def kill_host(pid: int, host_id: UUID) -> None:
         return
 
 
-def last_lines(path: Path, count: int = 20) -> list[str]:
-    """The last lines of a log, or none when there is no log yet."""
+def last_lines(path: Path) -> list[str]:
+    """The last :data:`TAIL` lines of a log, or none when there is no log yet."""
     try:
         with path.open("rb") as file:
             file.seek(0, os.SEEK_END)
@@ -57,7 +60,7 @@ def last_lines(path: Path, count: int = 20) -> list[str]:
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return []
-    return [line for line in text.splitlines() if line.strip()][-count:]
+    return [line for line in text.splitlines() if line.strip()][-TAIL:]
 
 
 def _state(pid: int) -> str:

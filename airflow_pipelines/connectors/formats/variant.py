@@ -75,11 +75,11 @@ def _primitive(kind: int, data: bytes) -> str:
     if kind in (binary.NULL, binary.TRUE, binary.FALSE):
         return ("null", "true", "false")[kind]
     if kind in binary.DECIMALS:
-        return format(binary.read_decimal(data, 1, binary.DECIMALS[kind][0]), "f")
+        return format(binary.read_decimal(data, binary.DECIMALS[kind][0]), "f")
     if kind in binary.INTEGERS:
         return str(binary.read_signed(data, 1, binary.INTEGERS[kind]))
     if kind in (binary.DOUBLE, binary.FLOAT):
-        number = binary.read_float(data, 1, kind)
+        number = binary.read_float(data, kind)
         return repr(number) if math.isfinite(number) else "null"
     if kind in (binary.STRING, binary.BINARY):
         content = data[5:]

@@ -17,7 +17,7 @@ class StepEnds:
     Each run has a file of its own, so that one that was replaced changes nothing of what the later one knows.
     """
 
-    def __init__(self, path: Path | None, epoch: int | None = None) -> None:
+    def __init__(self, path: Path | None, epoch: int | None) -> None:
         """Begin with nothing.
 
         :param path: the file to keep them in, whose name gets the epoch

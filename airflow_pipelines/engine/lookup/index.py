@@ -40,6 +40,8 @@ _SortedHashes: TypeAlias = tuple[Hashes, Places]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _NULL = np.uint64(0x5851F42D4C957F2D)
 _CHUNK = 1 << 20
+_CACHED = 256
+"""So many sets of hashes of batches in memory are cached."""
 _TEXT_ROWS = 250_000
 """Texts are hashed in pieces of this many rows, to bound the memory."""
 
@@ -200,9 +202,8 @@ def _checksum(path: Path) -> str:
 class MemoryIndex:
     """Looks rows up in batches in memory, and caches the hashes of the last ones."""
 
-    def __init__(self, size: int = 256) -> None:
-        """:param size: so many sets of hashes are cached."""
-        self._hashes: FIFOCache[tuple[int, tuple[str, ...]], _SortedHashes] = FIFOCache(size)
+    def __init__(self) -> None:
+        self._hashes: FIFOCache[tuple[int, tuple[str, ...]], _SortedHashes] = FIFOCache(_CACHED)
         self._lock = threading.Lock()
 
     def find(self, number: int, table: pa.Table, wanted: pa.Table, columns: Sequence[str], most: int) -> pa.Table | None:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType
 
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
+from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.spark.failures import is_of_query
 from airflow_pipelines.engine.spark.planned_query import PlannedQuery, Result, plan_query
 from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 class PreparedQueries:
     """The prepared queries of one session. A query that cannot be prepared, or fails when it is run so, is planned for each run."""
 
-    def __init__(self, session: SparkSession, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, session: SparkSession, limits: Limits) -> None:
         """Start without queries. The first time for a session, this tests whether its plans can be run again."""
         self._limits = limits
         self._factory = LeafFactory(session) if limits.prepared_queries and can_rerun(session) else None

@@ -101,13 +101,12 @@ class CheckpointInfo:
     size: int
     steps: int
     processed_records: int
-    identifier: str | None = None
 
     def to_wire(self) -> dict[str, Any]:
         """The entry of ``GET checkpoints`` and of ``storage_status_details``."""
         return {
             "uuid": str(self.uuid),
-            "identifier": self.identifier,
+            "identifier": None,
             "fingerprint": self.fingerprint,
             "size": self.size,
             "steps": self.steps,

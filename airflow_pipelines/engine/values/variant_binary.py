@@ -129,24 +129,22 @@ def read_signed(data: bytes, at: int, size: int) -> int:
     return int.from_bytes(data[at : at + size], "little", signed=True)
 
 
-def read_decimal(data: bytes, at: int, size: int) -> Decimal:
-    """A decimal: one byte with its scale, then its unscaled number.
+def read_decimal(data: bytes, size: int) -> Decimal:
+    """A decimal: after the tag one byte with its scale, then its unscaled number.
 
-    :param data: the VARIANT's bytes
-    :param at: where the scale stands, behind the tag
+    :param data: the VARIANT's bytes, from the tag on
     :param size: how many bytes the number has
     """
-    return Decimal(read_signed(data, at + 1, size)).scaleb(-data[at], DIGITS)
+    return Decimal(read_signed(data, 2, size)).scaleb(-data[1], DIGITS)
 
 
-def read_float(data: bytes, at: int, kind: int) -> float:
+def read_float(data: bytes, kind: int) -> float:
     """A floating-point number.
 
-    :param data: the VARIANT's bytes
-    :param at: where it begins, behind the tag
+    :param data: the VARIANT's bytes, from the tag on
     :param kind: the type in the tag, which says how long it is
     """
-    return float(struct.unpack_from(_FLOATS[kind], data, at)[0])
+    return float(struct.unpack_from(_FLOATS[kind], data, 1)[0])
 
 
 def keys_of(metadata: bytes) -> list[str]:
@@ -266,7 +264,7 @@ def _canonical_value(value: bytes) -> bytes:
     if kind in INTEGERS:
         return integer(read_signed(value, 1, INTEGERS[kind])) or value
     if kind in DECIMALS:
-        return decimal(read_decimal(value, 1, DECIMALS[kind][0])) or value
+        return decimal(read_decimal(value, DECIMALS[kind][0])) or value
     if kind in _FLOATS:
-        return double(read_float(value, 1, kind), kind)
+        return double(read_float(value, kind), kind)
     return value

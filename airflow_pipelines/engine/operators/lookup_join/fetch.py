@@ -51,7 +51,7 @@ class Fetching(DeltaSql):
     :param streamed: terms that read a large relation as it is, because there is only one and nothing to follow
     """
 
-    context: Context | None = None
+    context: Context = field(kw_only=True)
     streamed: list[Select] = field(default_factory=list)
 
     def term(self, node: Select, at: int, changed: Set[str]) -> str | None:
@@ -59,7 +59,7 @@ class Fetching(DeltaSql):
 
         :raises NotFetched: what the delta needs cannot be looked up, or is too much for memory
         """
-        if len(node.sources) == 1 or self.context is None:
+        if len(node.sources) == 1:
             return DeltaSql.term(self, node, at, changed)
         passed = self.moved_range_condition(node, at)
         delta = None if passed is None else self.delta(node.sources[at].node, changed)
@@ -97,8 +97,6 @@ class Fetching(DeltaSql):
         False, and nothing done, when that is not to be had without a scan.
         """
         context = self.context
-        if context is None:
-            return False
         rows = Known.of_delta(node, at, context)
         found: dict[int, str] = {}
         missing = set(large)
@@ -125,8 +123,6 @@ class Fetching(DeltaSql):
     def _small(self, node: Select, versions: dict[int, Version]) -> set[int]:
         """The sources that together are small enough to be read as they are, smallest first."""
         context = self.context
-        if context is None:
-            return set()
         found, total = set(), 0
         sizes = []
         for place, version in versions.items():
@@ -158,7 +154,7 @@ class Fetching(DeltaSql):
                 batch = self._fetch(node, graph, place, versions[place], {p: tables[p] for p in reached}, narrow)
                 if batch is None:
                     return False
-                tables[place] = f"SELECT * FROM {self._table(batch)}"
+                tables[place] = f"SELECT * FROM {self.context.batch_views.table(batch)}"
                 missing.discard(place)
             reached.add(place)
         return True
@@ -169,7 +165,7 @@ class Fetching(DeltaSql):
         """The rows of one source that may match the known ones, as far as the block reads them; None for none."""
         context, source = self.context, node.sources[place]
         contents = narrow.contents(source.node, version)
-        if contents is None or context is None:
+        if contents is None:
             return None
         links = [
             (equality.texts[side], equality.texts[1 - side])
@@ -208,7 +204,7 @@ class Fetching(DeltaSql):
         sources = " CROSS JOIN ".join(f"({text}) AS {quote(node.sources[place].alias)}" for place, text in sorted(known.items()))
         items = ", ".join(f"{text} AS k{number}" for number, text in enumerate(texts))
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        if len(known) == 1 or self.context is None:
+        if len(known) == 1:
             return f"SELECT {items} FROM {sources}{where}"
         query = f"SELECT DISTINCT {items} FROM {sources}{where}"
         batch = self.context.pinned.get(query)
@@ -218,10 +214,7 @@ class Fetching(DeltaSql):
             if found is None:
                 raise NotFetched
             batch = self.context.pinned[query] = found
-        return f"SELECT * FROM {self._table(batch)}" if batch.rows else None
-
-    def _table(self, batch: Batch) -> str:
-        return "" if self.context is None else self.context.batch_views.table(batch)
+        return f"SELECT * FROM {self.context.batch_views.table(batch)}" if batch.rows else None
 
 
 def _both(aliases: tuple[str, str]) -> tuple[tuple[str, str], tuple[str, str]]:
