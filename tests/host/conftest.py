@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.host.inprocess import InProcessHost
 from tests.host.driver import PROGRAM, Pipeline
+from tests.inprocess_host import InProcessHost
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from uuid import UUID, uuid4
 import httpx
 
 from airflow_pipelines.contract.deployment import Deployment, RuntimeTransition
-from airflow_pipelines.host.inprocess import InProcessHost
 from airflow_pipelines.program.sources import ProgramSource
+from tests.inprocess_host import InProcessHost
 
 PROGRAM = """
 CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, v INT, name VARCHAR);

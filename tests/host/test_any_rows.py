@@ -8,9 +8,9 @@ from collections.abc import Callable
 from hypothesis import HealthCheck, given, settings
 
 from airflow_pipelines.connectors.http import parse_ingress
-from airflow_pipelines.host.inprocess import InProcessHost
 from tests.engine.ingested import records
 from tests.host.driver import Pipeline
+from tests.inprocess_host import InProcessHost
 
 PROGRAM = """
 CREATE TABLE t (

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_pipelines.engine.front_end import FrontEnd
 from airflow_pipelines.host import fleet
-from airflow_pipelines.host.inprocess import InProcessHost
+from tests.inprocess_host import InProcessHost
 
 
 @pytest.fixture

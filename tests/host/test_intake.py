@@ -6,8 +6,8 @@ import json
 import threading
 import time
 
-from airflow_pipelines.host.inprocess import InProcessHost
 from tests.host.driver import Make, totals
+from tests.inprocess_host import InProcessHost
 
 
 def test_requests_that_wait_together_share_a_step(make: Make, warm_host: InProcessHost) -> None:

@@ -18,10 +18,10 @@ import pytest
 
 from airflow_pipelines.engine.spark.application import collect_garbage
 from airflow_pipelines.host import body_queue
-from airflow_pipelines.host.inprocess import InProcessHost
 from airflow_pipelines.host.queries import QueryLimits
 from tests.fixtures.sdk import eventually
 from tests.host.driver import Pipeline
+from tests.inprocess_host import InProcessHost
 
 Make = Callable[..., Pipeline]
 ENDLESS = "SELECT COUNT(*) AS n FROM range(100000000000000) WHERE id % 7 = 3"

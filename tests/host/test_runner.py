@@ -8,8 +8,8 @@ import weakref
 
 import pytest
 
-from airflow_pipelines.host.inprocess import InProcessHost
 from tests.host.driver import Make, Pipeline
+from tests.inprocess_host import InProcessHost
 
 ENDLESS = """
 CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, v INT);

@@ -32,7 +32,7 @@ create materialized view takings as select shop, sum(amount) as total from sales
 @pytest.fixture
 def clients(spark: SparkSession, database_url: str, tmp_path: Path) -> Iterator[tuple[PipelineClient, PipelineClient]]:
     """Two services over one store, each with a client."""
-    from airflow_pipelines.host.inprocess import InProcessHost
+    from tests.inprocess_host import InProcessHost
 
     settings = Settings(home=tmp_path, database_url=database_url, storage=tmp_path / "storage")
     with InProcessHost(spark, open_database(database_url)):

@@ -58,7 +58,7 @@ class System:
 
 @pytest.fixture
 def system(spark: SparkSession, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[System]:
-    from airflow_pipelines.host.inprocess import InProcessHost
+    from tests.inprocess_host import InProcessHost
 
     url = make_url(database_url)
     with TcpProxy("127.0.0.1", url.port or 5432) as network:

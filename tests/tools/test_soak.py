@@ -19,7 +19,7 @@ from tools.soak.visitors import Guests, Reader
 from tools.soak.workloads import workloads
 
 if TYPE_CHECKING:
-    from airflow_pipelines.host.inprocess import InProcessHost
+    from tests.inprocess_host import InProcessHost
 
 
 def samples(values: list[float], name: str = "threads") -> list[Sample]:

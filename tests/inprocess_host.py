@@ -22,7 +22,7 @@ from airflow_pipelines.database import DatabaseFile
 from airflow_pipelines.host.app import create_app
 from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.heartbeat import Heartbeat
-from airflow_pipelines.host.queries import DEFAULT_QUERY_LIMITS, QueryLimits
+from airflow_pipelines.host.queries import DEFAULT_QUERY_LIMITS
 from airflow_pipelines.host.server import DataPlane
 from airflow_pipelines.host.spark_health import SparkHealth
 from airflow_pipelines.references import References
@@ -36,18 +36,17 @@ class InProcessHost:
 
     :param spark: the session beside which pipelines get sessions of their own
     :param engine: the store's database
-    :param limits: what ad-hoc requests may take
     :param secrets: the folder of secrets, None without any
     """
 
-    def __init__(
-        self, spark: SparkSession, engine: Engine, limits: QueryLimits = DEFAULT_QUERY_LIMITS, secrets: Path | None = None
-    ) -> None:
+    def __init__(self, spark: SparkSession, engine: Engine, secrets: Path | None = None) -> None:
         Base.metadata.create_all(engine)
         self.host_id = UUID(int=uuid7().int)
         self.token = token_urlsafe(32)
         self.registry = Registry(engine)
-        self.fleet = Fleet(spark, self.registry, limits, References(secrets=None if secrets is None else SecretFiles(secrets)))
+        self.fleet = Fleet(
+            spark, self.registry, DEFAULT_QUERY_LIMITS, References(secrets=None if secrets is None else SecretFiles(secrets))
+        )
         self._health = SparkHealth(spark)
         self._stopped = threading.Event()
         self._plane = DataPlane(create_app(self.fleet, self.token, self.stop, lambda: self.fleet.idle))
