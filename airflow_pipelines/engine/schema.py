@@ -108,13 +108,6 @@ class RelationSchema:
         fields = [{**field, "metadata": _hint(c.type)} for field, c in zip(self.spark_json["fields"], self.columns, strict=True)]
         return {"type": "struct", "fields": fields}
 
-    @cached_property
-    def ddl(self) -> str:
-        """The columns as Spark DDL, such as ``a BIGINT NOT NULL, b STRING``, with every name in back quotes."""
-        return ", ".join(
-            f"`{c.name.replace('`', '``')}` {c.type.spark_ddl()}{'' if c.type.nullable else ' NOT NULL'}" for c in self.columns
-        )
-
     def column(self, name: str) -> Column:
         """The column with the canonical ``name``.
 

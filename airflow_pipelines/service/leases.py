@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from sqlalchemy import Engine, Float, String, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -39,20 +37,6 @@ class Leases:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._owner = str(uuid7())
-
-    @contextmanager
-    def held(self, name: str) -> Iterator[bool]:
-        """Hold a lease within the block if it can be had.
-
-        :param name: the lease
-        :returns: whether it is held
-        """
-        got = self.acquire(name)
-        try:
-            yield got
-        finally:
-            if got:
-                self.release(name)
 
     def acquire(self, name: str) -> bool:
         """Take or renew the lease; False while somebody else holds it."""

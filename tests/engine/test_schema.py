@@ -100,12 +100,6 @@ def test_hint_of_a_changed_type_is_dropped() -> None:
     assert column_from_spark_json(field.jsonValue()).type == ColumnType("INTEGER")
 
 
-def test_ddl_quotes_names(sessions: SparkSessions) -> None:
-    schema = RelationSchema("t", (Column("a`b c", ColumnType("BIGINT", nullable=False)), Column("Σ", decimal(10, 3))))
-    assert schema.ddl == "`a``b c` BIGINT NOT NULL, `Σ` DECIMAL(10,3)"
-    assert sessions.small.createDataFrame([], schema.ddl).schema == schema.spark
-
-
 def test_intervals_have_arrow_forms() -> None:
     assert arrow_type(from_spark_json("interval year to month")) == pa.int32()
     assert arrow_type(from_spark_json("interval day to second")) == pa.duration("us")

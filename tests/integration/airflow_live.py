@@ -33,7 +33,6 @@ class LiveAirflow:
 
     def __init__(self, home: Path, dags: Path, repository: Path, environment: dict[str, str]) -> None:
         self._home = home
-        self._repository = repository
         api, worker_logs, trigger_logs = free_ports(3)
         self.url = f"http://localhost:{api}"
         self._processes: dict[str, subprocess.Popen[bytes]] = {}

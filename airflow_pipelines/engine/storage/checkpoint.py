@@ -79,7 +79,6 @@ class CheckpointContents:
     :param files: the batch files that the manifest names
     :param connectors: ``relation.connector`` to its state
     :param initial_start_time: seconds since the epoch
-    :param transaction: the transaction number, 0 outside of one
     """
 
     program: ProgramIdentity
@@ -89,7 +88,6 @@ class CheckpointContents:
     connectors: dict[str, ConnectorState] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters)
     initial_start_time: float = 0.0
-    transaction: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,7 +395,8 @@ class CheckpointStore:
         epoch = 0 if self.fence is None else self.fence.epoch
         connectors = stored_connectors(contents.connectors)
         fields = asdict(replace(contents, connectors={})) | {"connectors": connectors} | contents.program.to_json()
-        return {"uuid": str(uuid), "created_at": time.time(), "size": size, "epoch": epoch, **fields}
+        # There are no transactions yet, but earlier releases read their number.
+        return {"uuid": str(uuid), "created_at": time.time(), "size": size, "epoch": epoch, **fields, "transaction": 0}
 
     def _info(self, uuid: UUID) -> CheckpointInfo:
         path = self.manifest_path(uuid)
@@ -427,7 +426,6 @@ def _contents(document: dict[str, Any]) -> CheckpointContents:
         connectors=read_connectors(document["connectors"]),
         counters=Counters(**document["counters"]),
         initial_start_time=document["initial_start_time"],
-        transaction=document["transaction"],
     )
 
 
