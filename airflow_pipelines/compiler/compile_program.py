@@ -117,11 +117,10 @@ def _program(compilation: Compilation) -> Program:
         fingerprints=fingerprint(parsed, columns),
         late_columns=tuple(timing.late_columns),
         markers=timing.markers,
-        append_only=frozenset(compilation.append_only),
         warnings=parsed.warnings,
     )
     return with_retention(program, timing.waterlines)
 
 
 def _view(view: ViewDeclaration, columns: tuple[Column, ...]) -> View:
-    return View(view.name, view.kind, columns, view.reads, view.case_sensitive, view.connectors, view.span)
+    return View(view.name, view.kind, columns, view.reads, view.connectors)

@@ -179,7 +179,7 @@ class Normaliser:
     def _keyed(self, rows: pa.Table, keys: list[str]) -> pa.Table:
         """The last operation per key wins; UPDATEs are folded into the row they find."""
         if rows.num_rows == 0:
-            return self._weighted(rows, 1)
+            return self._inserted(rows)
         touched = _distinct(rows.select(keys))
         old = self.lookup(touched, keys).select([*self._names, WEIGHT])
         if self.waterlines:
@@ -189,7 +189,7 @@ class Normaliser:
             if kept.num_rows < rows.num_rows:
                 rows = kept
                 if rows.num_rows == 0:
-                    return self._weighted(rows, 1)
+                    return self._inserted(rows)
                 alive = set(row_keys(rows.select(keys)))
                 old = old.filter(pa.array([key in alive for key in row_keys(old.select(keys))], pa.bool_()))
         if pc.any(pc.equal(rows[OP], int(Op.UPDATE))).as_py():
@@ -200,16 +200,17 @@ class Normaliser:
             new = last.filter(pc.equal(last[OP], int(Op.INSERT))).select(self._names)
         gone = old.set_column(old.num_columns - 1, WEIGHT, pc.negate(old[WEIGHT]))
         if gone.num_rows == 0:
-            return self._weighted(new, 1)
-        return consolidate(pa.concat_tables([gone.cast(self._arrow), self._weighted(new, 1)]))
+            return self._inserted(new)
+        return consolidate(pa.concat_tables([gone.cast(self._arrow), self._inserted(new)]))
 
     @property
     def _arrow(self) -> pa.Schema:
         columns = [column.with_nullable(True) for column in self.schema.arrow]
         return pa.schema([*columns, pa.field(WEIGHT, pa.int64())])
 
-    def _weighted(self, rows: pa.Table, weight: int) -> pa.Table:
-        weights = pa.array([weight], pa.int64()).take(pa.array([0] * rows.num_rows, pa.int32()))
+    def _inserted(self, rows: pa.Table) -> pa.Table:
+        """The rows with the weight 1."""
+        weights = pa.array([1], pa.int64()).take(pa.array([0] * rows.num_rows, pa.int32()))
         columns = [rows[name] for name in self._names]
         return pa.table([*columns, weights], schema=self._arrow)
 
@@ -238,14 +239,14 @@ class Normaliser:
         numbers = rows[_ROW].to_numpy()
         changes = np.searchsorted(self._starts, numbers, side="right") - 1
         sequence = np.asarray(first_numbers, np.int64)[changes] + numbers - self._starts[changes]
-        delta = self._weighted(rows, 1)
+        delta = self._inserted(rows)
         return delta.add_column(delta.num_columns - 1, SEQUENCE, pa.array(sequence, pa.int64()))
 
     def _multiset(self, rows: pa.Table) -> pa.Table:
         """Insertions add a copy, deletions take one away; a deletion that finds no copy is rejected."""
         deletes = pc.equal(rows[OP], int(Op.DELETE))
         if rows.num_rows == 0 or not pc.any(deletes).as_py():
-            return self._weighted(rows, 1)
+            return self._inserted(rows)
         plain = rows.select(self._names)
         stored = self.lookup(_distinct(plain.filter(deletes)), self._names).select([*self._names, WEIGHT])
         there: dict[RowKey, int] = {}

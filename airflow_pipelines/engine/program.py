@@ -32,7 +32,6 @@ class Program:
     :param late_columns: the columns of tables and views that have LATENESS
     :param retention: which rows and groups need not be kept while the views are evaluated by the stages of ``plans``
     :param markers: the hidden relations of one row, for the clock and the waterlines, that the plans read
-    :param append_only: the relations whose rows are never deleted
     :param warnings: what its author should know, although it runs
     """
 
@@ -46,7 +45,6 @@ class Program:
     late_columns: tuple[LateColumn, ...] = ()
     retention: tuple[RetentionRule, ...] = ()
     markers: tuple[Marker, ...] = ()
-    append_only: frozenset[str] = frozenset()
     warnings: tuple[ProgramMessage, ...] = ()
 
     @property

@@ -67,6 +67,4 @@ class View:
     kind: ViewKind
     columns: tuple[Column, ...]
     reads: tuple[str, ...]
-    case_sensitive: bool = False
     connectors: tuple[Connector, ...] = ()
-    span: Span | None = None

@@ -170,8 +170,8 @@ class _StatementReader:
         tokens = self._cursor.tokens
         return self._cursor.span(tokens[0].start, tokens[words - 1].end + 1)
 
-    def _note(self, span: Span, message: str, error_type: str = COMPILATION_ERROR) -> None:
-        self._into.messages.append(self._cursor.source.message(span, error_type, message))
+    def _note(self, span: Span, message: str) -> None:
+        self._into.messages.append(self._cursor.source.message(span, COMPILATION_ERROR, message))
 
     def _relation_name(self) -> Name:
         cursor = self._cursor

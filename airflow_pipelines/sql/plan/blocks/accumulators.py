@@ -128,10 +128,10 @@ class Accumulators:
             case "max" | "min":
                 return self._extreme(call, argument_types[0].upper())
             case "count_if":
-                return self._number(_filtered(call, 0))
+                return self._number(_filtered(call))
             case "all" | "some":
-                truths = self._number(_filtered(call, 0))
-                lies = self._number(f"NOT ({_filtered(call, 0)})")
+                truths = self._number(_filtered(call))
+                lies = self._number(f"NOT ({_filtered(call)})")
                 answer = f"{lies} = 0" if call.function == "all" else f"{truths} > 0"
                 return f"(CASE WHEN {truths} + {lies} > 0 THEN {answer} END)"
             case _:
@@ -144,7 +144,7 @@ class Accumulators:
         return self._number(" AND ".join(there) or None)
 
     def _sum(self, call: LinearCall, kind: str, result_type: str) -> str | None:
-        text = _filtered(call, 0)
+        text = _filtered(call)
         decimal = _DECIMAL.fullmatch(kind)
         if kind in _NARROW:
             value, weight, type_ = f"CAST({text} AS BIGINT)", WEIGHT, "BIGINT"
@@ -167,7 +167,7 @@ class Accumulators:
     def _extreme(self, call: LinearCall, kind: str) -> str | None:
         if not self.append_only or not (kind in _SORTED or _DECIMAL.fullmatch(kind)):
             return None
-        text = f"{call.function.upper()}({_filtered(call, 0)})"
+        text = f"{call.function.upper()}({_filtered(call)})"
         for accumulator in self.found:
             if accumulator.text == text:
                 return accumulator.name
@@ -199,6 +199,6 @@ def _is_summed(function: str, precision: int, scale: int) -> bool:
     return kept and (function == "sum" or is_exact(precision, scale))
 
 
-def _filtered(call: LinearCall, at: int) -> str:
-    text = call.arguments[at]
+def _filtered(call: LinearCall) -> str:
+    text = call.arguments[0]
     return f"({text})" if call.condition is None else f"(CASE WHEN ({call.condition}) THEN ({text}) END)"
