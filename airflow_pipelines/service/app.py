@@ -52,7 +52,7 @@ def create_app(settings: Settings, dedicated: DedicatedHosts | None = None) -> F
 
 
 def create_embedded_app(settings: Settings, dedicated: DedicatedHosts | None = None) -> FastAPI:
-    """Return the REST API over the store that ``settings`` names, to be called within the process.
+    """The REST API over the store that ``settings`` names, to be called within the process.
 
     The application works without its lifespan being run; running it adds a thread that looks after pipelines nobody reads.
     ``app.state.control_plane`` is the :class:`ControlPlane`; call its ``close`` when the application is not needed any more.
