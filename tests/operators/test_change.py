@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import croniter  # noqa: F401  Airflow imports it for the first DAG, and it starts a program then
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
