@@ -6,6 +6,7 @@ from typing import Any
 
 from airflow_pipelines._pipeline.checkpoints import PipelineCheckpoints
 from airflow_pipelines._pipeline.clock import PipelineClock
+from airflow_pipelines._pipeline.program_changes import PipelineProgramChanges
 from airflow_pipelines._pipeline.queries import PipelineQueries
 from airflow_pipelines._pipeline.unavailable import PipelineUnavailable
 from airflow_pipelines.client import PipelineClient
@@ -13,7 +14,7 @@ from airflow_pipelines.contract.enums import PipelineFieldSelector, TransactionS
 from airflow_pipelines.output_handler import OutputHandler
 
 
-class Pipeline(PipelineQueries, PipelineCheckpoints, PipelineClock, PipelineUnavailable):
+class Pipeline(PipelineQueries, PipelineCheckpoints, PipelineClock, PipelineProgramChanges, PipelineUnavailable):
     """A long-lived, stateful pipeline of a service.
 
     Get one with :meth:`get`, :meth:`all` or a :class:`~airflow_pipelines.pipeline_builder.PipelineBuilder`. The object holds no

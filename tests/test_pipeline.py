@@ -123,7 +123,6 @@ NOT_AVAILABLE: dict[str, tuple[Any, ...]] = {
     "support_bundle": (),
     "testing_force_update_platform_version": ("1",),
     "update_runtime": (),
-    "diff": (),
     "metrics": (),
     "query_arrow": ("select 1",),
     "query_arrow_dicts": ("select 1",),

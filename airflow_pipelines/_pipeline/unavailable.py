@@ -79,10 +79,6 @@ class PipelineUnavailable(PipelineBase):
         """Not available in this release: compile the program again with the current version."""
         _not_available("update_runtime")
 
-    def diff(self, program_code: str | None = None, runtime_version: str | None = None) -> dict[str, Any]:
-        """Not available in this release: the difference another program would make."""
-        _not_available("diff")
-
     def metrics(self, format: str = "prometheus") -> Any:
         """Not available in this release: metrics in exposition format."""
         _not_available("metrics")

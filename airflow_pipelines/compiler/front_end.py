@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from airflow_pipelines.compiler.compile_program import compile_program
@@ -11,6 +12,7 @@ from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.sql.program.parser import parse_program
+from airflow_pipelines.sql.program.statement_texts import statement_texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +44,12 @@ class SqlFrontEnd:
         :raises ProgramErrors: when the text cannot be read
         """
         return parse_program(source.sql).late_relations
+
+    def declarations(self, source: ProgramSource) -> Mapping[str, str]:
+        """How the relations of a program are written.
+
+        :param source: the source of a program that compiled
+        :returns: the statement that declares each relation, by canonical name
+        :raises ProgramErrors: when the text cannot be read
+        """
+        return statement_texts(source.sql)

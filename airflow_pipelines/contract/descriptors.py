@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 from uuid import UUID
 
+from airflow_pipelines.contract.change_plan import ChangePlan
+
 
 @dataclass(frozen=True)
 class SQLRelation:
@@ -50,17 +52,19 @@ class SQLView(SQLRelation):
 
 @dataclass(frozen=True)
 class PendingChange:
-    """What a pipeline in AWAITINGAPPROVAL waits with.
+    """What a pipeline in AWAITINGAPPROVAL waits with, or what ``Pipeline.plan`` says that it would wait with.
 
     :ivar diff: the difference between the saved program and the new one, as the service sends it
     :ivar programs: hash and version of both programs (``saved`` and ``new``); give it to ``Pipeline.approve`` to approve exactly
         this change. Empty when the service is of a release that does not tell.
     :ivar views_evaluated_anew: views that have not changed, but are evaluated anew because of how they were saved; with the reason
+    :ivar plan: what the change means for relations and their rows; None when the service is of a release that does not tell
     """
 
     diff: dict[str, Any]
     programs: dict[str, Any] = field(default_factory=dict)
     views_evaluated_anew: dict[str, str] = field(default_factory=dict)
+    plan: ChangePlan | None = None
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Self:
@@ -69,6 +73,7 @@ class PendingChange:
             diff=dict(d.get("approval_diff") or {}),
             programs=dict(d.get("programs") or {}),
             views_evaluated_anew=dict(d.get("views_evaluated_anew") or {}),
+            plan=None if d.get("plan") is None else ChangePlan.from_dict(d["plan"]),
         )
 
 

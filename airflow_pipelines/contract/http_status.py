@@ -14,6 +14,7 @@ _CODES: Final[Mapping[HTTPStatus, tuple[ErrorCode, ...]]] = {
         ErrorCode.EMPTY_START_AFTER,
         ErrorCode.HTTP_ERROR,
         ErrorCode.AD_HOC_QUERY_ERROR,
+        ErrorCode.BOOTSTRAP_NOT_ALLOWED,
         ErrorCode.BOOTSTRAP_POLICY_IMMUTABLE_UNLESS_STOPPED,
         ErrorCode.CANNOT_RENAME_NON_EXISTING_PIPELINE,
         ErrorCode.CANNOT_START_WHILE_CLEARING_STORAGE,
@@ -40,6 +41,7 @@ _CODES: Final[Mapping[HTTPStatus, tuple[ErrorCode, ...]]] = {
         ErrorCode.INVALID_PROGRAM_CONFIG,
         ErrorCode.INVALID_REQUEST,
         ErrorCode.INVALID_RUNTIME_CONFIG,
+        ErrorCode.INVALID_RUNTIME_VERSION,
         ErrorCode.INVALID_TAG,
         ErrorCode.INVALID_TRANSITION,
         ErrorCode.NAME_DOES_NOT_MATCH_PATTERN,
@@ -66,6 +68,7 @@ _CODES: Final[Mapping[HTTPStatus, tuple[ErrorCode, ...]]] = {
         ErrorCode.UNKNOWN_INPUT_STREAM,
         ErrorCode.UNKNOWN_OUTPUT_STREAM,
         ErrorCode.NO_PIPELINE_MONITOR_EVENTS_AVAILABLE,
+        ErrorCode.PROGRAM_NOT_COMPILED,
         ErrorCode.UNKNOWN_API_KEY,
         ErrorCode.UNKNOWN_DEPLOYMENT,
         ErrorCode.UNKNOWN_ENDPOINT,
@@ -98,7 +101,6 @@ _CODES: Final[Mapping[HTTPStatus, tuple[ErrorCode, ...]]] = {
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: (ErrorCode.REQUEST_HEADER_TOO_LARGE,),
     HTTPStatus.INTERNAL_SERVER_ERROR: (
         ErrorCode.AUTOMATON_PROVISIONING_TIMEOUT,
-        ErrorCode.BOOTSTRAP_NOT_ALLOWED,
         ErrorCode.CHECKPOINT_FAILED,
         ErrorCode.CHECKPOINT_FETCH_ERROR,
         ErrorCode.INTERNAL_ERROR,
@@ -131,6 +133,7 @@ _CODES: Final[Mapping[HTTPStatus, tuple[ErrorCode, ...]]] = {
         ErrorCode.STORE_UNAVAILABLE,
         ErrorCode.SUSPENDED,
     ),
+    HTTPStatus.GATEWAY_TIMEOUT: (ErrorCode.COMPILER_TIMEOUT,),
 }
 
 _STATUS: Final[Mapping[ErrorCode, HTTPStatus]] = {code: status for status, codes in _CODES.items() for code in codes}

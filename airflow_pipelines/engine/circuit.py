@@ -201,13 +201,14 @@ class Circuit:
             self._snapshot = snapshot
         return frozenset(self.wiring.owners[name] for name in lacking)
 
-    def bootstrap(self, views: Set[str], clock: int | None = None) -> Step:
-        """Evaluate ``views`` anew from what they read; other views keep what they have and emit nothing.
+    def bootstrap(self, views: Set[str], clock: int | None = None, shown: Set[str] = frozenset()) -> Step:
+        """Evaluate ``views`` anew from what they read; other views keep what they have and emit nothing, except those in ``shown``.
 
         Contents that ``views`` need of a relation that keeps none are evaluated on the way.
 
         :param clock: the time to which the clock moves, unless it is further already
-        :returns: a step whose ``view_deltas`` are the full contents of ``views``
+        :param shown: views whose contents are there already and are emitted as well
+        :returns: a step whose ``view_deltas`` are the full contents of ``views`` and of those ``shown`` that keep theirs
         :raises StepError: when a view cannot be evaluated
         """
         started = time.monotonic()
@@ -224,6 +225,7 @@ class Circuit:
             for name in self.program.views
             if name in views and evaluation.relations[name].delta
         }
+        deltas |= {name: self._compacted(base.traces[name]) for name in shown if name in base.traces and base.traces[name].batches}
         stats = StepStats(snapshot.step, _milliseconds(started), 0, evaluation.stats_of(self.operators))
         return Step(snapshot.step, {}, deltas, snapshot, stats)
 

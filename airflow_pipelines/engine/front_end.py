@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Protocol
 
 from airflow_pipelines.engine.program import Program
@@ -26,5 +27,13 @@ class FrontEnd(Protocol):
 
         :param source: the source of a program that compiled
         :returns: their canonical names
+        :raises ProgramErrors: when the source cannot be read
+        """
+
+    def declarations(self, source: ProgramSource) -> Mapping[str, str]:
+        """How the relations of a program are written.
+
+        :param source: the source of a program that compiled
+        :returns: the text of each relation's declaration, by canonical name
         :raises ProgramErrors: when the source cannot be read
         """

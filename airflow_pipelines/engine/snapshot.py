@@ -28,6 +28,43 @@ def owner(name: str, relations: Set[str]) -> str:
     return name
 
 
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a snapshot has, without the rows.
+
+    :param contents: the number of stored rows of each relation whose contents it has
+    :param states: the number of stored rows of the states of each operator, by the relation that it computes
+    :param layouts: how each of these was made
+    :param noted: whose layout was written down when it was saved; None when a release saved it that wrote none
+    """
+
+    contents: Mapping[str, int] = field(default_factory=dict)
+    states: Mapping[str, int] = field(default_factory=dict)
+    layouts: Mapping[str, str] = field(default_factory=dict)
+    noted: frozenset[str] | None = frozenset()
+
+    @classmethod
+    def of_manifest(cls, manifest: Mapping[str, Any]) -> Holdings:
+        """What the snapshot has that a manifest describes."""
+        noted = manifest.get("layouts")
+        return cls(
+            {name: _stored_rows(part) for name, part in manifest["traces"].items()},
+            {name: sum(map(_stored_rows, _parts_of(states).values())) for name, states in manifest["states"].items()},
+            saved_layouts(manifest),
+            None if noted is None else frozenset(noted),
+        )
+
+
+def _parts_of(states: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The states of one operator in a manifest, by name; an only one has no name there."""
+    parts: Mapping[str, Any] = states.get(_SEVERAL, {UNNAMED: states})
+    return parts
+
+
+def _stored_rows(trace: Mapping[str, Any]) -> int:
+    return sum(int(batch["rows"]) for batch in trace["batches"])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
     """The contents after a step. Relations that a view's plan made for itself are called ``view$1``, ``view$2`` ...
@@ -65,9 +102,30 @@ class Snapshot:
             states={name: states for name, states in self.states.items() if owner(name, relations) in relations},
         )
 
+    def renamed(self, names: Mapping[str, str], layouts: Mapping[str, str]) -> Snapshot:
+        """The same rows with other names of relations.
+
+        :param names: new names by the old ones
+        :param layouts: those of the relations under their new names
+        """
+        return replace(
+            self,
+            traces={names.get(name, name): trace for name, trace in self.traces.items()},
+            states={names.get(name, name): states for name, states in self.states.items()},
+            layouts={**self.layouts, **{name: layouts[name] for name in names.values()}},
+        )
+
     def files(self) -> set[str]:
         """Names of all files that the snapshot needs."""
         return {name for trace in (*self.traces.values(), *self.all_states().values()) for name in trace.files()}
+
+    @property
+    def holdings(self) -> Holdings:
+        """What the snapshot has, without the rows."""
+        contents = {name: trace.rows for name, trace in self.traces.items()}
+        states = {name: sum(trace.rows for trace in kept.values()) for name, kept in self.states.items()}
+        layouts = {name: layout for name, layout in self.layouts.items() if name in contents or name in states}
+        return Holdings(contents, states, layouts, frozenset(layouts))
 
     def all_states(self) -> dict[tuple[str, str], Trace]:
         """The states of all operators, by relation and name."""
@@ -120,8 +178,7 @@ def _states_to_manifest(states: Mapping[str, Trace]) -> dict[str, Any]:
 
 
 def _states_from_manifest(part: Mapping[str, Any], store: BatchStore, limits: Limits) -> dict[str, Trace]:
-    several = part.get(_SEVERAL, {UNNAMED: part})
-    return {name: Trace.from_manifest(state, store, limits) for name, state in several.items()}
+    return {name: Trace.from_manifest(state, store, limits) for name, state in _parts_of(part).items()}
 
 
 def saved_layouts(manifest: Mapping[str, Any]) -> dict[str, str]:

@@ -6,12 +6,11 @@ from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.statuses import RuntimeStatus
-from airflow_pipelines.host.bootstrap import BootstrapPlan
+from airflow_pipelines.host.change_planning import PlannedChange
 from airflow_pipelines.host.fence_watch import FenceWatch
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.programs import ProgramChange, ProgramVersion, unexpected_program
 from airflow_pipelines.host.run_state import RunState
-from airflow_pipelines.program.identity import ProgramIdentity
 
 
 class SuspendedEarly(Exception):
@@ -50,35 +49,27 @@ class Approval:
             self._state.notify()
             self._state.wait(lambda: self._state.status is not RuntimeStatus.AWAITING_APPROVAL, timeout_s)
 
-    def ask(self, plan: BootstrapPlan, saved: ProgramIdentity, connector_errors: int) -> None:
+    def ask(self, change: PlannedChange, connector_errors: int) -> None:
         """Find out whether to go on with a changed program, as the bootstrap policy says. Called by the pipeline's thread.
 
-        :param plan: what is different
-        :param saved: the program of the saved state
+        :param change: what is different, and what that means
         :param connector_errors: the number of errors of all connectors
         :raises Problem: when the policy rejects changes
         :raises SuspendedEarly: when it is suspended instead
         :raises TakenDown: when it is taken down instead
         """
+        diff = change.bootstrap.diff
         if self._policy == "reject":
             raise Problem(
                 ErrorCode.BOOTSTRAP_REJECTED,
-                f"The program differs from the one of the checkpoint, and the bootstrap policy is 'reject': {plan.diff.describe()}"
+                f"The program differs from the one of the checkpoint, and the bootstrap policy is 'reject': {diff.describe()}"
                 ". Undo the changes, or start with another policy.",
-                plan.diff.to_wire(),
+                diff.to_wire(),
             )
         if self._policy != "await_approval":
             return
-        self._waiting = ProgramChange(saved=ProgramVersion.of(saved.source, saved.version), new=self._program)
-        self._state.record(
-            RuntimeStatus.AWAITING_APPROVAL,
-            details={
-                "approval_diff": plan.diff.to_wire(),
-                "programs": self._waiting.to_wire(),
-                "views_evaluated_anew": dict(plan.outdated),
-                **self._state.details(connector_errors),
-            },
-        )
+        self._waiting = change.programs
+        self._state.record(RuntimeStatus.AWAITING_APPROVAL, details={**change.to_wire(), **self._state.details(connector_errors)})
         while not self._state.wait(self._is_decided, self._fence.until_due):
             self._fence.look()
         self._state.check()

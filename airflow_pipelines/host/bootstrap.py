@@ -7,100 +7,202 @@ from dataclasses import dataclass, field
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.front_end import FrontEnd
 from airflow_pipelines.engine.outdated import outdated
 from airflow_pipelines.engine.program import Program
-from airflow_pipelines.host.durability import SavedState
+from airflow_pipelines.engine.renaming import renamed_relations
+from airflow_pipelines.engine.snapshot import Holdings
+from airflow_pipelines.engine.wiring import Wiring, wired
 from airflow_pipelines.program.diff import PipelineDiff, ProgramDiff, compare
+from airflow_pipelines.program.fingerprints import Fingerprints
+from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.program.names import SYSTEM_VIEW
 
 
 @dataclass(frozen=True, slots=True)
 class BootstrapPlan:
-    """How to get from the saved program to the new one."""
+    """How to get from the saved program to the new one.
+
+    :param diff: what is different
+    :param kept: relations whose contents and state stay
+    :param evaluated: views to evaluate from scratch
+    :param kept_connectors: connectors that go on from their positions
+    :param outdated: views that have not changed, but are evaluated anew because of how they were saved; each with the reason
+    :param renamed: views that take over what was saved under another name, with that name
+    :param renamed_relations: the new names of all relations that these views consist of, by the names that they were saved under
+    :param refusals: why the new program cannot go on from what is saved
+    """
 
     diff: PipelineDiff
     kept: frozenset[str]
-    """Relations whose contents and state stay."""
     evaluated: frozenset[str]
-    """Views to evaluate from scratch."""
     kept_connectors: frozenset[str]
-    """Connectors that go on from their positions."""
     outdated: Mapping[str, str] = field(default_factory=dict)
-    """Views that have not changed, but are evaluated anew because of how they were saved; each with the reason."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    renamed_relations: Mapping[str, str] = field(default_factory=dict)
+    refusals: tuple[Problem, ...] = ()
+
+    def check(self) -> None:
+        """Go on only with a program that can.
+
+        :raises Problem: ``BootstrapNotAllowed`` when it cannot
+        """
+        if self.refusals:
+            raise self.refusals[0]
 
 
-def plan_bootstrap(saved: SavedState, circuit: Circuit, new: Program, front_end: FrontEnd) -> BootstrapPlan:
-    """Compare the saved program and its state with the new one.
+@dataclass(frozen=True, slots=True)
+class SavedProgram:
+    """A program of which something is saved, or that runs.
+
+    :param identity: the program
+    :param holdings: what is saved, without what the journal has
+    :param front_end: the one that compiles it
+    :param journaled: layouts of the relations in the journal's records
+    :param running: the wiring of its circuit, None when it does not run
+    """
+
+    identity: ProgramIdentity
+    holdings: Holdings
+    front_end: FrontEnd
+    journaled: Mapping[str, str] = field(default_factory=dict)
+    running: Wiring | None = None
+
+    def wiring(self) -> Wiring:
+        """The wiring that this release gives the program."""
+        return self.running or wired(self.front_end.compile(self.identity.source), "auto")
+
+    def late(self) -> frozenset[str]:
+        """Its relations with lateness."""
+        return self.front_end.late_relations(self.identity.source)
+
+    def declarations(self) -> Mapping[str, str]:
+        """How its relations are written, by name."""
+        return self.front_end.declarations(self.identity.source)
+
+
+def plan_bootstrap(saved: SavedProgram, new: Program, wiring: Wiring) -> BootstrapPlan:
+    """Compare a saved program and its state with a new program.
 
     :param saved: what is there
-    :param circuit: the new program's
     :param new: the new program
-    :param front_end: that of the saved program
-    :raises Problem: ``BootstrapNotAllowed`` when there is no way to go on
+    :param wiring: that of the new program's circuit
+    :returns: the plan, with what refuses it
     """
-    difference = compare(saved.program.fingerprints, new.fingerprints)
+    difference = compare(saved.identity.fingerprints, new.fingerprints)
     changes = difference.program_diff or ProgramDiff()
-    fresh_tables, fresh_views = changes.fresh_tables, changes.fresh_views
-    if not changes.is_empty:
-        _refuse_lateness(front_end.late_relations(saved.program.source) | new.late_relations)
-        _refuse_lost_contents(new, fresh_tables, fresh_views)
-    relations = {*new.tables, *new.views}
-    fresh_connectors = difference.fresh_connectors
+    relations = {*new.tables, *new.views, SYSTEM_VIEW}
+    kept = frozenset(relations - changes.fresh_tables - changes.fresh_views)
+    renamed, names = _renamed_views(saved, changes, new, wiring, kept)
+    evaluated = changes.fresh_views - renamed.keys()
+    refusals = [] if changes.is_empty else _refusals(saved.late(), new, changes.fresh_tables, evaluated)
+    outdated_views, unusable = _outdated_views(saved, new, wiring, kept)
     connectors = {
         connector.endpoint
         for connector in new.connectors
-        if connector.endpoint not in fresh_connectors and connector.relation not in fresh_tables
+        if connector.endpoint not in difference.fresh_connectors and connector.relation not in changes.fresh_tables
     }
-    kept = frozenset((relations | {SYSTEM_VIEW}) - fresh_tables - fresh_views)
     return BootstrapPlan(
         diff=difference,
-        kept=kept,
-        evaluated=fresh_views,
+        kept=kept | renamed.keys(),
+        evaluated=evaluated,
         kept_connectors=frozenset(connectors),
-        outdated=_outdated_views(saved, circuit, kept),
+        outdated=outdated_views,
+        renamed=renamed,
+        renamed_relations=names,
+        refusals=(*refusals, *unusable),
     )
 
 
-def _outdated_views(saved: SavedState, circuit: Circuit, kept: frozenset[str]) -> Mapping[str, str]:
-    """The views to evaluate anew although they have not changed, and why."""
-    found = outdated(circuit, {"traces": {}, "states": {}} if saved.base is None else saved.base.contents.snapshot, kept)
-    tables = circuit.program.tables.keys() & kept
+def compared(old: Program, new: Program) -> PipelineDiff:
+    """The difference between two programs, whatever is saved.
+
+    :param old: the program before
+    :param new: the program after
+    :raises Problem: ``BootstrapNotAllowed`` when the new program cannot go on from what the old one leaves
+    """
+    difference = compare(old.fingerprints, new.fingerprints)
+    changes = difference.program_diff or ProgramDiff()
+    evaluated = changes.fresh_views - _same_queries(changes, old.fingerprints, new.fingerprints).keys()
+    refusals = [] if changes.is_empty else _refusals(old.late_relations, new, changes.fresh_tables, evaluated)
+    if refusals:
+        raise refusals[0]
+    return difference
+
+
+def _same_queries(changes: ProgramDiff, old: Fingerprints, new: Fingerprints) -> dict[str, str]:
+    """The added views that have the same query as a removed one, with that one's name."""
+    removed = {old.views[name]: name for name in changes.removed_views}
+    found = ((view, removed.pop(new.views[view], None)) for view in changes.added_views)
+    return {view: name for view, name in found if name is not None}
+
+
+def _renamed_views(
+    saved: SavedProgram, changes: ProgramDiff, new: Program, wiring: Wiring, kept: frozenset[str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The added views that take over a removed one, and the new names of all relations of these."""
+    renamed: dict[str, str] = {}
+    names: dict[str, str] = {}
+    for view, old in _same_queries(changes, saved.identity.fingerprints, new.fingerprints).items():
+        found = renamed_relations(saved.wiring(), old, wiring, view, saved.holdings, kept)
+        # Without contents there would be nothing to send to its outputs; it is evaluated, unless it cannot be.
+        if found is not None and (view in wiring.kept or _unreadable(new, changes.fresh_tables, {view})):
+            renamed[view] = old
+            names.update(found)
+    return renamed, names
+
+
+def _refusals(saved_late: frozenset[str], new: Program, fresh_tables: Set[str], evaluated: Set[str]) -> list[Problem]:
+    found = []
+    late = saved_late | new.late_relations
+    if late:
+        found.append(
+            _not_allowed(
+                f"A pipeline that has relations with lateness cannot be modified without losing state: {', '.join(sorted(late))}. "
+                "Clear its storage to start the changed program from scratch."
+            )
+        )
+    unreadable = _unreadable(new, fresh_tables, evaluated)
+    if unreadable:
+        listed = ", ".join(f"view {view} reads table {table}" for view, table in unreadable)
+        found.append(
+            _not_allowed(
+                f"The new or modified views cannot be computed, because tables that they read are not materialized: {listed}. "
+                "Declare the tables with 'materialized' = 'true', or clear the pipeline's storage."
+            )
+        )
+    return found
+
+
+def _unreadable(program: Program, fresh_tables: Set[str], views: Set[str]) -> list[tuple[str, str]]:
+    """Which of the views read which tables whose rows were there before and are not materialized."""
+    return sorted(
+        (view, name)
+        for view in views
+        for name in program.views[view].reads
+        if name in program.tables and name not in fresh_tables and not program.tables[name].materialized
+    )
+
+
+def _outdated_views(
+    saved: SavedProgram, new: Program, wiring: Wiring, kept: frozenset[str]
+) -> tuple[Mapping[str, str], list[Problem]]:
+    """The views to evaluate anew although they have not changed, and why; and what is saved in a way that cannot be used."""
+    found = outdated(new, wiring, saved.holdings, kept)
+    tables = new.tables.keys() & kept
     # The journal's records have rows of tables, and nothing else.
-    other = {name for name, layout in saved.layouts.items() if name in tables and circuit.layouts[name] != layout}
+    other = {name for name, layout in saved.journaled.items() if name in tables and wiring.layouts[name] != layout}
     reasons = [f"table {table} has other columns" for table in sorted({*found.tables, *other})]
     reasons += [f"view {view} would have to be evaluated from table {table}, whose rows are not kept" for view, table in found.lost]
     reasons += [f"view {view} depends on what came late, and cannot be evaluated again" for view in found.timed]
-    if reasons:
-        raise Problem(
-            ErrorCode.BOOTSTRAP_NOT_ALLOWED,
-            f"The state was saved by a release that keeps it in another way than this one: {'; '.join(reasons)}. "
-            "Go on with the release that saved it, or clear the pipeline's storage to start from scratch.",
-        )
-    return found.views
+    if not reasons:
+        return found.views, []
+    unusable = _not_allowed(
+        f"The state was saved by a release that keeps it in another way than this one: {'; '.join(reasons)}. "
+        "Go on with the release that saved it, or clear the pipeline's storage to start from scratch."
+    )
+    return found.views, [unusable]
 
 
-def _refuse_lateness(late: frozenset[str]) -> None:
-    if late:
-        raise Problem(
-            ErrorCode.BOOTSTRAP_NOT_ALLOWED,
-            f"A pipeline that has relations with lateness cannot be modified without losing state: {', '.join(sorted(late))}. "
-            "Clear its storage to start the changed program from scratch.",
-        )
-
-
-def _refuse_lost_contents(program: Program, fresh_tables: Set[str], fresh_views: Set[str]) -> None:
-    reads = {
-        (view, name)
-        for view in fresh_views
-        for name in program.views[view].reads
-        if name in program.tables and name not in fresh_tables and not program.tables[name].materialized
-    }
-    if reads:
-        listed = ", ".join(f"view {view} reads table {table}" for view, table in sorted(reads))
-        raise Problem(
-            ErrorCode.BOOTSTRAP_NOT_ALLOWED,
-            f"The new or modified views cannot be computed, because tables that they read are not materialized: {listed}. "
-            "Declare the tables with 'materialized' = 'true', or clear the pipeline's storage.",
-        )
+def _not_allowed(message: str) -> Problem:
+    return Problem(ErrorCode.BOOTSTRAP_NOT_ALLOWED, message)

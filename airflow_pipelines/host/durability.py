@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.layout import CANONICAL_FORM
-from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.snapshot import Holdings, Snapshot
 from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.storage.checkpoint import (
     Checkpoint,
@@ -60,6 +60,11 @@ class SavedState:
     """Those of the records' deltas."""
     canonical_form: int = CANONICAL_FORM
     """That of the values in the records."""
+
+    @property
+    def holdings(self) -> Holdings:
+        """What the base has, without the rows."""
+        return Holdings() if self.base is None else Holdings.of_manifest(self.base.contents.snapshot)
 
     @property
     def base_step(self) -> int:

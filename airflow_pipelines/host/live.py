@@ -132,15 +132,15 @@ class LivePipeline:
             self._replay(circuit, snapshot, saved, plan.kept)
             snapshot = circuit.snapshot
             circuit.close()
-        self.circuit.restore(snapshot.keep(plan.kept))
+        self.circuit.restore(snapshot.renamed(plan.renamed_relations, self.circuit.layouts).keep(plan.kept))
         self.clock.resume(snapshot.clock)
 
     def bootstrap(self, plan: BootstrapPlan, *, silent: bool) -> None:
         """Evaluate the new and changed views and, unless ``silent``, emit their full contents."""
-        if not plan.evaluated:
+        if not plan.evaluated and not plan.renamed:
             self.circuit.refresh()
             return
-        step = self.circuit.bootstrap(set(plan.evaluated), self.clock.now())
+        step = self.circuit.bootstrap(plan.evaluated, self.clock.now(), shown=plan.renamed.keys())
         self.circuit.publish(step)
         self.recent.append(step.stats)
         self.metrics.add(initiated_steps=1)
@@ -149,7 +149,10 @@ class LivePipeline:
         self.metrics.complete()
         # The last of a view's operators gives the view itself.
         given = {stats.view: stats.rows_out for stats in step.stats.operators if stats.view in plan.evaluated}
-        self.log.info("bootstrapped %s: %d rows", ", ".join(sorted(plan.evaluated)), sum(given.values()))
+        for view, old in plan.renamed.items():
+            self.log.info("view %s took over the contents of %s, which has the same query", view, old)
+        if plan.evaluated:
+            self.log.info("bootstrapped %s: %d rows", ", ".join(sorted(plan.evaluated)), sum(given.values()))
 
     def relation_contents(self, relation: str) -> Changes:
         """The rows of a relation as the inserts that lead to them."""

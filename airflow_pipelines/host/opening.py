@@ -13,7 +13,8 @@ from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.host.approval import Approval
-from airflow_pipelines.host.bootstrap import plan_bootstrap
+from airflow_pipelines.host.bootstrap import SavedProgram, plan_bootstrap
+from airflow_pipelines.host.change_planning import NewProgram, planned_change
 from airflow_pipelines.host.checkpoint_sync import COPY_S, CheckpointSync
 from airflow_pipelines.host.clock import Clock
 from airflow_pipelines.host.durability import Durability, SavedState
@@ -166,14 +167,24 @@ class Opening:
 
     def _resume(self, live: LivePipeline, saved: SavedState) -> None:
         """Go on from saved state: decide about changes, restore, replay the journal, evaluate what is new."""
-        plan = plan_bootstrap(saved, live.circuit, live.program, front_end_for(saved.program.source, self._sessions))
+        front_end = front_end_for(saved.program.source, self._sessions)
+        before = SavedProgram(saved.program, saved.holdings, front_end, saved.layouts)
+        plan = plan_bootstrap(before, live.program, live.circuit.wiring)
+        plan.check()
         base = "the recovery point" if saved.base is None or not saved.base.listed else f"checkpoint {saved.base.uuid}"
         self._log.info("going on from %s: step %d, %d processed records", base, saved.step, saved.counters.processed_records)
         for view, reason in plan.outdated.items():
             self._log.info("view %s is evaluated anew from the tables, which changes nothing for its readers: %s", view, reason)
         if not plan.diff.is_empty:
             self._log.info("the program has changed: %s", plan.diff.describe())
-            self._approval.ask(plan, saved.program, self.connector_errors)
+            new = NewProgram(
+                live.identity.source,
+                live.identity.version,
+                live.program,
+                live.circuit.wiring,
+                front_end_for(live.identity.source, self._sessions),
+            )
+            self._approval.ask(planned_change(plan, before, new), self.connector_errors)
         self._metrics.restore(saved.counters, saved.initial_start_time)
         live.endpoints.restore(saved.connectors, plan.kept_connectors)
         live.endpoints.open_outputs(plan.kept_connectors & saved.connectors.keys(), saved.base_step)

@@ -12,10 +12,15 @@ from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.changes import TableChanges
+from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.wiring import wired
+from airflow_pipelines.host.bootstrap import SavedProgram, plan_bootstrap
+from airflow_pipelines.host.change_planning import NewProgram, PlannedChange, planned_change
 from airflow_pipelines.host.checkpoint_sync import CheckpointSync
 from airflow_pipelines.host.checkpointer import Checkpointer
 from airflow_pipelines.host.clock import described
 from airflow_pipelines.host.failures import as_problem
+from airflow_pipelines.host.front_ends import front_end_for
 from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.intake import Intake, Push
 from airflow_pipelines.host.listeners import Listener
@@ -24,6 +29,7 @@ from airflow_pipelines.host.opening import Opening
 from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.run_state import RunState
 from airflow_pipelines.host.tokens import CompletionToken
+from airflow_pipelines.program.sources import ProgramSource
 
 
 class PipelineRequests:
@@ -123,6 +129,24 @@ class PipelineRequests:
     def wake(self) -> None:
         """Look at the inputs again: a connector was started or paused."""
         self._state.notify()
+
+    # Changes of the program.
+
+    def plan(self, source: ProgramSource, compiled: Program) -> PlannedChange:
+        """What it would mean to go on with another program. Nothing is stopped for it.
+
+        :param source: the other program's source
+        :param compiled: what compiling it gave
+        """
+        live = self.serving()
+        running = SavedProgram(
+            live.identity,
+            live.circuit.snapshot.holdings,
+            front_end_for(live.identity.source, live.sessions),
+            running=live.circuit.wiring,
+        )
+        new = NewProgram(source, None, compiled, wired(compiled, "auto"), front_end_for(source, live.sessions))
+        return planned_change(plan_bootstrap(running, compiled, new.wiring), running, new)
 
     # Checkpoints.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -56,6 +56,14 @@ class ProgramSource:
             path, text = _encoded(file.path), _encoded(file.text)
             content += b"%d %d\n%b%b" % (len(path), len(text), path, text)
         return hashlib.sha256(content).hexdigest()
+
+    def with_fields(self, *, sql: str | None = None, python_functions: str | None = None) -> ProgramSource:
+        """The source with other texts; None leaves one as it is."""
+        return replace(
+            self,
+            sql=self.sql if sql is None else sql,
+            python_functions=self.python_functions if python_functions is None else python_functions,
+        )
 
     def to_wire(self) -> dict[str, Any]:
         """The fields of the REST contract and of deployments, with a field for stream files only where there are some."""

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
 import tenacity
 
 from airflow_pipelines.contract.error_codes import ErrorCode
@@ -54,7 +55,25 @@ class ProgramCompiler:
         try:
             return attempts(lambda: compile_source(self._hosts, self.await_host(), source))
         except (SubmitError, HostUnreachable) as error:
-            raise Problem(ErrorCode.COMPILER_UNAVAILABLE, f"The compiler is not available: {error}") from error
+            raise _unavailable(error) from error
+
+    def difference(self, old: ProgramSource, new: ProgramSource) -> dict[str, Any]:
+        """The difference between two programs, in the contract's form; starts the shared host when there is none.
+
+        :param old: a program that compiled
+        :param new: the program that is to take its place
+        :raises Problem: when the new program does not compile or cannot go on from what the old one leaves, or there is no compiler
+        """
+        body = {"old": old.to_wire(), "new": new.to_wire()}
+        try:
+            response = self._hosts.call(self.await_host(), "POST", "/diff", json=body, timeout_s=COMPILE_TIMEOUT_S)
+        except HostTimeout as error:
+            raise Problem(ErrorCode.COMPILER_TIMEOUT, f"The compiler took too long: {error}. Try again") from error
+        except (SubmitError, HostUnreachable) as error:
+            raise _unavailable(error) from error
+        raise_for_new_program(response)
+        answer: dict[str, Any] = response.json()
+        return answer
 
     def await_host(self) -> HostRecord:
         """The shared host, once it is up, however long it takes to come up; one that hangs is given up by who looks for it.
@@ -67,6 +86,26 @@ class ProgramCompiler:
                 raise SubmitError(f"the shared host did not come up within {HOST_START_WAIT_S:g} s")
             time.sleep(0.1)
         return host
+
+
+def raise_for_new_program(response: httpx.Response) -> None:
+    """Raise what a host says about a program that is to take the place of another.
+
+    :param response: the host's answer
+    :raises Problem: ``InvalidNewProgramSql`` when the program does not compile, or whatever else the host says
+    """
+    try:
+        raise_for_problem(response)
+    except Problem as problem:
+        if problem.code is not ErrorCode.SQL_ERROR:
+            raise
+        details = {"sql_compilation": {"exit_code": 1, "messages": problem.details["messages"]}}
+        message = f"The new program does not compile: {problem.message}"
+        raise Problem(ErrorCode.INVALID_NEW_PROGRAM_SQL, message, details) from problem
+
+
+def _unavailable(error: Exception) -> Problem:
+    return Problem(ErrorCode.COMPILER_UNAVAILABLE, f"The compiler is not available: {error}")
 
 
 def compile_on(hosts: Hosts, host: HostRecord, record: PipelineRecord) -> Compiled:

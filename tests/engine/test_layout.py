@@ -10,7 +10,7 @@ import pytest
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.outdated import Outdated, outdated
-from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.snapshot import Holdings, Snapshot
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.another_release import another_release
 from tests.engine.programs import Running, emitted
@@ -59,7 +59,7 @@ def before(sessions: SparkSessions) -> Running:
 def test_a_state_of_another_layout_is_not_used(before: Running, now: Running) -> None:
     manifest = saved(before)
     assert before.program.fingerprints == now.program.fingerprints, "the program is the same"
-    found = outdated(now.circuit, manifest, relations(now))
+    found = outdated(now.program, now.circuit.wiring, Holdings.of_manifest(manifest), relations(now))
     # What is computed from other contents may be other contents.
     assert found == Outdated({name: f"{name} was saved in another layout" for name in ("sums", "doubled", "largest")})
     circuit = reopened(before, manifest, now)
@@ -77,7 +77,8 @@ def test_what_is_the_same_is_restored_as_it_is(now: Running) -> None:
     running.circuit = Circuit(running.program, running.sessions, running.store)
     running.insert("t", *ROWS)
     manifest = saved(running)
-    assert outdated(running.circuit, manifest, relations(running)) == Outdated()
+    holdings = Holdings.of_manifest(manifest)
+    assert outdated(running.program, running.circuit.wiring, holdings, relations(running)) == Outdated()
     circuit = reopened(running, manifest, running)
     assert circuit.refresh() == frozenset()
     assert {name: trace.rows for (name, _), trace in circuit.snapshot.all_states().items()} == {
@@ -90,7 +91,7 @@ def test_what_is_the_same_is_restored_as_it_is(now: Running) -> None:
 def test_a_manifest_without_layouts_keeps_its_tables(before: Running, now: Running) -> None:
     manifest = saved(before)
     del manifest["layouts"]
-    found = outdated(now.circuit, manifest, relations(now))
+    found = outdated(now.program, now.circuit.wiring, Holdings.of_manifest(manifest), relations(now))
     assert found.tables == ()
     assert found.views == dict.fromkeys(("sums", "doubled", "largest", "counts"), "it was saved without a layout")
     circuit = reopened(before, manifest, now)
@@ -114,15 +115,18 @@ def test_what_cannot_be_evaluated_anew_is_named(sessions: SparkSessions) -> None
     running = Running(UNREACHABLE, sessions)
     running.insert("events", (1, 2))
     manifest = saved(running)
-    assert outdated(running.circuit, manifest, relations(running)) == Outdated()
+    holdings = Holdings.of_manifest(manifest)
+    assert outdated(running.program, running.circuit.wiring, holdings, relations(running)) == Outdated()
     manifest["layouts"] |= {"totals": "other", "timed$all": "other"}
     manifest["traces"]["late"]["schema"]["fields"][1]["type"] = "long"
     del manifest["layouts"]["late"]
-    found = outdated(running.circuit, manifest, relations(running))
+    holdings = Holdings.of_manifest(manifest)
+    found = outdated(running.program, running.circuit.wiring, holdings, relations(running))
     assert found.lost == (("totals", "events"),)
     assert "timed" in found.timed
     assert found.tables == ("late",)
-    assert outdated(running.circuit, manifest, frozenset({"untouched", "events"})) == Outdated()
+    unaffected = frozenset({"untouched", "events"})
+    assert outdated(running.program, running.circuit.wiring, holdings, unaffected) == Outdated()
     with pytest.raises(ValueError, match="late with other columns"):
         running.circuit.restore(Snapshot.from_manifest(manifest, running.store))
     running.circuit.close()

@@ -167,13 +167,20 @@ def test_functions_in_python_from_the_builder_to_the_approval_of_a_change(client
     pipeline.input_json("t", [{"i": 1}, {"i": 2}])
     assert list(pipeline.query("select s from v order by s")) == [{"s": 10}, {"s": 20}]
     assert list(pipeline.query("select score(7) as s")) == [{"s": 70}]
+    planned = pipeline.plan(udf_python=module.replace("10", "100"))
+    assert planned.plan is not None
+    assert planned.plan.evaluated.keys() == {"v"}
+    with pytest.raises(PipelineAPIError, match="nowhere") as refused:
+        pipeline.diff("create view x as select * from nowhere")
+    assert refused.value.error_code == "InvalidNewProgramSql"
     pipeline.stop(force=False, timeout_s=60)
     pipeline.modify(udf_python=module.replace("10", "100"))
     pipeline.start(bootstrap_policy=BootstrapPolicy.AWAIT_APPROVAL, timeout_s=60)
     details = pipeline.deployment_runtime_status_details()
     assert details is not None
+    assert details == planned.diff
     assert details["program_diff"]["modified_views"] == ["v"]
-    pipeline.approve()
+    pipeline.approve(expected_programs=planned.programs)
     eventually(lambda: pipeline.status() is PipelineStatus.RUNNING)
     assert list(pipeline.query("select s from v order by s")) == [{"s": 100}, {"s": 200}]
     pipeline.stop(force=True, timeout_s=60)

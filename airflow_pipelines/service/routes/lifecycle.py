@@ -16,6 +16,7 @@ from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.lifecycle.requests import BootstrapPolicy, Initial, RuntimeAction, StartRequest
 from airflow_pipelines.service.parameters import Body, Flag
+from airflow_pipelines.service.program_changes import ProgramChanges
 from airflow_pipelines.service.records import edit_answer
 
 InitialName = Annotated[str, Query(json_schema_extra={"enum": [each.value for each in Initial]})]
@@ -29,6 +30,7 @@ def router(control_plane: ControlPlane) -> APIRouter:
     router = APIRouter(prefix="/{name}")
     _add_moves(router, control_plane)
     _add_repairs(router, control_plane)
+    _add_comparisons(router, ProgramChanges(control_plane))
     return router
 
 
@@ -108,6 +110,16 @@ def _add_repairs(router: APIRouter, control_plane: ControlPlane) -> None:
         # Spark decides where partitions are anew at every step, so there is nothing to balance.
         control_plane.target(name)
         return JsonAnswer("Nothing to rebalance")
+
+
+def _add_comparisons(router: APIRouter, changes: ProgramChanges) -> None:
+    @router.post("/diff")
+    def diff(name: str, body: Body) -> JsonAnswer:
+        return JsonAnswer(changes.diff(name, body))
+
+    @router.post("/plan")
+    def plan(name: str, body: Body) -> JsonAnswer:
+        return JsonAnswer(changes.plan(name, body))
 
 
 def _expected(body: Any) -> ProgramChange | None:

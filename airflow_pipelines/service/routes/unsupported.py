@@ -9,7 +9,7 @@ from airflow_pipelines.service.control_plane import ControlPlane
 
 _OF_PIPELINES = (
     ("POST", "start_transaction"), ("POST", "commit_transaction"), ("POST", "start_compaction"), ("POST", "testing"),
-    ("POST", "diff"), ("GET", "checkpoints/remote"), ("GET", "support_bundle"),
+    ("GET", "checkpoints/remote"), ("GET", "support_bundle"),
     ("GET", "circuit_profile"), ("GET", "circuit_json_profile"), ("GET", "dataflow_graph"), ("GET", "heap_profile"),
     ("GET", "samply_profile"), ("POST", "samply_profile"), ("GET", "time_series"), ("GET", "time_series_stream"),
 )  # fmt: skip

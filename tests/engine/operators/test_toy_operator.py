@@ -28,7 +28,7 @@ from airflow_pipelines.engine.operators.result import Outcome, stage_schema, str
 from airflow_pipelines.engine.operators.state import Kept, StateSchema
 from airflow_pipelines.engine.outdated import Outdated, outdated
 from airflow_pipelines.engine.program import Program
-from airflow_pipelines.engine.snapshot import Snapshot
+from airflow_pipelines.engine.snapshot import Holdings, Snapshot
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.checkpoint import Counters
 from airflow_pipelines.engine.trace import Trace
@@ -216,7 +216,8 @@ def reopened(running: Running) -> None:
     manifest = running.circuit.snapshot.flush(running.store).to_manifest()
     running.circuit.close()
     running.circuit = Circuit(running.program, running.sessions, running.store)
-    assert outdated(running.circuit, manifest, frozenset(running.program.schemas)) == Outdated()
+    holdings = Holdings.of_manifest(manifest)
+    assert outdated(running.program, running.circuit.wiring, holdings, frozenset(running.program.schemas)) == Outdated()
     running.circuit.restore(Snapshot.from_manifest(manifest, running.store))
     assert running.circuit.refresh() == frozenset()
 

@@ -1,0 +1,53 @@
+"""Comparing programs before one takes the place of another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel
+
+from airflow_pipelines.host.bootstrap import compared
+from airflow_pipelines.host.routers.common import HostFleet, Runner, slowly
+from airflow_pipelines.host.routers.deployments import CompileRequest
+
+router = APIRouter()
+
+
+class DiffRequest(BaseModel):
+    """Two programs to compare."""
+
+    old: CompileRequest
+    new: CompileRequest
+
+
+class PlanRequest(BaseModel):
+    """The fields of a program in which it differs from the one that runs."""
+
+    program_code: str | None = None
+    udf_python: str | None = None
+
+
+@router.post("/diff")
+async def diff(request: Request, fleet: HostFleet, body: DiffRequest) -> dict[str, Any]:
+    """The difference between two programs."""
+
+    def found() -> dict[str, Any]:
+        new = fleet.compile(body.new.source)
+        old = new if body.old == body.new else fleet.compile(body.old.source)
+        return compared(old, new).to_wire()
+
+    return await slowly(request, found)
+
+
+@router.post("/deployments/{deployment_id}/plan")
+async def plan(request: Request, fleet: HostFleet, runner: Runner, body: PlanRequest) -> dict[str, Any]:
+    """What it would mean to go on with another program. The running one is not stopped."""
+
+    def planned() -> dict[str, Any]:
+        live = runner.requests.serving()
+        source = live.identity.source.with_fields(sql=body.program_code, python_functions=body.udf_python)
+        compiled = live.program if source == live.identity.source else fleet.compile(source)
+        return runner.requests.plan(source, compiled).to_wire()
+
+    return await slowly(request, planned)

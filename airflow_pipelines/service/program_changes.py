@@ -1,0 +1,81 @@
+"""Comparing the program of a pipeline with another one, before that takes its place. Nothing is changed by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.statuses import ProgramStatus
+from airflow_pipelines.program.sources import ProgramSource
+from airflow_pipelines.service import errors
+from airflow_pipelines.service.compiling import COMPILE_TIMEOUT_S, raise_for_new_program
+from airflow_pipelines.service.control_plane import ControlPlane
+from airflow_pipelines.service.edits import Edit, text_field
+from airflow_pipelines.service.hosts import HostUnreachable
+from airflow_pipelines.service.records import PipelineRecord
+from airflow_pipelines.service.version import platform_version
+
+_FIELDS = ("program_code", "udf_python", "runtime_version")
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramChanges:
+    """Answers what another program would change."""
+
+    control_plane: ControlPlane
+
+    def diff(self, name: str, body: Any) -> dict[str, Any]:
+        """The difference between a pipeline's configured program and another one.
+
+        :param name: the pipeline's name
+        :param body: the fields of the other program; those that are missing are as they are
+        :returns: the difference in the contract's form
+        :raises Problem: when one of the two does not compile, or the other cannot go on from what the configured one leaves
+        """
+        record = self.control_plane.pipeline(name)
+        source = self._other(record, body)
+        if record.program_status is not ProgramStatus.SUCCESS:
+            raise Problem(
+                ErrorCode.PROGRAM_NOT_COMPILED,
+                f"The program of pipeline '{name}' is not compiled (its status is {record.program_status}), so that nothing can be "
+                "compared with it. Wait until it is compiled, or correct it",
+                errors.state(record),
+            )
+        return self.control_plane.programs.difference(record.source, source)
+
+    def plan(self, name: str, body: Any) -> dict[str, Any]:
+        """What it would mean for a running pipeline to go on with another program. The pipeline is not stopped.
+
+        :param name: the pipeline's name
+        :param body: as for :meth:`diff`
+        :returns: what the pipeline would show when it awaits approval
+        :raises Problem: when the other program does not compile, or the pipeline does not run
+        """
+        target = self.control_plane.target(name)
+        source = self._other(target.record, body)
+        try:
+            response = self.control_plane.hosts.call(
+                target.host, "POST", f"{target.path}/plan", json=source.to_wire(), timeout_s=COMPILE_TIMEOUT_S
+            )
+        except HostUnreachable as error:
+            raise self.control_plane.lost(name, str(error)) from error
+        raise_for_new_program(response)
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    def _other(self, record: PipelineRecord, body: Any) -> ProgramSource:
+        fields = {} if body is None else body
+        if not isinstance(fields, dict) or not fields.keys() <= set(_FIELDS):
+            raise errors.invalid_param(f"The body is an object with some of the fields {', '.join(_FIELDS)}")
+        version = text_field(fields, "runtime_version")
+        if version not in (None, platform_version()):
+            raise Problem(
+                ErrorCode.INVALID_RUNTIME_VERSION,
+                f"There is no runtime version '{version}' here, only {platform_version()}: leave the field out",
+            )
+        edit = Edit(program_code=text_field(fields, "program_code"), udf_python=text_field(fields, "udf_python"))
+        # With references in the places of secrets, as the program has them that it is compared with.
+        edit = self.control_plane.secrets.out_of(edit, record.id)
+        return record.source.with_fields(sql=edit.program_code, python_functions=edit.udf_python)

@@ -1,0 +1,27 @@
+"""The statements of a program's text that declare its relations, as they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_pipelines.sql.program.parser import parse_program
+from airflow_pipelines.sql.syntax.tokens import fold_text, split_statements
+
+
+def statement_texts(text: str) -> Mapping[str, str]:
+    """The statement that declares each relation of a program.
+
+    :param text: the SQL text of a program that compiled
+    :returns: by canonical name
+    :raises ProgramErrors: when the text cannot be read
+    """
+    program = parse_program(text)
+    folded = fold_text(text)
+    spans = {table.name: table.span for table in program.tables.values()}
+    spans |= {view.name: view.span for view in program.views.values()}
+    starts = {folded.source.offset(span.start_line, span.start_column): name for name, span in spans.items() if span is not None}
+    found = {}
+    for tokens in split_statements(folded.tokens):
+        first, last = tokens[0].start, tokens[-1].end + 1
+        found.update({name: text[first:last] for start, name in starts.items() if first <= start < last})
+    return found

@@ -1,0 +1,130 @@
+"""What a change of the program would do: found out from a running pipeline, and shown again when it awaits approval."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from tests.host.driver import Pipeline
+
+Make = Callable[..., Pipeline]
+
+SOURCE = [{"name": "in", "transport": {"name": "file_input", "config": {"path": "/dev/null"}}, "format": {"name": "csv"}}]
+BEFORE = f"""
+CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, v INT) WITH ('materialized' = 'true', 'connectors' = '{json.dumps(SOURCE)}');
+CREATE TABLE plain (x INT);
+CREATE MATERIALIZED VIEW totals AS SELECT v, COUNT(*) AS n FROM t GROUP BY v;
+CREATE MATERIALIZED VIEW counts AS SELECT x, COUNT(*) AS n FROM plain GROUP BY x;
+CREATE VIEW gone AS SELECT v FROM totals WHERE n > 1;
+"""
+
+
+def ask(pipeline: Pipeline, verb: str, body: dict[str, Any]) -> httpx.Response:
+    return pipeline.http.post(f"/deployments/{pipeline.deployment_id}/{verb}", json=body)
+
+
+def planned(pipeline: Pipeline, program: str) -> dict[str, Any]:
+    answer = ask(pipeline, "plan", {"program_code": program})
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_a_plan_is_what_approval_shows_and_does_not_touch_the_running_pipeline(make: Make) -> None:
+    pipeline = make(BEFORE)
+    pipeline.start()
+    pipeline.insert("t", {"id": 1, "v": 5}, {"id": 2, "v": 5}, {"id": 3, "v": 7})
+    pipeline.insert("plain", {"x": 1}, {"x": 1})
+    steps = pipeline.stats()["global_metrics"]["total_completed_steps"]
+    assert planned(pipeline, BEFORE + "-- a comment")["plan"]["evaluated"] == {}
+
+    changed = BEFORE.replace("COUNT(*) AS n FROM t ", "COUNT(*) AS n, MAX(id) AS last FROM t ").replace("VIEW gone", "VIEW kept")
+    changed = changed.replace("VIEW counts", "VIEW renamed").replace("n > 1", "n > 0").replace("/dev/null", "/dev/zero")
+    started = time.monotonic()
+    found = planned(pipeline, changed)
+    assert time.monotonic() - started < 5, "it takes a second on a machine that does nothing else"
+    assert pipeline.stats()["global_metrics"]["total_completed_steps"] == steps
+    assert found["approval_diff"]["program_diff"] == {
+        "added_tables": [],
+        "removed_tables": [],
+        "modified_tables": [],
+        "added_views": ["kept", "renamed"],
+        "removed_views": ["counts", "gone"],
+        "modified_views": ["totals"],
+    }
+    plan = found["plan"]
+    assert plan["refusals"] == []
+    assert plan["evaluated"].keys() == {"totals", "kept"}, "the renamed view has its contents already"
+    assert plan["evaluated"]["totals"]["reads"] == {"t": 3}
+    assert plan["rows"] == 3
+    assert 0 < plan["seconds"] < 5
+    assert plan["dropped"].keys() == {"totals"}, "the view that was only renamed loses nothing"
+    changes = {name: (change["kind"], change["change"]) for name, change in plan["relations"].items()}
+    assert changes == {
+        "t": ("table", "connectors"),
+        "totals": ("view", "modified"),
+        "counts": ("view", "removed"),
+        "renamed": ("view", "added"),
+        "gone": ("view", "removed"),
+        "kept": ("view", "added"),
+    }
+    totals = plan["relations"]["totals"]
+    assert totals["saved"]["sql"] == "CREATE MATERIALIZED VIEW totals AS SELECT v, COUNT(*) AS n FROM t GROUP BY v"
+    assert "MAX(id) AS last" in totals["new"]["sql"]
+    assert totals["saved"]["hash"] != totals["new"]["hash"]
+    assert plan["relations"]["renamed"]["new"]["hash"] == plan["relations"]["counts"]["saved"]["hash"]
+
+    pipeline.suspend()
+    pipeline.program = changed
+    waiting = pipeline.start("AwaitingApproval")
+    assert waiting.details is not None
+    assert {name: waiting.details[name] for name in found} == found
+    assert ask(pipeline, "approve", {"programs": found["programs"]}).status_code == 200
+    pipeline.wait_for("Running")
+    assert pipeline.query("SELECT * FROM renamed") == [{"x": 1, "n": 2}]
+    pipeline.insert("plain", {"x": 1}, {"x": 2})
+    assert pipeline.query("SELECT * FROM renamed ORDER BY x") == [{"x": 1, "n": 3}, {"x": 2, "n": 1}]
+    assert "view renamed took over the contents of counts" in pipeline.log
+
+
+def test_a_plan_names_all_that_refuses_a_change(make: Make) -> None:
+    pipeline = make(BEFORE)
+    pipeline.start()
+    pipeline.insert("plain", {"x": 1})
+    changed = BEFORE.replace("SELECT x, COUNT(*)", "SELECT x, 1 + COUNT(*)") + "CREATE TABLE late (y INT LATENESS 1);"
+    lateness, unreadable = planned(pipeline, changed)["plan"]["refusals"]
+    assert lateness["error_code"] == unreadable["error_code"] == "BootstrapNotAllowed"
+    assert "relations with lateness" in lateness["message"]
+    assert "view counts reads table plain" in unreadable["message"]
+    assert "not materialized" in unreadable["message"]
+    wrong = ask(pipeline, "plan", {"program_code": "CREATE VIEW v AS SELECT * FROM nowhere;"})
+    assert wrong.status_code == 400
+    assert wrong.json()["error_code"] == "SqlError"
+    assert pipeline.query("SELECT * FROM counts") == [{"x": 1, "n": 1}]
+
+
+def test_a_view_that_is_renamed_sends_its_contents_to_its_outputs(make: Make, tmp_path: Any) -> None:
+    sink = tmp_path / "out.csv"
+    out = [{"name": "out", "transport": {"name": "file_output", "config": {"path": str(sink)}}, "format": {"name": "csv"}}]
+    pipeline = make(BEFORE)
+    pipeline.start()
+    pipeline.insert("plain", {"x": 1}, {"x": 1})
+    pipeline.suspend()
+    pipeline.program = BEFORE.replace("VIEW counts", f"VIEW renamed WITH ('connectors' = '{json.dumps(out)}')")
+    pipeline.start("Running", bootstrap_policy="allow")
+    pipeline.insert("plain", {"x": 1})
+    assert sink.read_text().splitlines() == ["1,2,1", "1,2,-1", "1,3,1"]
+
+
+def test_two_programs_are_compared_without_a_pipeline(make: Make) -> None:
+    pipeline = make(BEFORE)
+    new = BEFORE.replace("n > 1", "n > 2")
+    answer = pipeline.http.post("/diff", json={"old": {"program_code": BEFORE}, "new": {"program_code": new}})
+    assert answer.json()["program_diff"]["modified_views"] == ["gone"]
+    new = BEFORE.replace("SELECT x, COUNT(*)", "SELECT x, 1 + COUNT(*)")
+    refused = pipeline.http.post("/diff", json={"old": {"program_code": BEFORE}, "new": {"program_code": new}})
+    assert (refused.status_code, refused.json()["error_code"]) == (400, "BootstrapNotAllowed")
