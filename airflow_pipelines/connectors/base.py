@@ -55,6 +55,18 @@ class InputTransport(Protocol):
         """Let go of the source; safe to call from another thread and more than once."""
 
 
+@runtime_checkable
+class Resting(Protocol):
+    """A source that holds something, such as a connection, which it lets go of when it is not read for a while."""
+
+    @property
+    def idle_limit_s(self) -> float:
+        """For how many seconds it holds it."""
+
+    def rest(self) -> None:
+        """Let go of it until the next read. Called by the thread that reads."""
+
+
 class OutputTransport(Protocol):
     """A sink that gets each step's encoded delta."""
 

@@ -13,7 +13,7 @@ from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.formats import jsontext
 from airflow_pipelines.connectors.formats.delta import csv_changes, json_changes
 from airflow_pipelines.connectors.formats.parsed import Parsed
-from airflow_pipelines.connectors.registry import input_parser
+from airflow_pipelines.connectors.registry import input_parser, options_of_format
 from airflow_pipelines.engine.schema import RelationSchema
 
 
@@ -22,11 +22,13 @@ def parse_ingress(
 ) -> Parsed:
     """The changes in the body of an ingress request.
 
-    :param format_name: ``json``, ``csv`` or ``parquet``
-    :param options: the request's format options, texts included (``"true"``): ``array``, ``update_format`` ...
+    :param format_name: ``json``, ``csv``, ``raw`` or ``parquet``
+    :param options: the request's format options, texts included (``"true"``): ``array``, ``update_format`` ... Those that only
+        another format has are passed over
     :raises UnknownOptionError: for an unknown format or option, or a bad value of one
     """
-    return input_parser(schema, format_name, options or {}, where="this request").parse(body)
+    own = options_of_format(format_name, options or {})
+    return input_parser(schema, format_name, own, where="this request").parse(body)
 
 
 def check_egress_format(format_name: str) -> None:

@@ -6,10 +6,10 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ValidationError
 
 from airflow_pipelines.connectors.base import (
     ConnectorFailure,
@@ -18,13 +18,24 @@ from airflow_pipelines.connectors.base import (
     OutputTransport,
     UnknownOptionError,
 )
+from airflow_pipelines.connectors.common_options import InputOptions, OutputOptions
 from airflow_pipelines.connectors.formats.csv import CsvOptions, CsvParser
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.connectors.formats.parquet import ParquetOptions, ParquetParser
 from airflow_pipelines.connectors.formats.parsed import Parser, RecordProblem
+from airflow_pipelines.connectors.formats.raw import RawOptions, RawParser
+from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS
+from airflow_pipelines.connectors.transports.datagen.makers import PlanProblem
+from airflow_pipelines.connectors.transports.datagen.options import DatagenOptions
+from airflow_pipelines.connectors.transports.datagen.plans import plans_for
+from airflow_pipelines.connectors.transports.datagen.transport import Datagen
+from airflow_pipelines.connectors.transports.empty_input import EmptyInput, EmptyInputOptions
 from airflow_pipelines.connectors.transports.file_input import FileInput, FileInputOptions
 from airflow_pipelines.connectors.transports.file_output import FileOutput, FileOutputOptions
 from airflow_pipelines.connectors.transports.null_output import NullOutput, NullOutputOptions
+from airflow_pipelines.connectors.transports.url_input import UrlInput, UrlInputOptions
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
@@ -33,67 +44,9 @@ from airflow_pipelines.references import References, ReferenceWithoutValueError
 Options = TypeVar("Options", bound=BaseModel)
 
 
-class InputOptions(BaseModel):
-    """Options of every input connector.
-
-    :param paused: it starts paused
-    :param labels: names that ``start_after`` of others may give
-    :param start_after: it starts when all inputs that carry one of these labels have reached their end
-    :param max_batch_size: the most records of it in one step
-    :param max_queued_records: how many records may wait before reading pauses
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    paused: bool = False
-    labels: tuple[str, ...] = ()
-    start_after: tuple[str, ...] | None = None
-    max_batch_size: int | None = Field(default=None, ge=1)
-    max_queued_records: int = Field(default=1_000_000, ge=1)
-    max_worker_batch_size: int | None = None
-    max_queued_bytes: int | None = None
-    soft_delete: Literal[False] = False
-
-    @field_validator("start_after", mode="before")
-    @classmethod
-    def _one_or_many(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return (value,)
-        if value is not None and not value:
-            raise ValueError("an empty list of labels would never start the connector")
-        return value
-
-
-class OutputOptions(BaseModel):
-    """Options of every output connector; those that only accept their default are not supported yet."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    labels: tuple[str, ...] = ()
-    max_queued_records: int = Field(default=1_000_000, ge=1)
-    max_queued_bytes: int | None = None
-    index: str | None = None
-    send_snapshot: Literal[False] = False
-    enable_output_buffer: Literal[False] = False
-    max_output_buffer_time_millis: int | None = None
-    max_output_buffer_size_records: int | None = None
-
-
-_UNSUPPORTED = {
-    "max_worker_batch_size": "use 'max_batch_size', which limits the records of one step",
-    "max_queued_bytes": "use 'max_queued_records'",
-    "soft_delete": "deletes always take a row away",
-    "index": "changes are written as deletes and inserts",
-    "send_snapshot": "an output gets the changes of every step since its start",
-    "enable_output_buffer": "every step is written at once",
-    "max_output_buffer_time_millis": "every step is written at once",
-    "max_output_buffer_size_records": "every step is written at once",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class _Transport:
-    """A transport: which way it goes, its options, and the formats it can carry (empty: none is needed)."""
+    """A transport: which way it goes, its options, and the formats it can carry (empty: it needs none)."""
 
     direction: ConnectorDirection
     options: type[BaseModel]
@@ -101,15 +54,24 @@ class _Transport:
 
 
 _TRANSPORTS: Mapping[str, _Transport] = {
-    "file_input": _Transport(ConnectorDirection.INPUT, FileInputOptions, ("csv", "json", "parquet")),
+    "datagen": _Transport(ConnectorDirection.INPUT, DatagenOptions, ()),
+    "empty_input": _Transport(ConnectorDirection.INPUT, EmptyInputOptions, ()),
+    "file_input": _Transport(ConnectorDirection.INPUT, FileInputOptions, ("csv", "json", "parquet", "raw")),
     "file_output": _Transport(ConnectorDirection.OUTPUT, FileOutputOptions, ("csv", "json")),
     "null_output": _Transport(ConnectorDirection.OUTPUT, NullOutputOptions, ()),
+    "url_input": _Transport(ConnectorDirection.INPUT, UrlInputOptions, ("csv", "json", "parquet", "raw")),
 }
-_FORMATS: Mapping[str, type[BaseModel]] = {"csv": CsvOptions, "json": JsonOptions, "parquet": ParquetOptions}
+_FORMATS: Mapping[str, type[BaseModel]] = {
+    "csv": CsvOptions,
+    "json": JsonOptions,
+    "parquet": ParquetOptions,
+    "raw": RawOptions,
+}
 _PARSERS: Mapping[str, Callable[[RelationSchema, Any], Parser]] = {
     "csv": CsvParser,
     "json": JsonParser,
     "parquet": lambda schema, _: ParquetParser(schema),
+    "raw": RawParser,
 }
 
 
@@ -120,25 +82,76 @@ def validate(connector: Connector, schema: RelationSchema) -> None:
         name is known but the value, the direction or the combination is not allowed
     """
     where = f"connector {connector.endpoint!r}"
-    transport = _transport(connector, where)
-    _options(transport.options, connector.transport_config, f"transport {connector.transport!r}", where)
+    _check_direction(connector, where)
     if connector.direction is ConnectorDirection.INPUT:
-        input_options(connector)
+        if input_options(connector).soft_delete and schema.primary_key:
+            raise InvalidOptionError(f"{where}: option 'soft_delete' is not for a table with a primary key", "soft_delete")
     else:
         output_options(connector)
-    if not transport.formats:
-        if connector.format is not None:
-            raise InvalidOptionError(f"{where}: transport {connector.transport!r} takes no format")
-        return
+    if connector.transport not in PLANNED_TRANSPORTS:
+        transport = _TRANSPORTS[connector.transport]
+        _options(transport.options, connector.transport_config, f"transport {connector.transport!r}", where)
+        if transport.formats:
+            _check_format(connector, transport.formats, schema, where)
+
+
+def _check_format(connector: Connector, formats: tuple[str, ...], schema: RelationSchema, where: str) -> None:
     if connector.format is None:
-        formats = ", ".join(transport.formats)
-        raise InvalidOptionError(f"{where}: transport {connector.transport!r} needs a format; known formats: {formats}")
-    if connector.format not in transport.formats:
-        raise UnknownOptionError(f"{where}: {_unknown('format', connector.format, transport.formats)}", connector.format)
+        listed = ", ".join(formats)
+        raise InvalidOptionError(f"{where}: transport {connector.transport!r} needs a format; known formats: {listed}")
+    if connector.format not in formats:
+        raise UnknownOptionError(f"{where}: {_unknown('format', connector.format, formats)}", connector.format)
     if connector.direction is ConnectorDirection.INPUT:
         input_parser(schema, connector.format, connector.format_config, where)
     else:
-        _options(_FORMATS[connector.format], connector.format_config, f"format {connector.format!r}", where)
+        options = _options(_FORMATS[connector.format], connector.format_config, f"format {connector.format!r}", where)
+        if isinstance(options, JsonOptions) and options.update_format in {"weighted", "debezium"}:
+            message = f"{where}: option 'update_format' of format 'json': {options.update_format!r} can be read and not written"
+            raise InvalidOptionError(message, "update_format")
+
+
+def check_usable(connector: Connector, schema: RelationSchema) -> None:
+    """Find out whether a pipeline can start with a declaration that compiles.
+
+    :raises Problem: when its transport is not part of this release, or what it asks for is impossible
+    """
+    planned = PLANNED_TRANSPORTS.get(connector.transport)
+    if planned is not None:
+        is_input = planned.direction is ConnectorDirection.INPUT
+        raise Problem(
+            ErrorCode.UNKNOWN_INPUT_TRANSPORT if is_input else ErrorCode.UNKNOWN_OUTPUT_TRANSPORT,
+            f"Connector {connector.endpoint!r} cannot start: transport {connector.transport!r} is not part of this release. What "
+            f"there is instead: {planned.instead}. Replace the connector, or remove it.",
+            {"connector": connector.endpoint, "transport": connector.transport},
+        )
+    if connector.direction is ConnectorDirection.OUTPUT:
+        _check_output(connector)
+    if connector.transport == "datagen":
+        try:
+            plans_for(DatagenOptions.model_validate(dict(connector.transport_config)), schema, seed=0)
+        except PlanProblem as problem:
+            raise Problem(
+                ErrorCode.INVALID_TRANSPORT_CONFIG,
+                f"Connector {connector.endpoint!r} cannot start: {problem}.",
+                {"connector": connector.endpoint, "transport": connector.transport},
+            ) from problem
+
+
+def _check_output(connector: Connector) -> None:
+    options = output_options(connector)
+    wanted = {
+        "send_snapshot": options.send_snapshot,
+        "enable_output_buffer": options.enable_output_buffer,
+        "index": options.index is not None,
+    }
+    for name, asked in wanted.items():
+        if asked:
+            raise Problem(
+                ErrorCode.INVALID_TRANSPORT_CONFIG,
+                f"Connector {connector.endpoint!r} cannot start: option {name!r} is not part of this release; an output gets the "
+                "changes of every step since its start, as deletes and inserts.",
+                {"connector": connector.endpoint, "transport": connector.transport},
+            )
 
 
 def input_options(connector: Connector) -> InputOptions:
@@ -146,7 +159,7 @@ def input_options(connector: Connector) -> InputOptions:
 
     :raises UnknownOptionError: like :func:`validate`
     """
-    return _supported(connector, InputOptions)
+    return _options(InputOptions, connector.options, "", f"connector {connector.endpoint!r}")
 
 
 def output_options(connector: Connector) -> OutputOptions:
@@ -154,16 +167,7 @@ def output_options(connector: Connector) -> OutputOptions:
 
     :raises UnknownOptionError: like :func:`validate`
     """
-    return _supported(connector, OutputOptions)
-
-
-def _supported(connector: Connector, model: type[Options]) -> Options:
-    where = f"connector {connector.endpoint!r}"
-    options = _options(model, connector.options, "", where)
-    for name, instead in _UNSUPPORTED.items():
-        if getattr(options, name, None) not in (None, False):
-            raise InvalidOptionError(f"{where}: option {name!r} is not supported; {instead}", name)
-    return options
+    return _options(OutputOptions, connector.options, "", f"connector {connector.endpoint!r}")
 
 
 def open_input(connector: Connector, schema: RelationSchema, references: References) -> InputTransport:
@@ -175,10 +179,20 @@ def open_input(connector: Connector, schema: RelationSchema, references: Referen
     """
     validate(connector, schema)
     where = f"connector {connector.endpoint!r}"
-    options = FileInputOptions.model_validate(_resolved(connector.transport_config, references, where))
+    config = _resolved(connector.transport_config, references, where)
+    if connector.transport == "datagen":
+        return Datagen(DatagenOptions.model_validate(config), schema)
+    if connector.transport == "empty_input":
+        return EmptyInput()
     format_name = connector.format or ""
-    config = _resolved(connector.format_config, references, where)
-    return FileInput(options, format_name, lambda: input_parser(schema, format_name, config, where))
+    format_config = _resolved(connector.format_config, references, where)
+
+    def new_parser() -> Parser:
+        return input_parser(schema, format_name, format_config, where)
+
+    if connector.transport == "url_input":
+        return UrlInput(UrlInputOptions.model_validate(config), new_parser)
+    return FileInput(FileInputOptions.model_validate(config), format_name, new_parser)
 
 
 def open_output(
@@ -223,9 +237,20 @@ def input_parser(schema: RelationSchema, format_name: str, config: Mapping[str, 
         raise InvalidOptionError(f"{where}: {problem}") from problem
 
 
-def _transport(connector: Connector, where: str) -> _Transport:
-    usable = [name for name, transport in _TRANSPORTS.items() if transport.direction is connector.direction]
-    transport = _TRANSPORTS.get(connector.transport)
+def options_of_format(format_name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options without those that only other formats have.
+
+    :param format_name: the format
+    :param given: options by name
+    """
+    own = _FORMATS[format_name].model_fields if format_name in _FORMATS else {}
+    others = {name for model in _FORMATS.values() for name in model.model_fields} - set(own)
+    return {name: value for name, value in given.items() if name not in others}
+
+
+def _check_direction(connector: Connector, where: str) -> None:
+    transport = _TRANSPORTS.get(connector.transport) or PLANNED_TRANSPORTS.get(connector.transport)
+    usable = [name for name, each in _TRANSPORTS.items() if each.direction is connector.direction]
     if transport is None:
         raise UnknownOptionError(f"{where}: {_unknown('transport', connector.transport, usable)}", connector.transport)
     if transport.direction is not connector.direction:
@@ -236,7 +261,6 @@ def _transport(connector: Connector, where: str) -> _Transport:
             f"known transports here: {known}",
             connector.transport,
         )
-    return transport
 
 
 def _options(model: type[Options], config: Mapping[str, Any], of: str, where: str) -> Options:
@@ -251,9 +275,6 @@ def _options(model: type[Options], config: Mapping[str, Any], of: str, where: st
             raise UnknownOptionError(f"{where}: {_unknown('option', place, model.model_fields, suffix)}", place) from None
         if problem["type"] == "missing":
             raise InvalidOptionError(f"{where}: option {place!r}{suffix} is missing") from None
-        if place in _UNSUPPORTED:
-            message = f"{where}: option {place!r}{suffix} is not supported; {_UNSUPPORTED[place]}"
-            raise InvalidOptionError(message, place) from None
         # The value is left out: it may hold a password.
         raise InvalidOptionError(f"{where}: option {place!r}{suffix}: {problem['msg']}", place) from None
 

@@ -59,6 +59,7 @@ class ErrorCode(StrEnum):
     INVALID_RUNTIME_VERSION = "InvalidRuntimeVersion"
     INVALID_TAG = "InvalidTag"
     INVALID_TRANSITION = "InvalidTransition"
+    INVALID_TRANSPORT_CONFIG = "ConfigError.InvalidTransportConfig"
     LOCK_TOOK_TOO_LONG = "LockTookTooLong"
     METHOD_NOT_ALLOWED = "MethodNotAllowed"
     NAME_DOES_NOT_MATCH_PATTERN = "NameDoesNotMatchPattern"
@@ -106,8 +107,10 @@ class ErrorCode(StrEnum):
     UNKNOWN_ERROR = "RuntimeError.UnknownError"
     UNKNOWN_INPUT_ENDPOINT = "UnknownInputEndpoint"
     UNKNOWN_INPUT_STREAM = "ConfigError.UnknownInputStream"
+    UNKNOWN_INPUT_TRANSPORT = "ConfigError.UnknownInputTransport"
     UNKNOWN_OUTPUT_ENDPOINT = "UnknownOutputEndpoint"
     UNKNOWN_OUTPUT_STREAM = "ConfigError.UnknownOutputStream"
+    UNKNOWN_OUTPUT_TRANSPORT = "ConfigError.UnknownOutputTransport"
     UNKNOWN_PIPELINE_MONITOR_EVENT = "UnknownPipelineMonitorEvent"
     UNKNOWN_PIPELINE_NAME = "UnknownPipelineName"
     UNKNOWN_SECRET = "UnknownSecret"  # noqa: S105

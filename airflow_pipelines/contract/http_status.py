@@ -44,6 +44,7 @@ _CODES: Final[Mapping[HTTPStatus, tuple[ErrorCode, ...]]] = {
         ErrorCode.INVALID_RUNTIME_VERSION,
         ErrorCode.INVALID_TAG,
         ErrorCode.INVALID_TRANSITION,
+        ErrorCode.INVALID_TRANSPORT_CONFIG,
         ErrorCode.NAME_DOES_NOT_MATCH_PATTERN,
         ErrorCode.PARSE_ERRORS,
         ErrorCode.SQL_ERROR,
@@ -53,6 +54,8 @@ _CODES: Final[Mapping[HTTPStatus, tuple[ErrorCode, ...]]] = {
         ErrorCode.TOO_LONG_DESCRIPTION,
         ErrorCode.TOO_LONG_NAME,
         ErrorCode.TOO_MANY_TAGS,
+        ErrorCode.UNKNOWN_INPUT_TRANSPORT,
+        ErrorCode.UNKNOWN_OUTPUT_TRANSPORT,
         ErrorCode.UPDATE_RESTRICTED_TO_STOPPED,
     ),
     HTTPStatus.UNAUTHORIZED: (

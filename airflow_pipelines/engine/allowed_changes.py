@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_pipelines.engine.changes import OP, Op, TableChanges
@@ -63,6 +64,17 @@ def refused_operations(table: Table) -> Mapping[Op, str]:
         # It finds no row there.
         return {Op.UPDATE: NO_UPDATES}
     return {}
+
+
+def with_soft_deletes(changes: TableChanges) -> TableChanges:
+    """Changes in which deletes are inserts of the rows that they name.
+
+    :param changes: as they came
+    """
+    rows = changes.rows
+    place = rows.schema.get_field_index(OP)
+    operations = pc.if_else(pc.equal(rows[OP], int(Op.DELETE)), pa.scalar(int(Op.INSERT), pa.int8()), rows[OP])
+    return TableChanges(changes.table, rows.set_column(place, rows.schema.field(place), operations))
 
 
 def allowed_changes(changes: TableChanges, table: Table) -> tuple[TableChanges | None, tuple[Refused, ...]]:

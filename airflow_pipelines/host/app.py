@@ -19,6 +19,7 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.spark.failures import failure_text
 from airflow_pipelines.host.bounds import BoundedRequests
 from airflow_pipelines.host.fleet import Fleet
+from airflow_pipelines.host.path_segments import EncodedSlashes
 from airflow_pipelines.host.routers import changes, checkpoints, clock, connectors, deployments, query, rows
 
 
@@ -52,6 +53,7 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut
     app = FastAPI(title="Airflow Pipelines host", docs_url=None, redoc_url=None, openapi_url=None)
     # The service bounds sizes; here a body is only not waited for without end.
     app.add_middleware(BoundedRequests, limit_of=lambda _: None)
+    app.add_middleware(EncodedSlashes)
     app.add_middleware(_TokenCheck, token=token)
     app.state.fleet = fleet
     app.state.slow = anyio.CapacityLimiter(SLOW_REQUESTS)

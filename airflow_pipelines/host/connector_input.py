@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
-from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, InputTransport
-from airflow_pipelines.connectors.registry import InputOptions
-from airflow_pipelines.engine.allowed_changes import allowed_changes
+from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, InputTransport, Resting
+from airflow_pipelines.connectors.common_options import InputOptions
+from airflow_pipelines.engine.allowed_changes import allowed_changes, with_soft_deletes
 from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.program.relations import Table
@@ -37,6 +37,7 @@ class ConnectorInput:
         log: PipelineLog,
         *,
         table: Table,
+        workers: int,
     ) -> None:
         """Make a reader that has not started.
 
@@ -45,30 +46,35 @@ class ConnectorInput:
         :param open_transport: makes the transport
         :param arrived: called with records and bytes, from the thread, whenever there is something new to look at
         :param table: what the rows are for
+        :param workers: those of the pipeline
         """
         self._table = table
         self.endpoint = endpoint
         self.labels = frozenset(options.labels)
         self.start_after = frozenset(options.start_after or ())
-        self.waiting_for_labels = bool(self.start_after)
+        self.endpoint.waiting = bool(self.start_after)
         self._open_transport = open_transport
         self._arrived = arrived
         self._log = log
-        self._step_records = options.max_batch_size or STEP_RECORDS
+        self._step_records = options.step_records(workers) or STEP_RECORDS
         self._chunk_records = min(self._step_records, CHUNK_RECORDS)
         self._max_queued = options.max_queued_records
+        self._max_queued_bytes = options.queued_bytes
+        self._soft_delete = options.soft_delete
         self._condition = threading.Condition()
         self._queue: deque[InputChunk] = deque()
         self._queued = 0
+        self._queued_bytes = 0
         self._pipeline_active = False
         self._closed = False
         self._transport: InputTransport | None = None
+        self._resting: Resting | None = None
         self._thread = threading.Thread(target=self._run, name=f"input {endpoint.name}", daemon=True)
 
     def restored(self, was_started: bool) -> None:
         """The connector goes on from saved state; one that had been started does not wait for labels again."""
         if was_started:
-            self.waiting_for_labels = False
+            self.endpoint.waiting = False
 
     def start(self) -> None:
         """Start reading (as soon as the pipeline is active and the connector is not paused)."""
@@ -86,14 +92,14 @@ class ConnectorInput:
         with self._condition:
             self.endpoint.paused = paused
             if not paused:
-                self.waiting_for_labels = False
+                self.endpoint.waiting = False
             self._condition.notify_all()
 
     def labels_done(self) -> None:
         """All connectors that this one waits for have reached their end."""
         with self._condition:
             if self.waiting_for_labels:
-                self.waiting_for_labels = False
+                self.endpoint.waiting = False
                 self.endpoint.paused = False
             self._condition.notify_all()
 
@@ -107,6 +113,7 @@ class ConnectorInput:
             while self._queue and (not taken or records + self._queue[0].records <= self._step_records):
                 chunk = self._queue.popleft()
                 records += chunk.records
+                self._queued_bytes -= chunk.size_bytes
                 taken.append(chunk)
             self._queued -= records
             self._condition.notify_all()
@@ -132,9 +139,14 @@ class ConnectorInput:
         if self._thread.is_alive():
             self._thread.join(timeout=5)
 
+    @property
+    def waiting_for_labels(self) -> bool:
+        """Whether the connector starts when others have reached their end."""
+        return self.endpoint.waiting
+
     def _ready(self) -> bool:
         active = self._pipeline_active and not self.endpoint.paused and not self.waiting_for_labels
-        return active and self._queued < self._max_queued
+        return active and self._queued < self._max_queued and self._queued_bytes < self._max_queued_bytes
 
     def _run(self) -> None:
         try:
@@ -152,7 +164,8 @@ class ConnectorInput:
     def _read_all(self) -> None:
         if not self._wait_ready():
             return
-        self._transport = self._open_transport()
+        transport = self._transport = self._open_transport()
+        self._resting = transport if isinstance(transport, Resting) else None
         self._transport.open(self.endpoint.position)
         self._log.info("connector %s: reading", self.endpoint.name)
         while self._wait_ready():
@@ -162,17 +175,24 @@ class ConnectorInput:
 
     def _wait_ready(self) -> bool:
         with self._condition:
-            self._condition.wait_for(lambda: self._closed or self._ready())
+            resting = self._resting
+            if resting is not None and not self._condition.wait_for(self._goes_on, resting.idle_limit_s):
+                resting.rest()
+            self._condition.wait_for(self._goes_on)
             return not self._closed
+
+    def _goes_on(self) -> bool:
+        return self._closed or self._ready()
 
     def _accept(self, chunk: InputChunk) -> bool:
         endpoint = self.endpoint
         if chunk.changes is not None:
-            changes, refused = allowed_changes(chunk.changes, self._table)
+            given = with_soft_deletes(chunk.changes) if self._soft_delete else chunk.changes
+            changes, refused = allowed_changes(given, self._table)
             for part in refused:
                 endpoint.metrics.parse_errors.extend([ConnectorError("parse", part.reason)], part.count)
                 self._log.limited(endpoint.name, "connector %s: %d records: %s", endpoint.name, part.count, part.reason)
-            if refused:
+            if refused or self._soft_delete:
                 chunk = replace(chunk, changes=changes, records=chunk.records - sum(part.count for part in refused))
         if chunk.num_parse_errors:
             endpoint.metrics.parse_errors.extend(chunk.parse_errors, chunk.num_parse_errors)
@@ -181,6 +201,7 @@ class ConnectorInput:
         with self._condition:
             self._queue.append(chunk)
             self._queued += chunk.records
+            self._queued_bytes += chunk.size_bytes
             endpoint.received(chunk.records, chunk.size_bytes)
             endpoint.metrics.end_of_input = chunk.end_of_input
         if chunk.end_of_input:

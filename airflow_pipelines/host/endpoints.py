@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from airflow_pipelines.connectors.base import InputChunk
 from airflow_pipelines.connectors.changes import Changes, changes_of
 from airflow_pipelines.connectors.http import encode_egress
-from airflow_pipelines.connectors.registry import input_options, open_input, open_output
+from airflow_pipelines.connectors.registry import check_usable, input_options, open_input, open_output
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.storage.connector_state import ConnectorState, OutputState
@@ -40,6 +40,7 @@ class Endpoints:
     :param references: what references in connectors stand for
     :param storage: the pipeline's storage folder, None where it has none
     :param fence: the run's epoch in the storage folder
+    :param workers: those of the pipeline, which some limits are for each of
     """
 
     def __init__(
@@ -51,7 +52,13 @@ class Endpoints:
         references: References,
         storage: Path | None,
         fence: Fence | None,
+        *,
+        workers: int,
     ) -> None:
+        """Make all endpoints, and open none.
+
+        :raises Problem: when a declaration compiles that no pipeline can start with
+        """
         self._program = program
         self._session = session
         self._log = log
@@ -63,6 +70,8 @@ class Endpoints:
         self.outputs: dict[str, OutputEndpoint] = {}
         self._readers: dict[str, ConnectorInput] = {}
         declared = program.connectors
+        for connector in declared:
+            check_usable(connector, program.schemas[connector.relation])
         sources = [connector for connector in declared if connector.direction is ConnectorDirection.INPUT]
         options = {connector.endpoint: input_options(connector) for connector in sources}
         check_start_after(options)
@@ -72,16 +81,19 @@ class Endpoints:
             self.inputs[endpoint.name] = endpoint
             table = program.tables[connector.relation]
             opener = self._input_opener(connector)
-            self._readers[endpoint.name] = ConnectorInput(endpoint, options[endpoint.name], opener, arrived, log, table=table)
+            self._readers[endpoint.name] = ConnectorInput(
+                endpoint, options[endpoint.name], opener, arrived, log, table=table, workers=workers
+            )
         for connector in declared:
             if connector.direction is ConnectorDirection.OUTPUT:
                 self.outputs[connector.endpoint] = OutputEndpoint(connector, self._output_opener(connector), log)
 
-    def restore(self, states: Mapping[str, ConnectorState], kept: frozenset[str]) -> None:
+    def restore(self, states: Mapping[str, ConnectorState], kept: frozenset[str], relations: frozenset[str]) -> None:
         """Give each endpoint its saved state.
 
         :param states: what was saved
         :param kept: the connectors that go on; others keep their counters but start from scratch
+        :param relations: those that are as they were; the inputs of requests to other tables are forgotten
         """
         for name, state in states.items():
             if isinstance(state, OutputState):
@@ -90,7 +102,7 @@ class Endpoints:
             elif name in self.inputs:
                 self.inputs[name].restore(state, same=name in kept)
                 self._readers[name].restored(was_started=not state.waiting and name in kept)
-            elif not state.declared and state.table in self._program.tables:
+            elif not state.declared and state.table in relations:
                 self.pushed(name, state.table).restore(state, same=True)
 
     def pushed(self, name: str, table: str) -> InputEndpoint:

@@ -31,6 +31,8 @@ class InputEndpoint:
         self.connector = connector
         self.metrics = InputMetrics()
         self.paused = False
+        self.waiting = False
+        """Whether it starts by itself when others have reached their end."""
         self.fatal_error: str | None = None
         self.position: Position | None = None
         """Where the source stands after the last committed step."""
@@ -88,7 +90,7 @@ class InputEndpoint:
             "config": {"stream": self.table},
             "metrics": metrics.to_wire(),
             "fatal_error": self.fatal_error,
-            "paused": self.paused,
+            "paused": self.paused or self.waiting,
             "barrier": False,
             "health": {"status": "Healthy", "description": None}
             if self.fatal_error is None

@@ -147,7 +147,14 @@ class Opening:
         deployment, options = self._deployment, self.options
         storage = Path(deployment.storage) if options.storage else None
         endpoints = self.endpoints = Endpoints(
-            program, self._sessions.large, self._arrived, self._log, options.references, storage, durability.fence
+            program,
+            self._sessions.large,
+            self._arrived,
+            self._log,
+            options.references,
+            storage,
+            durability.fence,
+            workers=options.workers,
         )
         circuit = Circuit(program, self._sessions, durability.batches, limits=options.limits)
         circuit.has_consumers = endpoints.has_consumers
@@ -186,7 +193,7 @@ class Opening:
             )
             self._approval.ask(planned_change(plan, before, new), self.connector_errors)
         self._metrics.restore(saved.counters, saved.initial_start_time)
-        live.endpoints.restore(saved.connectors, plan.kept_connectors)
+        live.endpoints.restore(saved.connectors, plan.kept_connectors, plan.kept)
         live.endpoints.open_outputs(plan.kept_connectors & saved.connectors.keys(), saved.base_step)
         if saved.records and self.options.fault_tolerance is FaultTolerance.EXACTLY_ONCE:
             self._state.record(RuntimeStatus.REPLAYING)

@@ -26,6 +26,7 @@ class RuntimeOptions:
     """A runtime configuration in the types of the host, with its references replaced.
 
     :param storage: whether anything is kept
+    :param workers: by how many the limits of connectors are multiplied that are for each worker
     :param checkpoint_interval_s: seconds between periodic checkpoints, None for none
     :param checkpoint_during_suspend: whether a graceful stop takes a checkpoint
     :param sync: where checkpoints are copied to, None when that is not configured
@@ -36,6 +37,7 @@ class RuntimeOptions:
     """
 
     storage: bool = True
+    workers: int = 8
     fault_tolerance: FaultTolerance = FaultTolerance.NONE
     checkpoint_interval_s: float | None = None
     checkpoint_during_suspend: bool = True
@@ -58,6 +60,7 @@ class RuntimeOptions:
         interval = config.fault_tolerance.checkpoint_interval_secs
         return cls(
             storage=config.storage is not None,
+            workers=config.workers,
             fault_tolerance=model,
             checkpoint_interval_s=None if interval is None or model is FaultTolerance.NONE else float(interval),
             checkpoint_during_suspend=config.checkpoint_during_suspend,

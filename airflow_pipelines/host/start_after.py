@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_pipelines.connectors.registry import InputOptions
+from airflow_pipelines.connectors.common_options import InputOptions
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 
@@ -15,6 +15,13 @@ def check_start_after(inputs: Mapping[str, InputOptions]) -> None:
     :param inputs: the options of each declared input
     :raises Problem: it names the connectors
     """
+    empty = sorted(name for name, options in inputs.items() if options.start_after == ())
+    if empty:
+        raise Problem(
+            ErrorCode.EMPTY_START_AFTER,
+            f"'start_after' of {', '.join(empty)} is an empty list, with which a connector would never start. Give labels, or "
+            "leave the option out.",
+        )
     carriers: dict[str, set[str]] = {}
     for name, options in inputs.items():
         for label in options.labels:

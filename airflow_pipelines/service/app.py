@@ -17,6 +17,7 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host.bounds import BoundedRequests
+from airflow_pipelines.host.path_segments import EncodedSlashes
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control_plane import ControlPlane
@@ -72,6 +73,7 @@ def create_embedded_app(settings: Settings, dedicated: DedicatedHosts | None = N
     # The document is served, but no page that shows it: such pages load their scripts from elsewhere.
     app = FastAPI(title="Airflow Pipelines", version=platform_version(), lifespan=lifespan, docs_url=None, redoc_url=None)
     serve_document(app)
+    app.add_middleware(EncodedSlashes)
     app.state.control_plane = control_plane
     proxy = Proxy(control_plane)
     keyed = APIRouter(prefix="/v0")

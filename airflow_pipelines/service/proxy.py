@@ -17,6 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from airflow_pipelines.contract.problems import QUERY_FAILED_HEADER, READ_ONLY_HEADER, Problem
+from airflow_pipelines.host.path_segments import segment
 from airflow_pipelines.service.control_plane import ControlPlane, Target
 from airflow_pipelines.service.hosts import CLOSED, HostState, authorization
 
@@ -124,7 +125,7 @@ class Proxy:
 
     async def _open(self, request: Request, name: str, tail: tuple[str, ...]) -> tuple[Target, httpx.Response]:
         target = await run_in_threadpool(self._control_plane.target, name)
-        path = "/".join(quote(part, safe="") for part in tail)
+        path = "/".join(quote(segment(part), safe="") for part in tail)
         url = httpx.URL(f"{(target.host.url or '').rstrip('/')}{target.path}/{path}", query=request.url.query.encode() or None)
         headers = {key: value for key in _FORWARDED if (value := request.headers.get(key)) is not None} | authorization(target.host)
         if getattr(request.state, "read_only", False):

@@ -39,14 +39,20 @@ def test_ingress_formats_and_options_as_texts() -> None:
 @pytest.mark.parametrize(
     ("format_name", "options", "message"),
     [
-        ("jsn", {}, "unknown format 'jsn'; known formats: csv, json, parquet; did you mean 'json'?"),
+        ("jsn", {}, "unknown format 'jsn'; known formats: csv, json, parquet, raw; did you mean 'json'?"),
         ("json", {"arry": "true"}, "unknown option 'arry' of format 'json'; known options: array, .*did you mean 'array'"),
-        ("json", {"update_format": "debezium"}, "option 'update_format' of format 'json': .*'insert_delete' or 'raw'"),
+        ("json", {"update_format": "snowflake"}, "option 'update_format' of format 'json': .*'insert_delete', 'raw'"),
     ],
 )
 def test_bad_requests(format_name: str, options: dict[str, str], message: str) -> None:
     with pytest.raises(UnknownOptionError, match=message.replace("?", "\\?")):
         parse_ingress(GRADES, b"", format_name, options)
+
+
+def test_options_of_other_formats_are_passed_over() -> None:
+    options = {"array": "true", "update_format": "raw", "json_flavor": "default", "mode": "lines"}
+    assert parse_ingress(GRADES, b"1;a;1;\n", "csv", {**options, "delimiter": ";"}).records == 1
+    assert parse_ingress(GRADES, b'[{"student_id": 1}]', "json", {**options, "delimiter": ";"}).records == 1
 
 
 def test_egress_is_ordered_and_repeats_by_weight() -> None:

@@ -50,6 +50,39 @@ def test_bad_records_are_reported_and_the_rest_is_taken(running: Pipeline) -> No
         assert running.http.post(path, json={"sql": sql}, headers={READ_ONLY_HEADER: "true"}).status_code == status
 
 
+def test_all_bad_elements_of_an_array_are_listed_and_none_is_taken(running: Pipeline) -> None:
+    rows = [{"id": 1}, {"id": "x"}, {"id": 2}, {"v": 5}]
+    # A client sends what it knows of all formats.
+    options = {"array": True, "update_format": "raw", "json_flavor": "default", "mode": "lines", "delimiter": ","}
+    answer = running.post("ingress/t", json.dumps(rows), format="json", **options)
+    assert answer.status_code == 400
+    assert answer.json()["details"]["num_errors"] == 2
+    assert [error["index"] for error in answer.json()["details"]["errors"]] == [1, 3]
+    assert running.post("ingress/t", "1,10,csv\n", format="csv", **options).status_code == 200
+    running.insert("t", {"id": 5})
+    assert running.query("SELECT id FROM t ORDER BY id") == [{"id": 1}, {"id": 5}]
+
+
+def test_a_slash_in_a_name(make: Callable[..., Pipeline]) -> None:
+    pipeline = make("CREATE TABLE \"a/b\" (\"x\" INT) WITH ('materialized' = 'true');")
+    pipeline.start()
+    pipeline.insert("%22a%2Fb%22", {"x": 1})
+    assert pipeline.query('SELECT x FROM "a/b"') == [{"x": 1}]
+    assert pipeline.post('ingress/"a/b"', "2", format="csv").status_code == 404
+
+
+def test_inputs_of_requests_to_a_table_that_changed_are_forgotten(make: Callable[..., Pipeline]) -> None:
+    pipeline = make("CREATE TABLE t (x INT); CREATE TABLE u (x INT);")
+    pipeline.start()
+    pipeline.insert("t", {"x": 1})
+    pipeline.insert("u", {"x": 1})
+    assert len(pipeline.stats()["inputs"]) == 2
+    pipeline.suspend()
+    pipeline.program = "CREATE TABLE t (x INT, y INT); CREATE TABLE u (x INT);"
+    pipeline.start(bootstrap_policy="allow")
+    assert [wire["endpoint_name"].split(".")[0] for wire in pipeline.stats()["inputs"]] == ["u"]
+
+
 def test_tokens_of_others_are_refused(running: Pipeline) -> None:
     token = running.insert("t", {"id": 1, "v": 1})
     done = running.get("completion_status", token=token)

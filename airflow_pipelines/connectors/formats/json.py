@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
@@ -19,13 +19,18 @@ __all__ = ["JsonOptions", "JsonParser", "encode_rows"]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NEXT_RECORD = re.compile(r"^[{\[]", re.MULTILINE)
+_GREATEST_WEIGHT = 10_000
+_DEBEZIUM = {"c": (False, True), "r": (False, True), "u": (True, True), "d": (True, False)}
+"""Of each operation whether a row goes, and whether one comes."""
+_Change: TypeAlias = tuple[Op, list[Any], list[str] | None]
 _BOM = b"\xef\xbb\xbf"
 
 
 class JsonOptions(BaseModel):
     """Options of the JSON format.
 
-    :param update_format: what a record is: a row (``raw``) or a change (``insert_delete``)
+    :param update_format: what a record is: a row (``raw``), a change (``insert_delete``), a row with the number of times that it is
+        added, or taken away (``weighted``), or a change as Debezium writes it (``debezium``)
     :param json_flavor: ``pandas`` also takes milliseconds for dates and times
     :param array: each top-level value is a list of records, taken or refused as a whole
     :param lines: ``single`` promises one record a line, so that a broken record never costs its neighbours
@@ -33,7 +38,7 @@ class JsonOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    update_format: Literal["insert_delete", "raw"] = "insert_delete"
+    update_format: Literal["insert_delete", "raw", "weighted", "debezium"] = "insert_delete"
     json_flavor: Literal["default", "pandas"] = "default"
     array: bool = False
     lines: Literal["multiple", "single"] = "multiple"
@@ -50,7 +55,7 @@ class JsonParser:
             columns.JsonColumns(
                 schema, self._reader, inserts=self._options.update_format == "insert_delete", array=self._options.array
             )
-            if self._options.json_flavor == "default"
+            if self._options.json_flavor == "default" and self._options.update_format in {"insert_delete", "raw"}
             else None
         )
 
@@ -117,29 +122,65 @@ class JsonParser:
         """
         if not self._options.array:
             try:
-                buffer.add(*self._change(value))
+                for change in self._changes(value):
+                    buffer.add(*change)
             except RecordProblem as problem:
                 buffer.reject(index, f"record {index}: {problem} in {excerpt(text[start : min(end, start + 200)])}")
             return index + 1
         if not isinstance(value, list):
             buffer.reject(index, f"record {index}: not an array of records: {excerpt(text[start : min(end, start + 200)])}")
             return index + 1
-        changes = []
-        for number, item in enumerate(value):
+        changes: list[_Change] = []
+        problems = []
+        for number, item in enumerate(value, index):
             try:
-                changes.append(self._change(item))
+                changes += self._changes(item)
             except RecordProblem as problem:
-                sample = excerpt(jsontext.shown(item))
-                whole = f"; the whole array of {len(value)} records is rejected" if len(value) > 1 else ""
-                buffer.reject(index + number, f"record {index + number}: {problem} in {sample}{whole}")
-                return index + len(value)
-        for change in changes:
+                problems.append((number, f"record {number}: {problem} in {excerpt(jsontext.shown(item))}"))
+        whole = f"; the whole array of {len(value)} records is rejected" if len(value) > 1 else ""
+        for number, message in problems:
+            buffer.reject(number, message + whole)
+        for change in changes if not problems else ():
             buffer.add(*change)
         return index + len(value)
 
-    def _change(self, value: Any) -> tuple[Op, list[Any], list[str] | None]:
-        if self._options.update_format == "raw":
-            return Op.INSERT, self._reader.row(value), None
+    def _changes(self, value: Any) -> Sequence[_Change]:
+        match self._options.update_format:
+            case "raw":
+                return ((Op.INSERT, self._reader.row(value), None),)
+            case "weighted":
+                return self._weighted(value)
+            case "debezium":
+                return self._of_debezium(value)
+            case _:
+                return (self._change(value),)
+
+    def _weighted(self, value: Any) -> Sequence[_Change]:
+        weight = value.get("weight") if isinstance(value, dict) and "data" in value else None
+        if type(weight) is not int or abs(weight) > _GREATEST_WEIGHT:
+            raise RecordProblem(f'not a weighted row; wanted {{"weight": n, "data": row}}, n between +/-{_GREATEST_WEIGHT}')
+        row = value["data"]
+        change: _Change = (Op.INSERT, self._reader.row(row), None) if weight > 0 else (Op.DELETE, self._reader.key(row), None)
+        return [change] * abs(weight)
+
+    def _of_debezium(self, value: Any) -> Sequence[_Change]:
+        # With schemas switched off in Debezium, the payload comes alone.
+        payload = value.get("payload", value) if isinstance(value, dict) else None
+        if not isinstance(payload, dict) or payload.get("op") not in _DEBEZIUM:
+            raise RecordProblem(
+                'not a change of Debezium; wanted {"payload": {"op": "c", "u", "d" or "r", "before": row, "after": row}}'
+            )
+        gone, comes = _DEBEZIUM[payload["op"]]
+        changes: list[_Change] = []
+        if gone and payload.get("before") is not None:
+            changes.append((Op.DELETE, self._reader.key(payload["before"]), None))
+        if comes:
+            changes.append((Op.INSERT, self._reader.row(payload.get("after")), None))
+        if not changes:
+            raise RecordProblem("the row that goes ('before') is missing")
+        return changes
+
+    def _change(self, value: Any) -> _Change:
         if not isinstance(value, dict) or len(value) != 1:
             raise RecordProblem('not a change; wanted {"insert": row}, {"delete": row} or {"update": row}')
         ((action, row),) = value.items()

@@ -16,6 +16,7 @@ from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.outputs import OutputEndpoint
+from airflow_pipelines.host.path_segments import segment
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.program.names import SYSTEM_VIEW, canonical
 from airflow_pipelines.program.relations import Table, ViewKind
@@ -59,7 +60,7 @@ def table_of(live: LivePipeline, name: str) -> Table:
     :raises Problem: when there is none
     """
     try:
-        return changed_table(live.program, canonical(name))
+        return changed_table(live.program, canonical(segment(name)))
     except NotATableError as error:
         known = ", ".join(error.tables) or "none"
         raise Problem(ErrorCode.UNKNOWN_INPUT_STREAM, f"There is no table {name}; tables: {known}.") from error
@@ -70,7 +71,7 @@ def listenable(live: LivePipeline, name: str) -> str:
 
     :raises Problem: when there is none
     """
-    relation = canonical(name)
+    relation = canonical(segment(name))
     program = live.program
     view = program.views.get(relation)
     if relation == SYSTEM_VIEW:
@@ -91,8 +92,8 @@ def input_endpoint(live: LivePipeline, table: str, connector: str) -> InputEndpo
 
     :raises Problem: when there is none
     """
-    relation = canonical(table)
-    endpoint = live.endpoints.inputs.get(f"{relation}.{connector}")
+    relation = canonical(segment(table))
+    endpoint = live.endpoints.inputs.get(f"{relation}.{segment(connector)}")
     if endpoint is None or endpoint.table != relation:
         known = ", ".join(sorted(e.name for e in live.endpoints.inputs.values() if e.table == relation)) or "none"
         raise Problem(ErrorCode.UNKNOWN_INPUT_ENDPOINT, f"The table {table} has no connector {connector}; its connectors: {known}.")
@@ -104,8 +105,8 @@ def output_endpoint(live: LivePipeline, view: str, connector: str) -> OutputEndp
 
     :raises Problem: when there is none
     """
-    relation = canonical(view)
-    endpoint = live.endpoints.outputs.get(f"{relation}.{connector}")
+    relation = canonical(segment(view))
+    endpoint = live.endpoints.outputs.get(f"{relation}.{segment(connector)}")
     if endpoint is None or endpoint.view != relation:
         known = ", ".join(sorted(e.name for e in live.endpoints.outputs.values() if e.view == relation)) or "none"
         raise Problem(ErrorCode.UNKNOWN_OUTPUT_ENDPOINT, f"The view {view} has no connector {connector}; its connectors: {known}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -128,13 +129,40 @@ def test_unsigned_integers_have_their_own_range() -> None:
     ]
 
 
+def test_weighted_rows() -> None:
+    row = '{"student_id": 1, "class": "x"}'
+    text = f'{{"weight": 2, "data": {row}}} {{"weight": -1, "data": {row}}} {{"weight": 0, "data": {{"student_id": 9}}}}'
+    parsed = parse(text, update_format="weighted")
+    assert [row["__op"] for row in rows(parsed)] == [1, 1, -1]
+    parsed = parse('{"weight": 1.5, "data": {}} {"weight": 1} 5', update_format="weighted")
+    assert (parsed.num_errors, parsed.changes) == (3, None)
+    assert "not a weighted row" in parsed.errors[0].message
+
+
+def test_changes_of_debezium() -> None:
+    row, other = {"student_id": 1, "class": "x"}, {"student_id": 1, "class": "y"}
+    events = [
+        {"schema": {}, "payload": {"op": "c", "before": None, "after": row, "ts_ms": 5}},
+        {"payload": {"op": "u", "before": row, "after": other}},
+        {"op": "d", "before": other, "after": None},
+    ]
+    parsed = parse("\n".join(json.dumps(event) for event in events), update_format="debezium")
+    assert [(row["__op"], row["class"]) for row in rows(parsed)] == [(1, "x"), (-1, "x"), (1, "y"), (-1, "y")]
+    parsed = parse('{"payload": {"op": "t"}} {"payload": {"op": "d"}} {"payload": {"op": "c"}}', update_format="debezium")
+    assert parsed.num_errors == 3
+    assert "'before'" in parsed.errors[1].message
+
+
 def test_an_array_is_taken_or_refused_as_a_whole() -> None:
-    text = '[{"student_id": 1}, {"student_id": "x"}, {"student_id": 3}]\n[{"student_id": 4}]\n{"student_id": 5}\n[]'
+    text = '[{"student_id": 1}, {"student_id": "x"}, {}]\n[{"student_id": 4}]\n{"student_id": 5}\n[]'
     parsed = parse(text, update_format="raw", array=True)
     assert [row["student_id"] for row in rows(parsed)] == [4]
-    assert [error.index for error in parsed.errors] == [1, 4]
-    assert "the whole array of 3 records is rejected" in parsed.errors[0].message
-    assert "not an array of records" in parsed.errors[1].message
+    assert [error.index for error in parsed.errors] == [1, 2, 4]
+    assert parsed.num_errors == 3
+    for error in parsed.errors[:2]:
+        assert "the whole array of 3 records is rejected" in error.message
+    assert "is missing" in parsed.errors[1].message
+    assert "not an array of records" in parsed.errors[2].message
 
 
 def test_names_match_in_any_case_unless_quoted() -> None:

@@ -1,0 +1,52 @@
+"""Transports that programs may declare and that this release does not have: they compile, and no pipeline starts with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from airflow_pipelines.program.connectors import ConnectorDirection
+
+_FILES: Final = "files in the same format by 'file_input', rows by HTTP ingress"
+_CHANGES: Final = "changes by 'file_output', HTTP egress"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTransport:
+    """A transport that is known by name only.
+
+    :param direction: which way it goes
+    :param instead: what moves rows that way in this release
+    """
+
+    direction: ConnectorDirection
+    instead: str
+
+
+def _input(instead: str = _FILES) -> PlannedTransport:
+    return PlannedTransport(ConnectorDirection.INPUT, instead)
+
+
+def _output(instead: str = _CHANGES) -> PlannedTransport:
+    return PlannedTransport(ConnectorDirection.OUTPUT, instead)
+
+
+PLANNED_TRANSPORTS: Final[Mapping[str, PlannedTransport]] = {
+    "delta_table_input": _input("the table's Parquet files by 'file_input'"),
+    "delta_table_output": _output(),
+    "dynamodb_output": _output(),
+    "iceberg_input": _input("the table's Parquet files by 'file_input'"),
+    "kafka_input": _input(),
+    "kafka_output": _output(),
+    "nats_input": _input(),
+    "nats_output": _output(),
+    "nexmark": _input("made-up rows by 'datagen'"),
+    "postgres_cdc_input": _input(),
+    "postgres_input": _input(),
+    "postgres_output": _output(),
+    "pub_sub_input": _input(),
+    "redis_output": _output(),
+    "s3_input": _input("objects by 'file_input' with a path s3://BUCKET/PREFIX, or by 'url_input'"),
+}
+"""By name."""

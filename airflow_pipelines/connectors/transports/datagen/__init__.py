@@ -1,0 +1,1 @@
+"""The transport ``datagen``: rows that are made up."""

@@ -1,0 +1,90 @@
+"""Makers of strings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_pipelines.connectors.transports.datagen.draws import MOST, Random, Rows, WholeNumbers
+from airflow_pipelines.connectors.transports.datagen.fake_texts import FakeTexts
+
+_LETTERS = np.frombuffer(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberTexts:
+    """Numbers as texts, with zeros in front or without their first digits where they are too short or too long.
+
+    :param step: from one number to the next
+    :param shortest: the least length
+    :param longest: the greatest
+    """
+
+    step: int | float
+    shortest: int
+    longest: int
+
+    def make(self, rows: Rows, random: Random) -> pa.Array:
+        """One text for each row."""
+        numbers = WholeNumbers(0, MOST, step=self.step).pick(rows, random)
+        texts = pc.cast(pa.array(numbers.astype(np.int64)), pa.string())
+        if self.shortest > 1:
+            texts = pc.utf8_lpad(texts, self.shortest, "0")
+        if self.longest == 0:
+            return pc.utf8_slice_codeunits(texts, 0, 0)
+        return pc.utf8_slice_codeunits(texts, -self.longest) if self.longest < len(str(MOST)) else texts
+
+
+@dataclass(frozen=True, slots=True)
+class RandomTexts:
+    """Random letters and digits.
+
+    :param lengths: picks how many
+    """
+
+    lengths: WholeNumbers
+
+    def make(self, rows: Rows, random: Random) -> pa.Array:
+        """One text for each row."""
+        offsets = np.zeros(len(rows) + 1, np.int32)
+        np.cumsum(self.lengths.pick(rows, random), out=offsets[1:])
+        letters = _LETTERS[random.integers(0, len(_LETTERS), int(offsets[-1]), dtype=np.uint8)]
+        return pa.StringArray.from_buffers(len(rows), pa.py_buffer(offsets), pa.py_buffer(letters))
+
+
+@dataclass(frozen=True, slots=True)
+class FakedTexts:
+    """Texts that look like names, addresses and the like, picked at random from a few thousand.
+
+    :param texts: makes those that are picked from
+    :param longest: the greatest length, None for no limit
+    """
+
+    texts: FakeTexts
+    longest: int | None
+
+    def make(self, rows: Rows, random: Random) -> pa.Array:
+        """One text for each row."""
+        pool = self.texts.pool
+        if self.longest is not None:
+            pool = pc.utf8_slice_codeunits(pool, 0, self.longest)
+        return pool.take(pa.array(random.integers(0, len(pool), len(rows))))
+
+
+@dataclass(frozen=True, slots=True)
+class Padded:
+    """Texts with blanks behind them, as CHAR has them.
+
+    :param maker: makes the texts
+    :param length: how long they become
+    """
+
+    maker: NumberTexts | RandomTexts | FakedTexts
+    length: int
+
+    def make(self, rows: Rows, random: Random) -> pa.Array:
+        """One text for each row."""
+        return pc.utf8_rpad(self.maker.make(rows, random), self.length)

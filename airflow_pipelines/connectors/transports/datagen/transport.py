@@ -1,0 +1,135 @@
+"""Makes up rows: as many as are asked for, as fast as is asked for, and the same ones for the same seed."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from airflow_pipelines.connectors.base import InputChunk
+from airflow_pipelines.connectors.transports.datagen.options import DatagenOptions
+from airflow_pipelines.connectors.transports.datagen.plans import Plan, plans_for, size_in_bytes
+from airflow_pipelines.engine.changes import TableChanges
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.storage.connector_state import Position
+
+_CATCHES_UP_S = 1.0
+"""A plan that has fallen behind its rate by more than this goes on from now, instead of making up for all of it."""
+_SEED_BITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Rows of one chunk of one plan."""
+
+    plan: Plan
+    chunk: int
+    offset: int
+    rows: int
+
+
+class Datagen:
+    """An input of made-up rows.
+
+    A position names the seed, the plan and its row that comes next, so that a restart goes on with the row that would have come.
+    """
+
+    def __init__(self, options: DatagenOptions, schema: RelationSchema) -> None:
+        """Make an input that is not open yet.
+
+        :param options: what is to be made
+        :param schema: the table that the rows are for
+        """
+        self._options = options
+        self._schema = schema
+        self._seed = 0
+        self._plans: list[Plan] = []
+        self._plan = 0
+        self._row = 0
+        self._due = 0.0
+        self._kept: tuple[Plan, int, pa.Table] | None = None
+        self._pool = ThreadPoolExecutor(options.workers, "datagen") if options.workers > 1 else None
+        self._closed = threading.Event()
+
+    def open(self, position: Position | None) -> None:
+        """Go to ``position``."""
+        if position is not None:
+            self._seed, self._plan, self._row = (int(position[name]) for name in ("seed", "plan", "row"))
+        else:
+            self._seed = secrets.randbits(_SEED_BITS) if self._options.seed is None else self._options.seed
+        self._plans = plans_for(self._options, self._schema, self._seed)
+        self._due = time.monotonic()
+
+    def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
+        """The rows that are due, or None when that are none within ``timeout_s``."""
+        if not self._wait(timeout_s):
+            return None
+        parts = list(self._due_parts(max_records))
+        tables = list(map(self._made, parts) if self._pool is None else self._pool.map(self._made, parts))
+        self._skip_finished()
+        rows = pa.concat_tables(tables) if tables else None
+        return InputChunk(
+            changes=None if rows is None else TableChanges(self._schema.name, rows),
+            records=0 if rows is None else rows.num_rows,
+            size_bytes=0 if rows is None else size_in_bytes(rows.columns[:-1]),
+            position={"seed": self._seed, "plan": self._plan, "row": self._row},
+            end_of_input=self._plan == len(self._plans),
+        )
+
+    def close(self) -> None:
+        """Make no more rows; a read in another thread comes back."""
+        self._closed.set()
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _wait(self, timeout_s: float) -> bool:
+        """Wait until rows are due; returns whether they are."""
+        self._skip_finished()
+        if self._plan == len(self._plans) or self._plans[self._plan].rate is None:
+            return True
+        wait = self._due - time.monotonic()
+        if wait < -_CATCHES_UP_S:
+            self._due = time.monotonic() - _CATCHES_UP_S
+        if wait > 0:
+            self._closed.wait(min(wait, timeout_s))
+        return wait <= timeout_s and not self._closed.is_set()
+
+    def _due_parts(self, most: int) -> Iterator[_Part]:
+        """What is to be made now, ``most`` rows of one plan at most, each part within one chunk."""
+        if self._plan == len(self._plans):
+            return
+        plan, now = self._plans[self._plan], time.monotonic()
+        while most > 0 and (plan.limit is None or self._row < plan.limit) and (plan.rate is None or self._due <= now):
+            chunk, offset = divmod(self._row, plan.chunk)
+            rows = min(plan.chunk - offset, most)
+            if plan.limit is not None:
+                rows = min(rows, plan.limit - self._row)
+            yield _Part(plan, chunk, offset, rows)
+            most -= rows
+            self._row += rows
+            if plan.rate is not None:
+                self._due += rows / plan.rate
+
+    def _made(self, part: _Part) -> pa.Table:
+        kept = self._kept
+        if kept is not None and kept[0] is part.plan and kept[1] == part.chunk:
+            table = kept[2]
+        else:
+            table = part.plan.rows(part.chunk)
+            self._kept = (part.plan, part.chunk, table)
+        return table.slice(part.offset, part.rows)
+
+    def _skip_finished(self) -> None:
+        """Go on to the next plan when all rows of this one have been made."""
+        while self._plan < len(self._plans):
+            limit = self._plans[self._plan].limit
+            if limit is None or self._row < limit:
+                return
+            self._plan += 1
+            self._row = 0
+            self._due = time.monotonic()

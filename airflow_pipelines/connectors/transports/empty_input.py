@@ -1,0 +1,28 @@
+"""An input without rows."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from airflow_pipelines.connectors.base import InputChunk
+from airflow_pipelines.engine.storage.connector_state import Position
+
+
+class EmptyInputOptions(BaseModel):
+    """There are none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EmptyInput:
+    """Reaches its end at once."""
+
+    def open(self, position: Position | None) -> None:
+        """There is nothing to prepare."""
+
+    def read(self, max_records: int, timeout_s: float) -> InputChunk | None:  # noqa: ARG002 - the protocol's signature
+        """The end of the input."""
+        return InputChunk(None, 0, 0, {}, end_of_input=True)
+
+    def close(self) -> None:
+        """There is nothing to let go of."""

@@ -1,0 +1,152 @@
+"""One file that an HTTP server has, read from its beginning to its end or from any place on."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Iterator
+from typing import IO, Any
+
+import httpx
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from airflow_pipelines.connectors.base import ConnectorFailure
+
+_TRIES = 4
+_FIRST_WAIT_S = 0.25
+_TIMEOUT = httpx.Timeout(60.0, connect=15.0)
+
+
+class HttpFiles:
+    """What a file reader needs of a file system, for URLs."""
+
+    def __init__(self, client: httpx.Client, closed: threading.Event) -> None:
+        self._client = client
+        self._closed = closed
+        self.opened: HttpFile | None = None
+
+    def size(self, url: str) -> None:  # noqa: ARG002 - the reader's call
+        """It is not known before the file has been read."""
+        return
+
+    def open(self, url: str, mode: str, cache_type: str | None = None) -> HttpFile | IO[bytes]:  # noqa: ARG002 - like fsspec's
+        """The file; with a cache all of it, so that it can be read in any order."""
+        self.opened = HttpFile(self._client, url, self._closed)
+        if cache_type == "none":
+            return self.opened
+        whole = tempfile.TemporaryFile()  # noqa: SIM115 - the reader closes it
+        while data := self.opened.read(1 << 20):
+            whole.write(data)
+        self.opened.close()
+        whole.seek(0)
+        return whole
+
+
+class HttpFile:
+    """Bytes that a server sends. A connection that breaks is made again, and reading goes on where it was."""
+
+    def __init__(self, client: httpx.Client, url: str, closed: threading.Event) -> None:
+        """Make a file that is not asked for yet.
+
+        :param client: sends requests
+        :param url: where the file is
+        :param closed: set when nobody waits for it any more
+        """
+        self._client = client
+        self._url = url
+        self._closed = closed
+        self._offset = 0
+        self._response: httpx.Response | None = None
+        self._parts: Iterator[bytes] = iter(())
+        self._part = b""
+
+    def seek(self, offset: int) -> None:
+        """Go on at a byte."""
+        self.disconnect()
+        self._offset = offset
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most ``size``; none at the end.
+
+        :raises ConnectorFailure: when the server refuses the file, or cannot be reached
+        """
+        retrying = Retrying(
+            stop=stop_after_attempt(_TRIES),
+            wait=wait_exponential(multiplier=_FIRST_WAIT_S),
+            retry=retry_if_exception_type(httpx.TransportError),
+            sleep=self._sleep,
+            before_sleep=lambda _: self.disconnect(),
+            reraise=True,
+        )
+        try:
+            return retrying(self._next, size)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise ConnectorFailure(f"url_input: {self._shown} cannot be read: {error or type(error).__name__}") from error
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Let go of the connection; the next read makes another and goes on from here."""
+        response, self._response = self._response, None
+        self._parts, self._part = iter(()), b""
+        if response is not None:
+            response.close()
+
+    def _sleep(self, seconds: float) -> None:
+        self._closed.wait(seconds)
+
+    def _next(self, size: int) -> bytes:
+        if self._response is None:
+            self._connect()
+        while not self._part:
+            part = next(self._parts, None)
+            if part is None:
+                return b""
+            self._part = part
+        data, self._part = self._part[:size], self._part[size:]
+        self._offset += len(data)
+        return data
+
+    def _connect(self) -> None:
+        # Compressed bytes could not be counted, and reading could not go on in the middle of them.
+        headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={self._offset}-"} if self._offset else {})}
+        response = self._client.send(self._client.build_request("GET", self._url, headers=headers), stream=True)
+        self._response = response
+        if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE and self._offset:
+            # The server has nothing from there on.
+            return
+        if response.status_code not in (httpx.codes.OK, httpx.codes.PARTIAL_CONTENT):
+            self.disconnect()
+            raise ConnectorFailure(
+                f"url_input: {self._shown} answered {response.status_code} {response.reason_phrase}. Check the URL, and whether "
+                "the machine where the pipeline runs may read it."
+            )
+        self._parts = response.iter_bytes()
+        if response.status_code == httpx.codes.OK:
+            self._pass_over(self._offset)
+
+    def _pass_over(self, size: int) -> None:
+        """Read what was read before, from a server that always sends the whole file."""
+        left = size
+        while left:
+            part = next(self._parts, None)
+            if part is None:
+                raise ConnectorFailure(
+                    f"url_input: {self._shown} has {size - left} bytes, but {size} were read before; what a URL gives must not "
+                    "change while it is read."
+                )
+            self._part = part[left:]
+            left -= min(left, len(part))
+
+    @property
+    def _shown(self) -> str:
+        """The URL without what may be secret: a signature, a password."""
+        url = httpx.URL(self._url)
+        return str(url.copy_with(query=None, fragment=None, username=None, password=None)) if url.host else self._url.split("?")[0]
+
+
+def new_client() -> Any:
+    """A client whose timeouts fit large files."""
+    return httpx.Client(timeout=_TIMEOUT, follow_redirects=True)
