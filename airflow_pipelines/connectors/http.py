@@ -6,6 +6,7 @@ Neither is a declared connector: an endpoint exists because somebody calls it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from airflow_pipelines.connectors.base import InvalidOptionError
@@ -41,28 +42,49 @@ def check_egress_format(format_name: str) -> None:
         raise InvalidOptionError(f"format {format_name!r} cannot be sent; known formats: csv, json")
 
 
-def encode_egress(changes: Changes, format_name: str = "json") -> Iterator[str]:
-    """A step's changes as the data of egress chunks: JSON arrays of changes, or CSV with a last column of 1 or -1.
+@dataclass(frozen=True, slots=True)
+class EgressData:
+    """The data of one chunk.
+
+    :param text: a JSON array of changes, or lines of CSV whose last column is 1 or -1
+    :param records: how many changes they are
+    """
+
+    text: str
+    records: int
+
+
+def encode_egress(changes: Changes, format_name: str = "json") -> Iterator[EgressData]:
+    """A step's changes as the data of egress chunks.
 
     :param changes: those of one view
     :param format_name: ``json`` or ``csv``
-    :returns: one text for each chunk
+    :returns: the data of each chunk
     :raises UnknownOptionError: for an unknown format
     """
     check_egress_format(format_name)
     for table in changes.tables():
-        yield "".join(csv_changes(table)) if format_name == "csv" else f"[{','.join(json_changes(table))}]"
+        text = "".join(csv_changes(table)) if format_name == "csv" else f"[{','.join(json_changes(table))}]"
+        yield EgressData(text, table.num_rows)
 
 
-def frame_chunk(sequence_number: int, data: str | None = None, format_name: str = "json", *, snapshot: bool = False) -> bytes:
-    """One chunk of an egress stream with its line end.
+def frame_chunk(sequence_number: int, data: EgressData, format_name: str = "json", *, snapshot: bool = False) -> bytes:
+    """One chunk of an egress stream, with its line end.
 
     :param sequence_number: the chunk's number in the stream
-    :param data: the changes as text of the format; None for a chunk that only keeps the connection alive
+    :param data: its changes
     :param format_name: ``json`` or ``csv``
     :param snapshot: whether the changes are the view's contents when the stream began
     """
-    text = f'{{"sequence_number":{sequence_number},"snapshot":{"true" if snapshot else "false"}'
-    if data is not None:
-        text += f',"text_data":{jsontext.dumps(data)}' if format_name == "csv" else f',"json_data":{data}'
-    return (text + "}\r\n").encode()
+    text = f'"text_data":{jsontext.dumps(data.text)}' if format_name == "csv" else f'"json_data":{data.text}'
+    return f'{{"sequence_number":{sequence_number},"snapshot":{"true" if snapshot else "false"},{text}}}\r\n'.encode()
+
+
+def frame_empty_chunk(format_name: str = "json", *, snapshot: bool = False) -> bytes:
+    """The chunk that opens an egress stream and fills its silence. It has no number, by which readers know that it has no data.
+
+    :param format_name: ``json`` or ``csv``
+    :param snapshot: whether the stream begins with a snapshot
+    """
+    text = '"text_data":""' if format_name == "csv" else '"json_data":[]'
+    return f'{{"snapshot":{"true" if snapshot else "false"},{text}}}\r\n'.encode()

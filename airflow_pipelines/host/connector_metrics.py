@@ -69,22 +69,27 @@ class InputMetrics:
 
 @dataclass
 class OutputMetrics:
-    """Counters of one output."""
+    """Counters of one output.
+
+    Declared outputs are written within the step; only what listeners have not read yet is queued.
+    """
 
     transmitted_records: int = 0
     transmitted_bytes: int = 0
+    queued_records: int = 0
+    queued_batches: int = 0
     total_processed_input_records: int = 0
     total_processed_steps: int = 0
     encode_errors: ErrorList = field(default_factory=ErrorList)
     transport_errors: ErrorList = field(default_factory=ErrorList)
 
     def to_wire(self) -> dict[str, Any]:
-        """The wire's ``metrics`` object. Outputs are written within the step, so nothing is ever queued."""
+        """The wire's ``metrics`` object."""
         return {
             "transmitted_records": self.transmitted_records,
             "transmitted_bytes": self.transmitted_bytes,
-            "queued_records": 0,
-            "queued_batches": 0,
+            "queued_records": self.queued_records,
+            "queued_batches": self.queued_batches,
             "buffered_records": 0,
             "buffered_batches": 0,
             "num_encode_errors": self.encode_errors.count,

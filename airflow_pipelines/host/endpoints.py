@@ -18,6 +18,7 @@ from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.storage.connector_state import ConnectorState, OutputState
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.host.connector_input import ConnectorInput
+from airflow_pipelines.host.connector_metrics import OutputMetrics
 from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.listeners import Listener, Listeners
 from airflow_pipelines.host.outputs import OutputEndpoint
@@ -66,6 +67,7 @@ class Endpoints:
         self._positions = storage / OUTPUTS if storage is not None else None
         self._fence = fence if storage is not None else None
         self.listeners = Listeners()
+        self._delivered = (0, 0)
         self.inputs: dict[str, InputEndpoint] = {}
         self.outputs: dict[str, OutputEndpoint] = {}
         self._readers: dict[str, ConnectorInput] = {}
@@ -199,13 +201,25 @@ class Endpoints:
                     if listener.format == format_name:
                         listener.put(chunk, snapshot=snapshot)
 
-    def count_delivered(self, processed_records: int) -> None:
-        """All outputs of everything consumed so far have been delivered."""
+    def attach(self, listener: Listener) -> None:
+        """Give a listener the deltas of all steps from now on."""
+        self._count_processed(listener.metrics)
+        self.listeners.add(listener)
+
+    def count_delivered(self, records: int, steps: int) -> None:
+        """All outputs of everything consumed so far have been delivered.
+
+        :param records: input records that the pipeline has completed
+        :param steps: steps that it has completed
+        """
+        self._delivered = (records, steps)
         for endpoint in list(self.inputs.values()):
             endpoint.complete()
-        for output in self.outputs.values():
-            output.metrics.total_processed_input_records = processed_records
-            output.metrics.total_processed_steps += 1
+        for output in [*self.outputs.values(), *self.listeners.all()]:
+            self._count_processed(output.metrics)
+
+    def _count_processed(self, metrics: OutputMetrics) -> None:
+        metrics.total_processed_input_records, metrics.total_processed_steps = self._delivered
 
     def count_durable(self) -> None:
         """The effect of everything consumed so far is on disk."""

@@ -7,9 +7,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator
+from typing import Any
 from uuid import uuid4
 
-from airflow_pipelines.connectors.http import frame_chunk
+from airflow_pipelines.connectors.http import EgressData, frame_chunk, frame_empty_chunk
+from airflow_pipelines.host.connector_metrics import OutputMetrics
 
 KEEP_ALIVE_S = 3.0
 MAX_QUEUED = 100
@@ -20,24 +22,35 @@ QUEUED_CHARACTERS = 16 << 20
 class Listener:
     """The queue between the steps of a pipeline and one egress response.
 
-    With ``backpressure`` a full queue makes the pipeline wait; without, chunks that do not fit are dropped. The first chunk is an
-    empty one, because a client's start waits for it.
+    The first chunk is an empty one, because a client's start waits for it. ``metrics`` counts as those of a declared output do.
     """
 
-    def __init__(self, view: str, format_name: str, backpressure: bool, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, view: str, format_name: str, backpressure: bool, loop: asyncio.AbstractEventLoop, *, send_snapshot: bool = False
+    ) -> None:
+        """Make a queue that nothing fills yet.
+
+        :param view: the relation whose changes are read
+        :param format_name: ``json`` or ``csv``
+        :param backpressure: whether a full queue makes the pipeline wait; otherwise chunks that do not fit are dropped
+        :param loop: the event loop of the response
+        :param send_snapshot: whether the relation's contents come first
+        """
         self.view = view
         self.format = format_name
         self.name = f"{view}.api-{uuid4()}"
+        self.metrics = OutputMetrics()
+        self._empty = frame_empty_chunk(format_name, snapshot=send_snapshot)
         self._backpressure = backpressure
         self._loop = loop
         self._filled = asyncio.Event()
         self._condition = threading.Condition()
-        self._queue: deque[tuple[str, bool]] = deque()
+        self._queue: deque[tuple[EgressData, bool]] = deque()
         self._queued = 0
         self._closed = False
         self._sequence = 0
 
-    def put(self, data: str, *, snapshot: bool) -> None:
+    def put(self, data: EgressData, *, snapshot: bool) -> None:
         """Queue one chunk's data, as :func:`encode_egress` gives it. Called by the pipeline's thread."""
         with self._condition:
             if self._backpressure:
@@ -47,7 +60,9 @@ class Listener:
             if self._closed:
                 return
             self._queue.append((data, snapshot))
-            self._queued += len(data)
+            self._queued += len(data.text)
+            self.metrics.queued_batches += 1
+            self.metrics.queued_records += data.records
         self._wake()
 
     def close(self) -> None:
@@ -60,7 +75,7 @@ class Listener:
     async def stream(self) -> AsyncIterator[bytes]:
         """The response body."""
         try:
-            yield frame_chunk(self._next())
+            yield self._empty
             while True:
                 self._filled.clear()
                 chunk, closed = self._taken()
@@ -73,7 +88,7 @@ class Listener:
                     try:
                         await asyncio.wait_for(self._filled.wait(), KEEP_ALIVE_S)
                     except TimeoutError:
-                        yield frame_chunk(self._next())
+                        yield self._empty
         finally:
             self.close()
 
@@ -81,12 +96,28 @@ class Listener:
     def _is_full(self) -> bool:
         return len(self._queue) >= MAX_QUEUED or self._queued >= QUEUED_CHARACTERS
 
-    def _taken(self) -> tuple[tuple[str, bool] | None, bool]:
+    def to_wire(self, *, errors: bool = False) -> dict[str, Any]:
+        """The wire's OutputEndpointStatus."""
+        wire: dict[str, Any] = {
+            "endpoint_name": self.name,
+            "config": {"stream": self.view},
+            "metrics": self.metrics.to_wire(),
+            "fatal_error": None,
+            "health": {"status": "Healthy", "description": None},
+        }
+        return {**wire, "encode_errors": [], "transport_errors": []} if errors else wire
+
+    def _taken(self) -> tuple[tuple[EgressData, bool] | None, bool]:
         """The next chunk, if there is one, and whether the stream ends after what is queued."""
         with self._condition:
             chunk = self._queue.popleft() if self._queue else None
             if chunk is not None:
-                self._queued -= len(chunk[0])
+                data, _ = chunk
+                self._queued -= len(data.text)
+                self.metrics.queued_batches -= 1
+                self.metrics.queued_records -= data.records
+                self.metrics.transmitted_records += data.records
+                self.metrics.transmitted_bytes += len(data.text)
             self._condition.notify_all()
             return chunk, self._closed
 
@@ -129,10 +160,14 @@ class Listeners:
         """How many listeners there are."""
         return len(self._listeners)
 
+    def all(self) -> list[Listener]:
+        """Those that there are now."""
+        with self._lock:
+            return list(self._listeners)
+
     def of(self, view: str) -> list[Listener]:
         """The listeners of one view."""
-        with self._lock:
-            return [listener for listener in self._listeners if listener.view == view]
+        return [listener for listener in self.all() if listener.view == view]
 
     def close(self) -> None:
         """End all streams."""

@@ -82,8 +82,7 @@ class LivePipeline:
         else:
             # Only malformed rows, or nothing but the end of an input: no step, but the place in the source moves on.
             self._count(taken, consumed, steps=0)
-        self.metrics.complete()
-        self.endpoints.count_delivered(self.metrics.counters().completed_records)
+        self._complete()
         if self.durability.journals:
             self.endpoints.count_durable()
         self.metrics.busy(time.monotonic() - started)
@@ -114,7 +113,7 @@ class LivePipeline:
         if not step.quiet:
             self.recent.append(step.stats)
             self.endpoints.deliver(step.number, step.view_deltas)
-        self.metrics.complete()
+        self._complete()
 
     def restore(self, saved: SavedState, plan: BootstrapPlan) -> None:
         """Bring the circuit to the last committed step of ``saved``, keeping what ``plan`` keeps."""
@@ -124,6 +123,7 @@ class LivePipeline:
         if plan.diff.is_empty:
             self._replay(self.circuit, snapshot, saved, plan.kept)
             self.clock.resume(self.circuit.snapshot.clock)
+            self._complete()
             return
         if snapshot is None or saved.records:
             # The journal was written by the old program, and its steps have to go through the old views.
@@ -139,6 +139,7 @@ class LivePipeline:
         """Evaluate the new and changed views and, unless ``silent``, emit their full contents."""
         if not plan.evaluated and not plan.renamed:
             self.circuit.refresh()
+            self._complete()
             return
         step = self.circuit.bootstrap(plan.evaluated, self.clock.now(), shown=plan.renamed.keys())
         self.circuit.publish(step)
@@ -146,7 +147,7 @@ class LivePipeline:
         self.metrics.add(initiated_steps=1)
         if not silent:
             self.endpoints.deliver(step.number, step.view_deltas)
-        self.metrics.complete()
+        self._complete()
         # The last of a view's operators gives the view itself.
         given = {stats.view: stats.rows_out for stats in step.stats.operators if stats.view in plan.evaluated}
         for view, old in plan.renamed.items():
@@ -211,6 +212,12 @@ class LivePipeline:
         for endpoint, part in consumed.items():
             endpoint.consume(part)
         self.metrics.add(processed_records=taken.records, processed_bytes=taken.size_bytes, initiated_steps=steps)
+
+    def _complete(self) -> None:
+        """Everything processed so far has been delivered."""
+        self.metrics.complete()
+        counters = self.metrics.counters()
+        self.endpoints.count_delivered(counters.completed_records, counters.completed_steps)
 
     def _report_rejected(self, step: Step, taken: StepInput) -> None:
         """Count what the engine left out with the input that it came from, and say which row was the first."""

@@ -116,13 +116,13 @@ class PipelineRequests:
         live = self.serving()
         if not send_snapshot:
             # Deltas of the steps from now on need no consistent cut.
-            live.endpoints.listeners.add(listener)
+            live.endpoints.attach(listener)
             return
 
         def attach() -> None:
             self.serving()
             live.endpoints.tell(live.relation_contents(listener.view), [listener], snapshot=True)
-            live.endpoints.listeners.add(listener)
+            live.endpoints.attach(listener)
 
         self._intake.submit(attach).result()
 
@@ -238,7 +238,7 @@ class PipelineRequests:
         return {
             "global_metrics": self._metrics.to_wire(state=state, bootstrapping=False, pipeline_complete=complete),
             "inputs": [endpoint.to_wire(errors=errors) for endpoint in list(endpoints.inputs.values())],
-            "outputs": [endpoint.to_wire(errors=errors) for endpoint in list(endpoints.outputs.values())],
+            "outputs": [output.to_wire(errors=errors) for output in [*endpoints.outputs.values(), *endpoints.listeners.all()]],
             "suspend_error": suspend_error,
             "checkpoint_activity": self._checkpointer.requests.activity(),
             "permanent_checkpoint_errors": None if suspend_error is None else suspend_error["Permanent"],

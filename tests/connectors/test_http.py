@@ -13,7 +13,7 @@ import pytest
 from airflow_pipelines.connectors import changes
 from airflow_pipelines.connectors.base import UnknownOptionError
 from airflow_pipelines.connectors.changes import ChangesInMemory
-from airflow_pipelines.connectors.http import encode_egress, frame_chunk, parse_ingress
+from airflow_pipelines.connectors.http import EgressData, encode_egress, frame_chunk, frame_empty_chunk, parse_ingress
 from tests.connectors.relations import GRADES, rows
 
 DELTA = pa.table(
@@ -57,34 +57,44 @@ def test_options_of_other_formats_are_passed_over() -> None:
 
 def test_egress_is_ordered_and_repeats_by_weight() -> None:
     (data,) = encode_egress(ChangesInMemory(DELTA))
-    assert json.loads(data, parse_float=Decimal) == [
+    assert data.records == 5
+    assert json.loads(data.text, parse_float=Decimal) == [
         {"delete": {"student_id": 1, "class": "a", "grade": None, "class_date": None}},
         {"insert": {"student_id": 1, "class": "a", "grade": Decimal("2.00"), "class_date": None}},
         {"insert": {"student_id": 2, "class": "b", "grade": Decimal("97.00"), "class_date": None}},
         {"insert": {"student_id": 3, "class": None, "grade": Decimal("1.50"), "class_date": None}},
         {"insert": {"student_id": 3, "class": None, "grade": Decimal("1.50"), "class_date": None}},
     ]
-    assert '"grade":97.00' in data
-    (text,) = encode_egress(ChangesInMemory(DELTA), "csv")
-    assert text == "1,a,,,-1\n1,a,2.00,,1\n2,b,97.00,,1\n3,,1.50,,1\n3,,1.50,,1\n"
+    assert '"grade":97.00' in data.text
+    (lines,) = encode_egress(ChangesInMemory(DELTA), "csv")
+    assert lines.text == "1,a,,,-1\n1,a,2.00,,1\n2,b,97.00,,1\n3,,1.50,,1\n3,,1.50,,1\n"
 
 
 def test_the_order_does_not_depend_on_how_rows_came() -> None:
     shuffled = DELTA.take(pa.array([3, 2, 0, 1]))
     assert list(encode_egress(ChangesInMemory(shuffled))) == list(encode_egress(ChangesInMemory(DELTA)))
     values = pa.table({"a": pa.array([{"x": 2}, {"x": 1}]), "l": [1, 1], "__weight": [1, 1]})
-    assert [json.loads(data)[0]["insert"]["a"] for data in encode_egress(ChangesInMemory(values))] == [{"x": 1}]
+    assert [json.loads(data.text)[0]["insert"]["a"] for data in encode_egress(ChangesInMemory(values))] == [{"x": 1}]
 
 
 def test_large_deltas_are_cut_into_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes, "ROWS_AT_ONCE", 2)
-    assert [len(json.loads(data)) for data in encode_egress(ChangesInMemory(DELTA))] == [2, 2, 1]
+    chunks = list(encode_egress(ChangesInMemory(DELTA)))
+    assert [len(json.loads(data.text)) for data in chunks] == [data.records for data in chunks] == [2, 2, 1]
     assert list(encode_egress(ChangesInMemory(DELTA.slice(0, 0)))) == []
     with pytest.raises(UnknownOptionError, match="known formats: csv, json"):
         list(encode_egress(ChangesInMemory(DELTA), "avro"))
 
 
 def test_frames() -> None:
-    assert frame_chunk(0) == b'{"sequence_number":0,"snapshot":false}\r\n'
-    assert json.loads(frame_chunk(3, "[1]", snapshot=True)) == {"sequence_number": 3, "snapshot": True, "json_data": [1]}
-    assert json.loads(frame_chunk(4, '1,"a"\n', "csv"))["text_data"] == '1,"a"\n'
+    assert json.loads(frame_chunk(3, EgressData("[1]", 1), snapshot=True)) == {
+        "sequence_number": 3,
+        "snapshot": True,
+        "json_data": [1],
+    }
+    assert json.loads(frame_chunk(4, EgressData('1,"a"\n', 1), "csv"))["text_data"] == '1,"a"\n'
+
+
+def test_what_opens_a_stream_has_no_number_and_no_data() -> None:
+    assert frame_empty_chunk() == b'{"snapshot":false,"json_data":[]}\r\n'
+    assert json.loads(frame_empty_chunk("csv", snapshot=True)) == {"snapshot": True, "text_data": ""}

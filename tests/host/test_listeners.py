@@ -8,8 +8,11 @@ import threading
 import time
 from typing import Any
 
+from airflow_pipelines.connectors.http import EgressData
 from airflow_pipelines.host import listeners
 from airflow_pipelines.host.listeners import Listener, Listeners
+
+LINE = EgressData("1,1\n", 1)
 
 
 def chunk(data: bytes) -> dict[str, Any]:
@@ -25,8 +28,9 @@ def test_chunks_are_numbered_and_silence_is_filled(monkeypatch: Any) -> None:
         listener = Listener("v", "json", False, asyncio.get_running_loop())
         stream = listener.stream()
         got = [chunk(await anext(stream))]
-        threading.Thread(target=listener.put, args=('[{"insert":{"x":1}}]',), kwargs={"snapshot": False}).start()
-        while "json_data" not in got[-1]:
+        data = EgressData('[{"insert":{"x":1}}]', 1)
+        threading.Thread(target=listener.put, args=(data,), kwargs={"snapshot": False}).start()
+        while not got[-1]["json_data"]:
             got.append(chunk(await anext(stream)))
         got.append(chunk(await anext(stream)))
         listener.close()
@@ -34,10 +38,8 @@ def test_chunks_are_numbered_and_silence_is_filled(monkeypatch: Any) -> None:
         return got
 
     got = asyncio.run(scenario())
-    assert [item["sequence_number"] for item in got] == list(range(len(got)))
-    assert "json_data" not in got[0]
-    assert got[-2]["json_data"] == [{"insert": {"x": 1}}]
-    assert "json_data" not in got[-1]
+    assert got[0] == got[-1] == {"snapshot": False, "json_data": []}
+    assert got[-2] == {"sequence_number": 0, "snapshot": False, "json_data": [{"insert": {"x": 1}}]}
 
 
 def test_without_backpressure_chunks_are_dropped_and_with_it_the_writer_waits() -> None:
@@ -45,23 +47,26 @@ def test_without_backpressure_chunks_are_dropped_and_with_it_the_writer_waits() 
         loop = asyncio.get_running_loop()
         dropping = Listener("v", "csv", False, loop)
         for _ in range(listeners.MAX_QUEUED + 10):
-            dropping.put("1,1\n", snapshot=False)
+            dropping.put(LINE, snapshot=False)
         dropping.close()
+        assert dropping.metrics.queued_records == listeners.MAX_QUEUED
         assert len([item async for item in dropping.stream()]) == 1 + listeners.MAX_QUEUED
+        counts = dropping.to_wire()["metrics"]
+        assert (counts["queued_records"], counts["transmitted_records"]) == (0, listeners.MAX_QUEUED)
 
         waiting = Listener("v", "csv", True, loop)
         total = listeners.MAX_QUEUED + 10
 
         def write() -> None:
             for _ in range(total):
-                waiting.put("1,1\n", snapshot=False)
+                waiting.put(LINE, snapshot=False)
             waiting.close()
 
         thread = threading.Thread(target=write)
         thread.start()
         got = [chunk(item) async for item in waiting.stream()]
         thread.join(5)
-        assert sum("text_data" in item for item in got) == total
+        assert sum("sequence_number" in item for item in got) == total
 
     asyncio.run(scenario())
 
@@ -75,7 +80,7 @@ def test_the_queue_of_a_listener_that_is_waited_for_is_bounded(monkeypatch: Any)
 
         def write() -> None:
             for number in range(50):
-                listener.put("x" * 300, snapshot=False)
+                listener.put(EgressData("x" * 300, 1), snapshot=False)
                 made.append(number)
             listener.close()
 
@@ -83,7 +88,7 @@ def test_the_queue_of_a_listener_that_is_waited_for_is_bounded(monkeypatch: Any)
         thread.start()
         got = 0
         async for item in listener.stream():
-            got += "text_data" in chunk(item)
+            got += "sequence_number" in chunk(item)
             assert len(made) <= got + 5
         thread.join(5)
         assert got == 50
@@ -95,7 +100,7 @@ def test_a_listener_that_leaves_frees_the_writer() -> None:
     async def scenario() -> None:
         listener = Listener("v", "csv", True, asyncio.get_running_loop())
         thread = threading.Thread(
-            target=lambda: [listener.put("1,1\n", snapshot=False) for _ in range(listeners.MAX_QUEUED + 1)], daemon=True
+            target=lambda: [listener.put(LINE, snapshot=False) for _ in range(listeners.MAX_QUEUED + 1)], daemon=True
         )
         thread.start()
         deadline = time.monotonic() + 10

@@ -14,6 +14,7 @@ from airflow_pipelines.contract.problems import READ_ONLY_HEADER, Problem
 from airflow_pipelines.engine.allowed_changes import NotATableError, changed_table
 from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.inputs import InputEndpoint
+from airflow_pipelines.host.listeners import Listener
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.outputs import OutputEndpoint
 from airflow_pipelines.host.path_segments import segment
@@ -100,14 +101,16 @@ def input_endpoint(live: LivePipeline, table: str, connector: str) -> InputEndpo
     return endpoint
 
 
-def output_endpoint(live: LivePipeline, view: str, connector: str) -> OutputEndpoint:
-    """A view's output by its connector name.
+def output_endpoint(live: LivePipeline, view: str, connector: str) -> OutputEndpoint | Listener:
+    """A view's output by its connector name, or a listener of it.
 
     :raises Problem: when there is none
     """
     relation = canonical(segment(view))
-    endpoint = live.endpoints.outputs.get(f"{relation}.{segment(connector)}")
-    if endpoint is None or endpoint.view != relation:
-        known = ", ".join(sorted(e.name for e in live.endpoints.outputs.values() if e.view == relation)) or "none"
+    outputs: list[OutputEndpoint | Listener] = [*live.endpoints.outputs.values(), *live.endpoints.listeners.all()]
+    of_view = {output.name: output for output in outputs if output.view == relation}
+    endpoint = of_view.get(f"{relation}.{segment(connector)}")
+    if endpoint is None:
+        known = ", ".join(sorted(of_view)) or "none"
         raise Problem(ErrorCode.UNKNOWN_OUTPUT_ENDPOINT, f"The view {view} has no connector {connector}; its connectors: {known}.")
     return endpoint

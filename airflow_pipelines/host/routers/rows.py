@@ -107,7 +107,7 @@ async def egress(
         raise Problem(ErrorCode.INVALID_PARAM, f"Format {format!r} cannot be sent; known formats: csv, json.")
     if live.endpoints.listeners.count >= Listeners.MAX:
         raise Problem(ErrorCode.API_CONNECTION_LIMIT, f"The pipeline has {Listeners.MAX} listeners already; close one first.")
-    listener = Listener(relation, format, backpressure, asyncio.get_running_loop())
+    listener = Listener(relation, format, backpressure, asyncio.get_running_loop(), send_snapshot=send_snapshot)
     await run_in_threadpool(runner.requests.listen, listener, send_snapshot=send_snapshot)
 
     async def body() -> Any:
