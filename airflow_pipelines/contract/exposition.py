@@ -33,9 +33,17 @@ class Metric:
     value: float
     labels: Mapping[str, str]
 
-    def to_wire(self) -> dict[str, Any]:
-        """The metric as JSON."""
-        return {"name": self.name, "type": self.kind.value, "help": self.help, "labels": dict(self.labels), "value": self.value}
+
+def metrics_to_wire(metrics: Iterable[Metric]) -> list[dict[str, Any]]:
+    """Metrics as JSON: one object for each name, with all that was measured under it.
+
+    :param metrics: what was measured
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for metric in metrics:
+        described: dict[str, Any] = {"key": metric.name, "type": metric.kind.value, "description": metric.help, "values": []}
+        found.setdefault(metric.name, described)["values"].append({"labels": dict(metric.labels), "value": metric.value})
+    return list(found.values())
 
 
 def exposition(metrics: Iterable[Metric]) -> str:

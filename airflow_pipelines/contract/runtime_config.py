@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any, Final, Literal, Self
 from uuid import UUID
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
@@ -40,6 +42,7 @@ MAX_OFFSET_MS: Final = 100 * 366 * 24 * 3600 * 1000
 """A clock may be shifted by a hundred years: far enough for any test, and still a time that has a name."""
 _OFFSET: Final = re.compile(r"([+-])(\d{1,2}):?(\d{2})")
 _MICROSECONDS: Final = 1_000_000
+_NOW_OFFSET: Final = "must be a number of milliseconds, or a time in RFC 3339 form, such as 2024-02-29T12:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,31 @@ _BY_ROWS: Final = _inactive("the engine chooses by the number of rows what it ke
 _NOT_RESERVED: Final = _inactive("nothing is reserved: a host takes what it needs up to its limit")
 _NO_TRACES: Final = _inactive("no traces are sent; Spark's own interface shows a host's jobs")
 _NO_WAIT: Final = _inactive("a step takes what has come in when the step before is done, and never waits for more")
+
+
+def _now_offset(value: Any) -> float | datetime | None:
+    """Milliseconds, or the time that a text in RFC 3339 form names."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(_NOW_OFFSET)  # noqa: TRY004  pydantic names the field of no other error
+    try:
+        milliseconds = float(value)
+    except ValueError:
+        return _rfc3339(str(value))
+    if not abs(milliseconds) <= MAX_OFFSET_MS:
+        raise ValueError(f"must be at most {MAX_OFFSET_MS} milliseconds in either direction")
+    return milliseconds
+
+
+def _rfc3339(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(_NOW_OFFSET) from error
+    if moment.tzinfo is None:
+        raise ValueError(_NOW_OFFSET)
+    return moment
 
 
 class _Section(BaseModel):
@@ -183,9 +211,11 @@ class DevTweaks(_AsGiven):
     model_config = ConfigDict(extra="allow")
 
     now_http_driven: Annotated[StrictBool | None, Effect("true: the clock stands still but for requests that move it")] = None
-    now_offset: Annotated[float | None, Effect("milliseconds that are added to the clock")] = Field(
-        default=None, allow_inf_nan=False, ge=-MAX_OFFSET_MS, le=MAX_OFFSET_MS
-    )
+    now_offset: Annotated[
+        float | datetime | None,
+        BeforeValidator(_now_offset),
+        Effect("milliseconds that are added to the clock, or the time in RFC 3339 form at which it starts"),
+    ] = None
     prepared_queries: Annotated[StrictBool | None, Effect("false: every small query of a step is planned anew")] = None
     verify_batches: Annotated[
         Literal["once", "always", "never"] | None,

@@ -49,11 +49,10 @@ class Approval:
             self._state.notify()
             self._state.wait(lambda: self._state.status is not RuntimeStatus.AWAITING_APPROVAL, timeout_s)
 
-    def ask(self, change: PlannedChange, connector_errors: int) -> None:
+    def ask(self, change: PlannedChange) -> None:
         """Find out whether to go on with a changed program, as the bootstrap policy says. Called by the pipeline's thread.
 
         :param change: what is different, and what that means
-        :param connector_errors: the number of errors of all connectors
         :raises Problem: when the policy rejects changes
         :raises SuspendedEarly: when it is suspended instead
         :raises TakenDown: when it is taken down instead
@@ -69,7 +68,7 @@ class Approval:
         if self._policy != "await_approval":
             return
         self._waiting = change.programs
-        self._state.record(RuntimeStatus.AWAITING_APPROVAL, details={**change.to_wire(), **self._state.details(connector_errors)})
+        self._state.record(RuntimeStatus.AWAITING_APPROVAL, details=change.to_wire())
         while not self._state.wait(self._is_decided, self._fence.until_due):
             self._fence.look()
         self._state.check()

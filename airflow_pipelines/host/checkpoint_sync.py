@@ -10,7 +10,7 @@ from uuid import UUID
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.storage.remote_calls import SyncError
-from airflow_pipelines.engine.storage.sync import RemoteCheckpoints, SyncConfig
+from airflow_pipelines.engine.storage.sync import Owner, RemoteCheckpoints, SyncConfig
 from airflow_pipelines.host.durability import Durability
 from airflow_pipelines.host.pipeline_log import PipelineLog
 
@@ -21,7 +21,7 @@ COPY_S: Final = 600.0
 class CheckpointSync:
     """Copies checkpoints to the object store in a thread of its own, one at a time."""
 
-    def __init__(self, config: SyncConfig | None, durability: Durability, owner: str, log: PipelineLog) -> None:
+    def __init__(self, config: SyncConfig | None, durability: Durability, owner: Owner, log: PipelineLog) -> None:
         self._config = config
         self._durability = durability
         self._owner = owner

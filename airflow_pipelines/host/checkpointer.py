@@ -152,7 +152,7 @@ class Checkpointer:
         self._last = time.monotonic()
         if self._opening.sync is not None and not self._opening.sync.busy:
             live.durability.collect_garbage()
-        self._state.checkpointed(live.endpoints.num_errors, live.durability.listed())
+        self._state.checkpointed(live.durability.listed())
 
     def _stay_up(self, live: LivePipeline, failure: Exception) -> None:
         """Go on after the last checkpoint could not be written, and say why."""
@@ -166,4 +166,4 @@ class Checkpointer:
         )
         self._log.failure("%s: %s", problem.code, problem.message, cause=None if cause.code in STORAGE_CODES else failure)
         live.endpoints.set_active(self._state.is_running)
-        self._state.give_up_suspending(problem.body(), live.endpoints.num_errors)
+        self._state.give_up_suspending(problem.body())

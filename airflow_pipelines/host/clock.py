@@ -12,6 +12,7 @@ from typing import Any
 from airflow_pipelines.contract.runtime_config import RuntimeConfig, zone_offset_us
 
 MICROSECONDS = 1_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +22,13 @@ class ClockOptions:
     :param resolution_us: microseconds between ticks
     :param offset_us: what is added to the time in UTC
     :param http_driven: the clock stands still but for requests that move it
+    :param starts_at_us: the time in UTC at which the clock starts, in microseconds since the epoch; None for that of the machine
     """
 
     resolution_us: int = MICROSECONDS
     offset_us: int = 0
     http_driven: bool = False
+    starts_at_us: int | None = None
 
     @classmethod
     def of(cls, config: RuntimeConfig) -> ClockOptions:
@@ -33,10 +36,14 @@ class ClockOptions:
 
         :param config: the configuration of a pipeline
         """
+        zone, shift = zone_offset_us(config.clock_timezone_offset), config.dev_tweaks.now_offset or 0
+        starts_at = shift if isinstance(shift, datetime) else None
+        milliseconds = 0 if isinstance(shift, datetime) else shift
         return cls(
             resolution_us=config.clock_resolution_usecs or MICROSECONDS,
-            offset_us=zone_offset_us(config.clock_timezone_offset) + round((config.dev_tweaks.now_offset or 0) * 1000),
+            offset_us=zone + round(milliseconds * 1000),
             http_driven=bool(config.dev_tweaks.now_http_driven),
+            starts_at_us=None if starts_at is None else (starts_at - _EPOCH) // timedelta(microseconds=1),
         )
 
 
@@ -48,7 +55,12 @@ class Clock:
         self.options = options
         self._wall = wall
         self._lock = threading.Lock()
+        self._shift = options.offset_us
         self._frozen: int | None = None
+        if options.starts_at_us is not None:
+            self._shift += options.starts_at_us - self._walled()
+            if options.http_driven:
+                self._frozen = options.starts_at_us + options.offset_us
         self._next_tick = 0.0
 
     def now(self) -> int:
@@ -61,10 +73,14 @@ class Clock:
         return self._shown()
 
     def resume(self, reached: int | None) -> None:
-        """Go on from the time of the last step, which a clock that is driven by requests keeps."""
+        """Go on from the time of the last step, which a clock keeps that is driven by requests or starts at a time of its own."""
+        if reached is None:
+            return
         with self._lock:
-            if reached is not None and self.options.http_driven:
-                self._frozen = max(reached, self._frozen or reached)
+            if self.options.http_driven:
+                self._frozen = reached if self._frozen is None else max(reached, self._frozen)
+            elif self.options.starts_at_us is not None:
+                self._shift += max(0, reached - self._shown())
 
     def advanced(self, delta_us: int | None) -> int:
         """Move a clock that is driven by requests, by one tick when ``delta_us`` is None.
@@ -109,10 +125,13 @@ class Clock:
         return self.now()
 
     def _shown(self) -> int:
-        return round(self._wall() * MICROSECONDS) + self.options.offset_us
+        return self._walled() + self._shift
+
+    def _walled(self) -> int:
+        return round(self._wall() * MICROSECONDS)
 
 
 def described(at_us: int) -> dict[str, Any]:
     """A time as the REST contract shows it."""
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)
+    moment = _EPOCH + timedelta(microseconds=at_us)
     return {"now_ms": at_us // 1000, "now": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")}

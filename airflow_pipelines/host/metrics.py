@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,12 +28,17 @@ _OUTPUT = (
 )
 
 
-def measure(stats: Mapping[str, Any], pipeline: str) -> list[Metric]:
-    """The metrics in a pipeline's statistics (the wire's object)."""
+def measure(stats: Mapping[str, Any], pipeline: str, memory_limit: int | None) -> list[Metric]:
+    """The metrics of a pipeline.
+
+    :param stats: its statistics (the wire's object)
+    :param pipeline: its name
+    :param memory_limit: the bytes of memory that its configuration allows; None for no limit
+    """
     labels = {"pipeline_name": pipeline}
     found = [Metric(name, kind, text, stats["global_metrics"][key], labels) for name, kind, text, key in _GLOBAL]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    found.append(Metric("max_rss_bytes", MetricKind.GAUGE, "Peak resident memory of the host's Python process.", peak, labels))
+    text = "The memory that the configuration allows (max_rss_mb, else resources.memory_mb_max); 0 for no limit."
+    found.append(Metric("max_rss_bytes", MetricKind.GAUGE, text, memory_limit or 0, labels))
     for group, names in (("inputs", _INPUT), ("outputs", _OUTPUT)):
         for name, text, key in names:
             for endpoint in stats[group]:

@@ -12,6 +12,7 @@ from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.storage.sync import Owner
 from airflow_pipelines.host.approval import Approval
 from airflow_pipelines.host.bootstrap import SavedProgram, plan_bootstrap
 from airflow_pipelines.host.change_planning import NewProgram, planned_change
@@ -82,7 +83,8 @@ class Opening:
         self._log.redact = self.options.references.redact
         durability = self.durability = Durability(Path(deployment.storage), self.options)
         self._fence.begin(durability.check)
-        self.sync = CheckpointSync(self.options.sync, durability, f"pipeline-{deployment.pipeline_id}", self._log)
+        owner = Owner(f"pipeline-{deployment.pipeline_id}", deployment.pipeline_name)
+        self.sync = CheckpointSync(self.options.sync, durability, owner, self._log)
         program = front_end_for(deployment.source, self._sessions).compile(deployment.source)
         saved = self._saved_state(durability)
         live = self._assembled(program, durability)
@@ -119,11 +121,6 @@ class Opening:
                 "Stop it with force, or switch storage on.",
             )
 
-    @property
-    def connector_errors(self) -> int:
-        """The number of errors of all connectors."""
-        return 0 if self.endpoints is None else self.endpoints.num_errors
-
     def _configured(self) -> RuntimeOptions:
         config = self._deployment.config()
         try:
@@ -156,6 +153,7 @@ class Opening:
             durability.fence,
             workers=options.workers,
         )
+        self._state.watch_errors(lambda: endpoints.num_errors)
         circuit = Circuit(program, self._sessions, durability.batches, limits=options.limits)
         circuit.has_consumers = endpoints.has_consumers
         fingerprints = program.fingerprints
@@ -191,7 +189,7 @@ class Opening:
                 live.circuit.wiring,
                 front_end_for(live.identity.source, self._sessions),
             )
-            self._approval.ask(planned_change(plan, before, new), self.connector_errors)
+            self._approval.ask(planned_change(plan, before, new))
         self._metrics.restore(saved.counters, saved.initial_start_time)
         live.endpoints.restore(saved.connectors, plan.kept_connectors, plan.kept)
         live.endpoints.open_outputs(plan.kept_connectors & saved.connectors.keys(), saved.base_step)

@@ -12,6 +12,8 @@ from airflow_pipelines.engine.storage.sync import DEFAULT_REGION, SyncConfig
 from airflow_pipelines.host.clock import ClockOptions
 from airflow_pipelines.references import NO_REFERENCES, References
 
+MEGABYTE = 1_000_000
+
 
 class FaultTolerance(StrEnum):
     """How much a crash may cost: see the fault-tolerance models of the contract."""
@@ -33,6 +35,7 @@ class RuntimeOptions:
     :param clock: how NOW() moves
     :param limits: the sizes by which the engine chooses between its ways of working
     :param verification: how often batch files are compared with their hashes
+    :param memory_limit: bytes of memory that the pipeline may use, which its metrics show; None for no limit
     :param references: what those in connectors stand for: the ``env`` of the configuration, before what the host has
     """
 
@@ -46,6 +49,7 @@ class RuntimeOptions:
     limits: Limits = DEFAULT_LIMITS
     verification: Verification = Verification.ONCE
     references: References = NO_REFERENCES
+    memory_limit: int | None = None
 
     @classmethod
     def of(cls, config: RuntimeConfig, references: References = NO_REFERENCES) -> RuntimeOptions:
@@ -69,7 +73,13 @@ class RuntimeOptions:
             limits=_limits(config.dev_tweaks),
             verification=Verification(config.dev_tweaks.verify_batches or Verification.ONCE),
             references=references,
+            memory_limit=_memory_limit(config),
         )
+
+
+def _memory_limit(config: RuntimeConfig) -> int | None:
+    megabytes = config.max_rss_mb or config.resources.memory_mb_max
+    return None if megabytes is None else megabytes * MEGABYTE
 
 
 def _sync(sync: Sync, references: References) -> SyncConfig:

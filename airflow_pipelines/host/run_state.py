@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from airflow_pipelines.contract.deployment import Deployment
@@ -16,6 +17,9 @@ from airflow_pipelines.host.state_machine import StateMachine
 
 TELL_END_S: Final = 90.0
 """How long the store is told how an incarnation ended. Its host does not live longer without a store."""
+
+ERRORS_S: Final = 1.0
+"""How often the store is told at most that connectors have had more errors."""
 
 
 class TakenDown(Exception):
@@ -37,6 +41,9 @@ class RunState:
         self._failure: Exception | None = None
         self._stop_error: dict[str, Any] | None = None
         self._checkpoints: list[dict[str, Any]] | None = None
+        self._count_errors: Callable[[], int] = lambda: 0
+        self._errors_told = 0
+        self._errors_told_at = 0.0
 
     # What is asked.
 
@@ -64,6 +71,11 @@ class RunState:
     def has_to_change(self) -> bool:
         """Whether the incarnation is to become something else than it is."""
         return self._machine.has_to_change
+
+    @property
+    def has_errors_to_tell(self) -> bool:
+        """Whether connectors have had errors that the store is to be told of now."""
+        return self._count_errors() != self._errors_told and time.monotonic() - self._errors_told_at >= ERRORS_S
 
     @property
     def taken_down(self) -> bool:
@@ -130,50 +142,55 @@ class RunState:
 
     # What its own thread says.
 
+    def watch_errors(self, count: Callable[[], int]) -> None:
+        """Tell the store from now on how many errors connectors have had.
+
+        :param count: gives their number
+        """
+        self._count_errors = count
+
+    def tell_errors(self) -> None:
+        """Tell the store of new errors of connectors. The status stays as it is."""
+        if self.status is not None and self.has_errors_to_tell:
+            self.record(self.status)
+
     def fail(self, failure: Exception) -> None:
         """End the incarnation with a failure of something that a request asked for."""
         self._failure = failure
 
-    def give_up_suspending(self, error: dict[str, Any], connector_errors: int) -> None:
+    def give_up_suspending(self, error: dict[str, Any]) -> None:
         """Stay up after a graceful stop that failed.
 
         :param error: why it failed, as a deployment error
-        :param connector_errors: the number of errors of all connectors
         """
         self._stop_error = error
         with self.condition:
             self._machine.give_up_suspending()
         if self.status is not None:
-            self.record(self.status, details=self.details(connector_errors), error=error)
+            self.record(self.status, error=error)
 
-    def checkpointed(self, connector_errors: int, checkpoints: list[dict[str, Any]]) -> None:
+    def checkpointed(self, checkpoints: list[dict[str, Any]]) -> None:
         """Tell the store of a checkpoint. What kept the pipeline from stopping before is over.
 
-        :param connector_errors: the number of errors of all connectors
         :param checkpoints: all that there are
         """
         self._stop_error = None
         self._checkpoints = checkpoints
         if self.status is not None and self.desired is not RuntimeStatus.SUSPENDED:
-            self.record(self.status, details=self.details(connector_errors), checkpoints=checkpoints)
-
-    def details(self, connector_errors: int) -> dict[str, Any]:
-        """What a transition tells besides the status: errors of connectors, and why a stop failed."""
-        stats = {"connector_stats": {"num_errors": connector_errors}}
-        return stats if self._stop_error is None else {**stats, "stop_error": self._stop_error}
+            self.record(self.status, checkpoints=checkpoints)
 
     def record(
         self,
         status: RuntimeStatus,
         *,
-        details: dict[str, Any] | None = None,
+        details: Mapping[str, Any] | None = None,
         error: dict[str, Any] | None = None,
         checkpoints: list[dict[str, Any]] | None = None,
     ) -> None:
         """Have a transition written, then make its status the current one.
 
         :param status: the status
-        :param details: what the transition tells besides
+        :param details: what the transition tells besides the errors of connectors, and why a stop failed
         :param error: a deployment error
         :param checkpoints: all that there are, where they have changed
         """
@@ -181,12 +198,18 @@ class RunState:
             self._checkpoints = checkpoints
         # Who reads the status in the store may send a request before this thread goes on.
         self._machine.announce(status)
-        self._recorder.record(status, self.desired, details=details, error=error, checkpoints=checkpoints)
+        told = {**(details or {}), **self._usual_details()}
+        self._recorder.record(status, self.desired, details=told, error=error, checkpoints=checkpoints)
         with self.condition:
             changed = self._machine.enter(status)
             self.condition.notify_all()
         if changed:
             self._log.info("now %s", status.value)
+
+    def _usual_details(self) -> dict[str, Any]:
+        self._errors_told, self._errors_told_at = self._count_errors(), time.monotonic()
+        stats = {"connector_stats": {"num_errors": self._errors_told}}
+        return stats if self._stop_error is None else {**stats, "stop_error": self._stop_error}
 
     def record_end(self, status: RuntimeStatus, error: dict[str, Any] | None) -> None:
         """Record how the incarnation ends, with the checkpoints that it leaves.

@@ -42,11 +42,12 @@ class StepLoop:
                 task()
             self._state.check()
             self._step_or_maintain()
+            self._state.tell_errors()
             self._fence.look()
             self._checkpointer.take_if_due(self._live)
 
     def _has_work(self) -> bool:
-        if self._state.has_to_change or self._intake.has_work:
+        if self._state.has_to_change or self._intake.has_work or self._state.has_errors_to_tell:
             return True
         return self._state.is_running and self._live.endpoints.have_work
 
@@ -62,7 +63,7 @@ class StepLoop:
         live, running = self._live, desired is RuntimeStatus.RUNNING
         live.endpoints.release_labels()
         live.endpoints.set_active(running)
-        self._state.record(desired, details=self._state.details(live.endpoints.num_errors))
+        self._state.record(desired)
         self._intake.set_open(running)
 
     def _step_or_maintain(self) -> None:

@@ -21,13 +21,16 @@ logger = logging.getLogger(__name__)
 POLL_S: Final = 0.2
 EXISTS_S: Final = 2.0
 CHUNK: Final = 65_536
+BEGINNING: Final = b"Fresh start of pipeline log\n"
+"""The first line that whoever follows a log gets. Clients know by it that no line before is missing but for those long gone."""
 
 
 async def follow_log(control_plane: ControlPlane, pipeline_id: UUID, path: Path) -> AsyncIterator[bytes]:
-    """What is in the log, then what is added to it.
+    """A line that says that the log begins, what is in the log, then what is added to it.
 
     A log that became shorter was replaced: what is left to read of the old one comes first, then the new one from its beginning.
     """
+    yield BEGINNING
     position = 0
     checked = time.monotonic()
     while True:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
+import anyio
 import httpx
 import tenacity
 from fastapi import Request
@@ -162,7 +163,8 @@ class Proxy:
         finally:
             if not task.done():
                 task.cancel()
-                with suppress(asyncio.CancelledError, httpx.HTTPError):
+                # Shielded: a task that is cancelled once more while it closes its connection leaves it open, and the host goes on.
+                with anyio.CancelScope(shield=True), suppress(asyncio.CancelledError, httpx.HTTPError):
                     await task
 
     def _health(self, target: Target) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from airflow_pipelines.contract.runtime_config import RuntimeConfig
@@ -131,6 +132,23 @@ def test_the_options_of_a_clock() -> None:
     )
     assert ClockOptions.of(config) == ClockOptions(5000, -19_800_000_000 + 1_500_000, False)
     assert ClockOptions.of(RuntimeConfig.from_stored({"clock_resolution_usecs": None})) == ClockOptions()
+
+
+def test_a_clock_may_start_at_a_time_of_its_own() -> None:
+    config = {"clock_timezone_offset": "+02:00", "dev_tweaks": {"now_offset": "1969-12-31T23:59:58.5+01:00"}}
+    options = ClockOptions.of(RuntimeConfig.from_stored(config))
+    at = -3_601_500_000 + 7_200_000_000
+    wall = [100.0]
+    running = Clock(options, lambda: wall[0])
+    driven = Clock(replace(options, http_driven=True), lambda: wall[0])
+    wall[0] = 103.0
+    assert (running.now(), driven.now()) == (at + 3_000_000, at)
+    assert driven.advanced(1000) == at + 1000
+    # It goes on from where it was, and not at the same time again.
+    running.resume(at + 60_000_000)
+    wall[0] = 104.0
+    assert running.now() == at + 61_000_000
+    assert described(-1_500_000) == {"now_ms": -1500, "now": "1969-12-31T23:59:58.500Z"}
 
 
 def test_ticks_that_were_missed_are_not_made_up_for() -> None:

@@ -88,7 +88,7 @@ def failing() -> PipelineRecord:
 def failed() -> PipelineRecord:
     """Stopped by an error."""
     error = {"message": "it broke", "error_code": "RuntimeError.WorkerPanic", "details": {}}
-    return incarnation.stopped(incarnation.stopping(incarnation.fail(running(), error, NOW), NOW), NOW)
+    return incarnation.stopped(incarnation.fail(running(), error, NOW), NOW)
 
 
 def clearing() -> PipelineRecord:

@@ -120,7 +120,7 @@ def test_delete_answers_with_nothing(api: TestClient, app: FastAPI) -> None:
         ("GET", "/v0/pipelines/p/query?sql=select", None, 503, "PipelineInteractionNotDeployed"),
         ("POST", "/v0/pipelines/p/tables/t/connectors/c/explode", None, 400, "InvalidConnectorAction"),
         ("POST", "/v0/pipelines/p/commit_transaction", None, 501, "NotSupported"),
-        ("GET", "/v0/pipelines/p/support_bundle", None, 501, "NotSupported"),
+        ("GET", "/v0/pipelines/p/heap_profile", None, 501, "NotSupported"),
         ("GET", "/v0/api_keys/none", None, 404, "UnknownApiKey"),
         ("DELETE", "/v0/api_keys/none", None, 404, "UnknownApiKey"),
         ("POST", "/v0/api_keys", b'{"name": "k", "role": "owner"}', 400, "InvalidParam"),
@@ -143,7 +143,7 @@ def test_errors_have_the_form_of_the_contract(
 
 def test_what_is_missing_is_named(api: TestClient) -> None:
     create(api)
-    assert "support_bundle" in api.get("/v0/pipelines/p/support_bundle").json()["message"]
+    assert "circuit_profile" in api.get("/v0/pipelines/p/heap_profile").json()["message"]
 
 
 def test_a_repeated_start_is_a_no_op_and_another_one_is_refused(api: TestClient) -> None:
@@ -206,14 +206,15 @@ def test_logs_are_followed_until_the_pipeline_is_deleted(app: FastAPI, api: Test
         chunks = []
         async for chunk in follow_log(control_plane, record.id, path):
             chunks.append(chunk)
-            if len(chunks) == 1:
+            if len(chunks) == 2:
                 with path.open("a") as log:
                     log.write("more\n")
-            else:
+            elif len(chunks) == 3:
                 control_plane.delete("p")
         return chunks
 
-    first, second = asyncio.run(asyncio.wait_for(follow(), 10))
+    beginning, first, second = asyncio.run(asyncio.wait_for(follow(), 10))
+    assert beginning == b"Fresh start of pipeline log\n"
     assert b"The pipeline was created" in first
     assert second == b"more\n"
 

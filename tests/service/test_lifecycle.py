@@ -212,10 +212,11 @@ def test_a_suspended_incarnation_is_stopped_without_error() -> None:
     assert (ended.deployment_status, ended.deployment_error, ended.storage_status_details) == ("Stopped", None, {"checkpoints": []})
 
 
-def test_an_error_of_the_host_stops_the_pipeline_and_is_kept() -> None:
+def test_an_error_of_the_host_appears_with_stopping_and_is_kept() -> None:
     error = {"message": "division by zero", "error_code": "RuntimeError.WorkerPanic", "details": {}}
     record = incarnation.observe(given.running(), transition(RuntimeStatus.STOPPED, sequence=4, error=error), LATER)
-    assert (record.deployment_desired_status, record.deployment_error) == ("Stopped", error)
+    assert (record.deployment_status, record.deployment_desired_status, record.deployment_error) == ("Stopping", "Stopped", error)
+    assert (record.deployment_runtime_status, record.deployment_runtime_status_details) == (None, None)
     second = incarnation.fail(record, {"message": "the host is gone", "error_code": "X", "details": {}}, LATER)
     assert second.deployment_error == error
 

@@ -50,6 +50,22 @@ class SyncConfig:
     ignore_checksum: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose checkpoints a bucket holds.
+
+    :param system_name: ``pipeline-<id>``, which a pipeline keeps when it is renamed
+    :param pipeline_name: what it was called when it took the bucket; empty in those that an earlier release wrote
+    """
+
+    system_name: str
+    pipeline_name: str = ""
+
+    def __str__(self) -> str:
+        """The owner as messages name it."""
+        return f"{self.pipeline_name or 'a pipeline'} (id: {self.system_name})"
+
+
 class RemoteCheckpoints:
     """The checkpoints under one bucket.
 
@@ -86,26 +102,31 @@ class RemoteCheckpoints:
         names = [str(entry).rsplit("/", 1)[-1] for entry in entries]
         return tuple(sorted(UUID(name.removesuffix(".json")) for name in names if name.endswith(".json")))
 
-    def claim(self, owner: str) -> None:
-        """Make ``owner`` the bucket's owner when it has none.
+    def claim(self, owner: Owner) -> None:
+        """Make a pipeline the bucket's owner when it has none.
 
         :raises SyncError: when it belongs to another pipeline
         """
         found = self.owner()
         if found is None:
-            self._put_bytes(OWNER, json.dumps({"owner": owner}).encode())
-        elif found != owner:
+            named = {"owner": owner.system_name, "pipeline_name": owner.pipeline_name}
+            self._put_bytes(OWNER, json.dumps(named).encode())
+        elif found.system_name != owner.system_name:
             raise SyncError(
-                f"The bucket {self.url} is already owned by {found}. Refusing to write checkpoint data of {owner} into it."
+                f"S3 checkpoint bucket is already owned by {found}: {self.url}. Current pipeline is {owner}. "
+                "Refusing to write checkpoint data"
             )
 
-    def owner(self) -> str | None:
+    def owner(self) -> Owner | None:
         """The pipeline that owns the bucket, if any."""
         what = f"The owner of {self.url} cannot be read"
         content = remotely(what, lambda: self._content(f"{self._root}/{OWNER}"))
         try:
-            return None if content is None else str(json.loads(content)["owner"])
-        except (ValueError, KeyError, TypeError) as error:
+            if content is None:
+                return None
+            named = json.loads(content)
+            return Owner(str(named["owner"]), str(named.get("pipeline_name") or ""))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise SyncError(f"{what}: {error}") from error
 
     def push(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID) -> int:

@@ -55,7 +55,9 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
         dropped = sum(part.count for part in refused)
         errors += [ConnectorError("parse", part.reason) for part in refused]
     num_errors = parsed.num_errors + dropped
-    endpoint.metrics.parse_errors.extend(errors, num_errors)
+    if num_errors:
+        endpoint.metrics.parse_errors.extend(errors, num_errors)
+        runner.requests.wake()
     if changes is not None:
         push = runner.requests.push([changes], parsed.records - dropped, len(body), force=force, endpoint=endpoint)
         await asyncio.wrap_future(push.accepted)

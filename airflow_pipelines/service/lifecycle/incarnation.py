@@ -90,7 +90,7 @@ def observe(record: PipelineRecord, transition: RuntimeTransition, now: datetime
     suspending = record.deployment_runtime_desired_status is RuntimeStatus.SUSPENDED and not given_up
     if not suspending and record.deployment_runtime_desired_status is not transition.desired:
         record = replace(record, deployment_runtime_desired_status=transition.desired, deployment_runtime_desired_status_since=now)
-    record = replace(record, deployment_runtime_status_details=transition.details)
+    record = replace(record, deployment_runtime_status_details=transition.details or {})
     if before.deployment_status != record.deployment_status:
         record = replace(record, refresh_version=record.refresh_version + 1)
     if record.deployment_runtime_status is RuntimeStatus.SUSPENDED:
@@ -99,7 +99,7 @@ def observe(record: PipelineRecord, transition: RuntimeTransition, now: datetime
 
 
 def fail(record: PipelineRecord, error: dict[str, Any], now: datetime) -> PipelineRecord:
-    """The incarnation failed: it is to be stopped, and the error is kept until it is dismissed.
+    """The incarnation failed: it is being stopped, and the error is kept until it is dismissed. Both are one change.
 
     :param record: the pipeline
     :param error: the deployment error (``message, error_code, details``); an earlier one stays
@@ -107,9 +107,10 @@ def fail(record: PipelineRecord, error: dict[str, Any], now: datetime) -> Pipeli
     """
     if record.deployment_resources_status is ResourcesStatus.STOPPED:
         return record
-    return replace(
-        desire_stopped(record, now), deployment_error=record.deployment_error or error, refresh_version=record.refresh_version + 1
-    )
+    failed = replace(desire_stopped(record, now), deployment_error=record.deployment_error or error)
+    if record.deployment_resources_status is ResourcesStatus.STOPPING:
+        return replace(failed, refresh_version=record.refresh_version + 1)
+    return stopping(failed, now)
 
 
 def stopping(record: PipelineRecord, now: datetime) -> PipelineRecord:

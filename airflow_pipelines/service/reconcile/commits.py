@@ -71,10 +71,14 @@ class Commits:
 
         :raises Problem: when it was deleted
         """
-        newest = self._store.get(record.id)
+        newest = self.newest(record)
         if newest is None:
             raise errors.unknown_pipeline(record.name)
         return newest
+
+    def newest(self, record: PipelineRecord) -> PipelineRecord | None:
+        """The newest state of a pipeline; None when it was deleted."""
+        return self._store.get(record.id)
 
     def fail(self, record: PipelineRecord, error: dict[str, Any]) -> PipelineRecord:
         """The incarnation of a pipeline failed, which its log says too.

@@ -98,4 +98,8 @@ class Compilations:
             try:
                 return self._commits.commit(record, steps(record))
             except Conflict:
-                record = self._commits.reload(record)
+                newest = self._commits.newest(record)
+                if newest is None:
+                    # It was deleted meanwhile, and its program with it.
+                    return record
+                record = newest

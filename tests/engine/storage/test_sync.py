@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import io
+import json
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,7 +21,7 @@ from airflow_pipelines.engine.storage.batch_store import content_name
 from airflow_pipelines.engine.storage.checkpoint import CheckpointStore
 from airflow_pipelines.engine.storage.errors import DamagedError, StorageError
 from airflow_pipelines.engine.storage.remote_calls import SyncError
-from airflow_pipelines.engine.storage.sync import RemoteCheckpoints, SyncConfig, resolve_start
+from airflow_pipelines.engine.storage.sync import Owner, RemoteCheckpoints, SyncConfig, resolve_start
 from tests.engine.storage.test_checkpoint import Files, contents
 
 
@@ -153,11 +155,28 @@ def test_a_local_checkpoint_is_preferred(tmp_path: Path) -> None:
 
 def test_another_pipelines_bucket_is_not_written(tmp_path: Path) -> None:
     remote = RemoteCheckpoints(SyncConfig(str(tmp_path / "bucket")))
-    remote.claim("pipeline-1")
-    remote.claim("pipeline-1")
-    with pytest.raises(SyncError, match=r"already owned by pipeline-1\. Refusing to write checkpoint data"):
-        remote.claim("pipeline-2")
-    assert remote.owner() == "pipeline-1"
+    remote.claim(Owner("pipeline-1", "grades"))
+    # A pipeline keeps its bucket when it is renamed.
+    remote.claim(Owner("pipeline-1", "marks"))
+    with pytest.raises(SyncError) as refused:
+        remote.claim(Owner("pipeline-2", "orders"))
+    assert re.fullmatch(
+        r"S3 checkpoint bucket is already owned by grades \(id: pipeline-1\): \S+\. "
+        r"Current pipeline is orders \(id: pipeline-2\)\. Refusing to write checkpoint data",
+        str(refused.value),
+    )
+    written = tmp_path / "bucket" / "owner.json"
+    assert json.loads(written.read_text()) == {"owner": "pipeline-1", "pipeline_name": "grades"}
+
+
+def test_a_bucket_that_an_earlier_release_took(tmp_path: Path) -> None:
+    bucket = tmp_path / "bucket"
+    bucket.mkdir()
+    (bucket / "owner.json").write_text('{"owner": "pipeline-1"}')
+    remote = RemoteCheckpoints(SyncConfig(str(bucket)))
+    remote.claim(Owner("pipeline-1", "grades"))
+    with pytest.raises(SyncError, match=r"already owned by a pipeline \(id: pipeline-1\)"):
+        remote.claim(Owner("pipeline-2", "orders"))
 
 
 def test_an_unknown_checkpoint(tmp_path: Path) -> None:
@@ -245,11 +264,11 @@ def test_what_a_busy_store_does_not_answer_is_tried_again(tmp_path: Path, busy: 
     uuid = store.save(contents(1, files.add("a"), files.add("b"))).uuid
     remote = RemoteCheckpoints(config)
     busy.troubles += ["before", "after"]
-    remote.claim("me")
+    remote.claim(Owner("me"))
     busy.troubles += ["before", "after"] * 2
     assert remote.push(store, files, uuid) == 2
     busy.troubles += ["before"] * 3
-    assert remote.owner() == "me"
+    assert remote.owner() == Owner("me")
     assert busy.troubles == []
     other, other_files = local(tmp_path / "other")
     busy.troubles += ["before"] * 3
