@@ -6,6 +6,7 @@ from typing import Any
 
 from airflow_pipelines._pipeline.checkpoints import PipelineCheckpoints
 from airflow_pipelines._pipeline.clock import PipelineClock
+from airflow_pipelines._pipeline.diagnostics import PipelineDiagnostics
 from airflow_pipelines._pipeline.program_changes import PipelineProgramChanges
 from airflow_pipelines._pipeline.queries import PipelineQueries
 from airflow_pipelines._pipeline.unavailable import PipelineUnavailable
@@ -14,7 +15,9 @@ from airflow_pipelines.contract.enums import PipelineFieldSelector, TransactionS
 from airflow_pipelines.output_handler import OutputHandler
 
 
-class Pipeline(PipelineQueries, PipelineCheckpoints, PipelineClock, PipelineProgramChanges, PipelineUnavailable):
+class Pipeline(
+    PipelineQueries, PipelineCheckpoints, PipelineClock, PipelineProgramChanges, PipelineDiagnostics, PipelineUnavailable
+):
     """A long-lived, stateful pipeline of a service.
 
     Get one with :meth:`get`, :meth:`all` or a :class:`~airflow_pipelines.pipeline_builder.PipelineBuilder`. The object holds no

@@ -25,7 +25,20 @@ class PipelineCheckpoints(PipelineBase):
         :raises PipelineFailedError: when the awaited checkpoint fails, or the pipeline stops
         :raises PipelineTimeoutError: when it is not complete in time
         """
-        seq = int(self.client.post(self._path("checkpoint"))["checkpoint_sequence_number"])
+        return int(self.checkpoint_response(wait, timeout_s)["checkpoint_sequence_number"])
+
+    def checkpoint_response(self, wait: bool = False, timeout_s: float | None = None) -> dict[str, Any]:
+        """Ask for a checkpoint, as :meth:`checkpoint` does.
+
+        :param wait: whether to wait until it is complete
+        :param timeout_s: seconds to wait at most; None waits without limit
+        :returns: the service's answer: ``checkpoint_sequence_number``, and the ``incarnation_uuid`` in which it counts
+        :raises PipelineAPIError: when the pipeline cannot take checkpoints now
+        :raises PipelineFailedError: when the awaited checkpoint fails, or the pipeline stops
+        :raises PipelineTimeoutError: when it is not complete in time
+        """
+        answer: dict[str, Any] = self.client.post(self._path("checkpoint"))
+        seq = int(answer["checkpoint_sequence_number"])
         if wait:
             last = "nothing"
 
@@ -40,7 +53,7 @@ class PipelineCheckpoints(PipelineBase):
             status = wait_until(outcome, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STATUS_POLL_S)
             if status == CheckpointStatus.Failure:
                 raise PipelineFailedError(f"{what} failed: {status.get_error()}")
-        return seq
+        return answer
 
     def checkpoint_status(self, seq: int) -> CheckpointStatus:
         """How a checkpoint fares.
@@ -67,6 +80,14 @@ class PipelineCheckpoints(PipelineBase):
         """
         return [CheckpointMetadata.from_dict(entry) for entry in self.client.get(self._path("checkpoints"))]
 
+    def remote_checkpoints(self) -> list[CheckpointMetadata]:
+        """The checkpoints in the object store that the pipeline's storage configuration names.
+
+        :returns: newest first; of each its UUID is known
+        :raises PipelineAPIError: when the pipeline has no host, no object store is configured, or it does not answer
+        """
+        return [CheckpointMetadata.from_dict(entry) for entry in self.client.get(self._path("checkpoints", "remote"))]
+
     def sync_checkpoint(self, wait: bool = False, timeout_s: float | None = None) -> str:
         """Copy the newest checkpoint to the object store that the pipeline's storage configuration names.
 
@@ -77,16 +98,29 @@ class PipelineCheckpoints(PipelineBase):
         :raises RuntimeError: when the awaited sync fails, or the pipeline stops
         :raises PipelineTimeoutError: when it is not complete in time
         """
-        uuid = str(self.client.post(self._path("checkpoint", "sync"))["checkpoint_uuid"])
+        return str(self.sync_checkpoint_response(wait, timeout_s)["checkpoint_uuid"])
+
+    def sync_checkpoint_response(self, wait: bool = False, timeout_s: float | None = None) -> dict[str, Any]:
+        """Copy the newest checkpoint to the object store, as :meth:`sync_checkpoint` does.
+
+        :param wait: whether to wait until it is copied
+        :param timeout_s: seconds to wait at most; None waits without limit
+        :returns: the service's answer: ``checkpoint_uuid``, and the ``incarnation_uuid`` of the pipeline
+        :raises PipelineAPIError: when there is no checkpoint yet, or no object store is configured
+        :raises RuntimeError: when the awaited sync fails, or the pipeline stops
+        :raises PipelineTimeoutError: when it is not complete in time
+        """
+        answer: dict[str, Any] = self.client.post(self._path("checkpoint", "sync"))
+        uuid = str(answer["checkpoint_uuid"])
         if wait:
             last = "nothing"
 
             def outcome() -> CheckpointStatus | None:
                 nonlocal last
                 last = self._raise_if_down(f"the sync of checkpoint {uuid}")
-                answer = self._sync_status()
-                status = _sync_outcome(answer, uuid)
-                newest = _newest_synced(answer)
+                synced = self._sync_status()
+                status = _sync_outcome(synced, uuid)
+                newest = _newest_synced(synced)
                 last = f"newest synced checkpoint {newest or 'none'}, {last}"
                 superseded = newest is not None and newest > UUID(uuid)
                 return CheckpointStatus.Success if superseded else None if status == CheckpointStatus.Unknown else status
@@ -95,7 +129,7 @@ class PipelineCheckpoints(PipelineBase):
             status = wait_until(outcome, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=STATUS_POLL_S)
             if status == CheckpointStatus.Failure:
                 raise PipelineFailedError(f"{what} failed: {status.get_error()}")
-        return uuid
+        return answer
 
     def sync_checkpoint_status(self, uuid: str) -> CheckpointStatus:
         """How the sync of a checkpoint fares.

@@ -160,18 +160,29 @@ class PipelineLifecycle(PipelineBase):
         bootstrap_policy: BootstrapPolicy | None = None,
         timeout_s: float | None = None,
         dismiss_error: bool = True,
+        *,
+        silent_bootstrap: bool | None = None,
+        concurrent_bootstrap: bool | None = None,
     ) -> None:
         """Stop the pipeline by force, without a checkpoint, and start it again.
 
         :param bootstrap_policy: as for :meth:`start`
         :param timeout_s: seconds to wait at most for each of the two
         :param dismiss_error: as for :meth:`start`
+        :param silent_bootstrap: as for :meth:`start`
+        :param concurrent_bootstrap: as for :meth:`start`
         :raises RuntimeError: as for :meth:`start`
         :raises PipelineAPIError: as for :meth:`start`
         :raises PipelineTimeoutError: when it does not stop or start in time
         """
         self.stop(force=True, timeout_s=timeout_s)
-        self.start(bootstrap_policy=bootstrap_policy, timeout_s=timeout_s, dismiss_error=dismiss_error)
+        self.start(
+            bootstrap_policy=bootstrap_policy,
+            timeout_s=timeout_s,
+            dismiss_error=dismiss_error,
+            silent_bootstrap=silent_bootstrap,
+            concurrent_bootstrap=concurrent_bootstrap,
+        )
 
     def approve(
         self,
@@ -222,6 +233,28 @@ class PipelineLifecycle(PipelineBase):
 
         what = f"the storage of pipeline {self.name!r} to be cleared"
         wait_until(cleared, what=what, seen=lambda: last, timeout_s=timeout_s, poll_s=poll_interval_s)
+
+    def update_runtime(self) -> None:
+        """Move the pipeline to the service's release: the program is compiled again when it was compiled by another one.
+
+        :raises PipelineAPIError: when the pipeline is not stopped
+        """
+        self.client.post(self._path("update_runtime"))
+
+    def rebalance(self) -> None:
+        """Does nothing: Spark decides in each step where rows are worked on.
+
+        :raises PipelineAPIError: when the pipeline has no host
+        """
+        self.client.post(self._path("rebalance"))
+
+    def testing_force_update_platform_version(self, platform_version: str) -> None:
+        """Pretend that another release has compiled the program, to test what comes then.
+
+        :param platform_version: that release
+        :raises PipelineAPIError: when the service was not started for tests (its unstable feature ``testing``)
+        """
+        self.client.post(self._path("testing"), params={"set_platform_version": platform_version})
 
     def delete(self, clear_storage: bool = False) -> None:
         """Delete the pipeline. It must be stopped.

@@ -57,6 +57,7 @@ class ErrorCode(StrEnum):
     INVALID_REQUEST = "InvalidRequest"
     INVALID_RUNTIME_CONFIG = "InvalidRuntimeConfig"
     INVALID_RUNTIME_VERSION = "InvalidRuntimeVersion"
+    INVALID_SUPPORT_BUNDLE_PARAMETER = "InvalidSupportBundleParameter"
     INVALID_TAG = "InvalidTag"
     INVALID_TRANSITION = "InvalidTransition"
     INVALID_TRANSPORT_CONFIG = "ConfigError.InvalidTransportConfig"
@@ -101,6 +102,7 @@ class ErrorCode(StrEnum):
     UNAUTHORIZED = "Unauthorized"
     UNEXPECTED_PROGRAM = "UnexpectedProgram"
     UNKNOWN_API_KEY = "UnknownApiKey"
+    UNKNOWN_CLUSTER_MONITOR_EVENT = "UnknownClusterMonitorEvent"
     UNKNOWN_DEPLOYMENT = "UnknownDeployment"
     UNKNOWN_ENDPOINT = "UnknownEndpoint"
     UNKNOWN_ENDPOINT_IN_COMPLETION_TOKEN = "UnknownEndpointInCompletionToken"  # noqa: S105

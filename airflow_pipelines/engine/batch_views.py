@@ -18,7 +18,7 @@ from airflow_pipelines.engine.functions.value_bytes import VALUE_BYTES
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.planned_query import Result
-from airflow_pipelines.engine.spark.prepared_queries import PreparedQueries
+from airflow_pipelines.engine.spark.prepared_queries import PreparedQueries, QueryPlan
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.storage.batch_store import Verification
@@ -90,6 +90,10 @@ class BatchViews:
         if batches and all(batch.table is not None for batch in batches):
             return self._prepared.result(parts[::2], batches, planned_anew)
         return planned_anew()
+
+    def plans(self) -> list[QueryPlan]:
+        """The queries that are planned once and run again over other batches, with their plans."""
+        return self._prepared.plans()
 
     def _batch(self, number: int) -> Batch:
         """The batch of a name; of several with the same rows, one that has them in memory."""

@@ -67,7 +67,12 @@ class Evaluation:
         rows_in = sum(batch.rows for name in operator.reads for batch in self.relations[name].delta)
         duration = round((time.monotonic() - started) * 1000, 3)
         self.stats[operator.relation] = OperatorStats(
-            view, outcome.strategy or operator.strategy, rows_in, delta.rows + outcome.unobserved, duration
+            view,
+            operator.relation,
+            outcome.strategy or operator.strategy,
+            rows_in,
+            delta.rows + outcome.unobserved,
+            duration,
         )
 
     def is_quiet(self, before: Mapping[str, Mapping[str, Trace]]) -> bool:

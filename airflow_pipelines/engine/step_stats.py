@@ -11,6 +11,7 @@ class OperatorStats:
     """One operator in one step.
 
     :param view: the view that the operator belongs to
+    :param relation: the view itself, or the internal relation of it, that the operator computes
     :param strategy: the operator's strategy (``linear``, ``join``, ``accumulators``, ``touched groups``, ``full`` ...), or what it
         did in this step because it cost less (``all groups``, ``join by recomputing`` ...)
     :param rows_in: rows of the deltas that it read
@@ -19,6 +20,7 @@ class OperatorStats:
     """
 
     view: str
+    relation: str
     strategy: str
     rows_in: int
     rows_out: int

@@ -163,6 +163,11 @@ class Endpoints:
         inputs = sum(e.metrics.parse_errors.count + e.metrics.transport_errors.count for e in list(self.inputs.values()))
         return inputs + sum(e.metrics.encode_errors.count + e.metrics.transport_errors.count for e in self.outputs.values())
 
+    @property
+    def all_outputs(self) -> list[OutputEndpoint | Listener]:
+        """The declared outputs, and those who listen at the moment."""
+        return [*self.outputs.values(), *self.listeners.all()]
+
     def states(self) -> dict[str, ConnectorState]:
         """What a checkpoint keeps of all endpoints."""
         inputs = {name: endpoint.to_state() for name, endpoint in list(self.inputs.items())}
@@ -215,7 +220,7 @@ class Endpoints:
         self._delivered = (records, steps)
         for endpoint in list(self.inputs.values()):
             endpoint.complete()
-        for output in [*self.outputs.values(), *self.listeners.all()]:
+        for output in self.all_outputs:
             self._count_processed(output.metrics)
 
     def _count_processed(self, metrics: OutputMetrics) -> None:

@@ -25,6 +25,7 @@ from airflow_pipelines.host.queries import DEFAULT_QUERY_LIMITS, Queries, QueryL
 from airflow_pipelines.host.query_watch import QueryWatch
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.host.spark_health import spark_problem
+from airflow_pipelines.host.time_series import EVERY_S
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.references import NO_REFERENCES, References
@@ -62,6 +63,8 @@ class Fleet:
         self._compiling = threading.BoundedSemaphore(os.cpu_count() or 1)
         self._runners: dict[UUID, PipelineRunner] = {}
         self._closed = False
+        self._ending = threading.Event()
+        self._sampler: threading.Thread | None = None
         self._compilations = 0
         self._last_use = time.monotonic()
 
@@ -107,6 +110,9 @@ class Fleet:
             queries = self._queries(deployment)
             runner = PipelineRunner(deployment, sessions, self._registry, queries, self._references)
             self._runners[deployment.deployment_id] = runner
+            if self._sampler is None:
+                self._sampler = threading.Thread(target=self._sample, name="time series", daemon=True)
+                self._sampler.start()
         runner.start()
         return runner
 
@@ -185,9 +191,26 @@ class Fleet:
         """Take everything down."""
         with self._lock:
             self._closed = True
+        self._ending.set()
         for deployment_id in self.deployments:
             with suppress(Problem):
                 self.take_down(deployment_id)
+
+    def _sample(self) -> None:
+        """Add to the time series of all pipelines, every second."""
+        while not self._ending.wait(EVERY_S):
+            # In a function of its own, so that nothing here refers to a pipeline while it waits.
+            self._sample_all()
+
+    def _sample_all(self) -> None:
+        with self._lock:
+            runners = list(self._runners.values())
+        for runner in runners:
+            try:
+                runner.requests.sample()
+            except OSError as error:
+                # What the pipeline needs its storage for says more of it.
+                logger.debug("Pipeline %s could not be measured: %s", runner.deployment.pipeline_name, error)
 
     def _is_idle(self) -> bool:
         return all(runner.ended for runner in self._runners.values())

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from airflow_pipelines.engine.storage.checkpoint import Counters
+from airflow_pipelines.host.time_series import Sample
 
 
 class PipelineMetrics:
@@ -68,6 +69,10 @@ class PipelineMetrics:
         """The counters as they stand."""
         with self._lock:
             return Counters(**self._counters)
+
+    def sample(self) -> Sample:
+        """What is measured every second."""
+        return Sample(int(time.time() * 1000), self.counters().processed_records, _rss_bytes(), self._stored())
 
     def to_wire(self, *, state: str, bootstrapping: bool, pipeline_complete: bool) -> dict[str, Any]:
         """The wire's ``global_metrics`` object.

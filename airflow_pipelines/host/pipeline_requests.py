@@ -12,6 +12,7 @@ from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.changes import TableChanges
+from airflow_pipelines.engine.dataflow import dataflow
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.wiring import wired
 from airflow_pipelines.host.bootstrap import SavedProgram, plan_bootstrap
@@ -27,13 +28,18 @@ from airflow_pipelines.host.listeners import Listener
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.opening import Opening
 from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
+from airflow_pipelines.host.profile import circuit_profile
 from airflow_pipelines.host.run_state import RunState
+from airflow_pipelines.host.time_series import TimeSeries
 from airflow_pipelines.host.tokens import CompletionToken
 from airflow_pipelines.program.sources import ProgramSource
 
 
 class PipelineRequests:
-    """The face of one incarnation. Each method raises Problem when the pipeline is not (or no longer) serving."""
+    """The face of one incarnation. Each method raises Problem when the pipeline is not (or no longer) serving.
+
+    ``series`` has the samples of the last minute.
+    """
 
     def __init__(
         self,
@@ -50,6 +56,7 @@ class PipelineRequests:
         self._intake = intake
         self._checkpointer = checkpointer
         self._metrics = metrics
+        self.series = TimeSeries()
 
     def serving(self) -> LivePipeline:
         """The running pipeline.
@@ -127,7 +134,7 @@ class PipelineRequests:
         self._intake.submit(attach).result()
 
     def wake(self) -> None:
-        """Look at the inputs again: a connector was started or paused."""
+        """Look at the inputs again: a connector was started or paused, or has had errors."""
         self._state.notify()
 
     # Changes of the program.
@@ -221,6 +228,30 @@ class PipelineRequests:
 
     # Statistics.
 
+    def sample(self) -> None:
+        """Add to the time series, while requests are answered."""
+        if self._state.is_serving:
+            self.series.add(self._metrics.sample())
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether requests are answered."""
+        return self._state.is_serving
+
+    def profile(self) -> dict[str, Any]:
+        """What the newest steps cost, and how Spark carries out their queries."""
+        live = self.serving()
+        return circuit_profile(live.circuit, list(live.recent))
+
+    def dataflow(self) -> dict[str, Any]:
+        """The dataflow graph of the program that runs."""
+        return dataflow(self.serving().program, self._deployment.source.sql)
+
+    @property
+    def memory_limit(self) -> int | None:
+        """The bytes of memory that the configuration allows; None when it sets no limit."""
+        return self._opening.options.memory_limit
+
     def recent_steps(self) -> list[dict[str, Any]]:
         """Statistics of the newest steps, oldest first."""
         return [stats.to_wire() for stats in list(self.serving().recent)]
@@ -238,7 +269,7 @@ class PipelineRequests:
         return {
             "global_metrics": self._metrics.to_wire(state=state, bootstrapping=False, pipeline_complete=complete),
             "inputs": [endpoint.to_wire(errors=errors) for endpoint in list(endpoints.inputs.values())],
-            "outputs": [output.to_wire(errors=errors) for output in [*endpoints.outputs.values(), *endpoints.listeners.all()]],
+            "outputs": [output.to_wire(errors=errors) for output in endpoints.all_outputs],
             "suspend_error": suspend_error,
             "checkpoint_activity": self._checkpointer.requests.activity(),
             "permanent_checkpoint_errors": None if suspend_error is None else suspend_error["Permanent"],

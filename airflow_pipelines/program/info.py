@@ -52,7 +52,10 @@ class RelationInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProgramInfo:
-    """The tables and the visible views of a program, and all of its connectors."""
+    """The tables and the visible views of a program, and all of its connectors.
+
+    Its JSON form has a place for the dataflow graph, which only the engine knows (:mod:`airflow_pipelines.engine.dataflow`).
+    """
 
     inputs: tuple[RelationInfo, ...]
     outputs: tuple[RelationInfo, ...]
@@ -65,6 +68,7 @@ class ProgramInfo:
             "udf_stubs": "",
             "input_connectors": self._connectors_to_wire(ConnectorDirection.INPUT),
             "output_connectors": self._connectors_to_wire(ConnectorDirection.OUTPUT),
+            "dataflow": None,
         }
 
     def _connectors_to_wire(self, direction: ConnectorDirection) -> dict[str, Any]:

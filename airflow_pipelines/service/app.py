@@ -27,7 +27,17 @@ from airflow_pipelines.service.key_check import KeyCheck
 from airflow_pipelines.service.openapi import serve_document
 from airflow_pipelines.service.parameters import invalid_request
 from airflow_pipelines.service.proxy import Proxy
-from airflow_pipelines.service.routes import api_keys, lifecycle, pipelines, runtime, secrets, system, unsupported
+from airflow_pipelines.service.routes import (
+    api_keys,
+    cluster,
+    diagnostics,
+    lifecycle,
+    pipelines,
+    runtime,
+    secrets,
+    system,
+    unsupported,
+)
 from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.settings import Settings
 
@@ -78,12 +88,14 @@ def create_embedded_app(settings: Settings, dedicated: DedicatedHosts | None = N
     proxy = Proxy(control_plane)
     keyed = APIRouter(prefix="/v0")
     keyed.include_router(system.router(control_plane))
+    keyed.include_router(cluster.router(control_plane))
     keyed.include_router(api_keys.router(control_plane.api_keys))
     keyed.include_router(secrets.router(control_plane.secrets.files))
     # Before the 501s and the records, whose paths are wider.
     of_pipelines = APIRouter(prefix="/pipelines")
     of_pipelines.include_router(lifecycle.router(control_plane))
     of_pipelines.include_router(runtime.router(proxy))
+    of_pipelines.include_router(diagnostics.router(control_plane))
     keyed.include_router(of_pipelines)
     keyed.include_router(pipelines.router(control_plane))
     keyed.include_router(unsupported.router(control_plane))

@@ -8,6 +8,7 @@ import time
 from uuid import UUID
 
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.service.cluster import ClusterHealth
 from airflow_pipelines.service.leases import DURATION_S, Leases
 from airflow_pipelines.service.lifecycle.incarnation import at_rest
 from airflow_pipelines.service.reconcile.reconciler import Reconciler
@@ -26,9 +27,10 @@ logger = logging.getLogger(__name__)
 class BackgroundReconciler:
     """Background threads of one service process. They are daemons: the next reader takes up what a dying process leaves."""
 
-    def __init__(self, store: Store, reconciler: Reconciler, leases: Leases) -> None:
+    def __init__(self, store: Store, reconciler: Reconciler, cluster: ClusterHealth, leases: Leases) -> None:
         self._store = store
         self._reconciler = reconciler
+        self._cluster = cluster
         self._leases = leases
         self._lock = threading.Lock()
         self._wakes: dict[UUID, threading.Event] = {}
@@ -134,6 +136,7 @@ class BackgroundReconciler:
         while not self._closed.wait(SWEEP_S):
             try:
                 self._reconciler.look_after_hosts()
+                self._cluster.look()
                 moving = self._store.moving()
             except Exception:
                 # A store that is gone for hours must not fill a disk with stacks.

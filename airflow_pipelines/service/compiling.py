@@ -43,17 +43,18 @@ class ProgramCompiler:
         self._hosts = hosts
         self._shared = shared
 
-    def compile(self, source: ProgramSource) -> Compiled:
+    def compile(self, source: ProgramSource, *, with_dataflow: bool = False) -> Compiled:
         """Compile a program; starts the shared host when there is none, which takes its time.
 
         :param source: its source
+        :param with_dataflow: whether the description has the dataflow graph
         :raises Problem: when there is no compiler, or it fails
         """
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception(is_lost_compiler), stop=tenacity.stop_after_attempt(COMPILE_ATTEMPTS), reraise=True
         )
         try:
-            return attempts(lambda: compile_source(self._hosts, self.await_host(), source))
+            return attempts(lambda: compile_source(self._hosts, self.await_host(), source, with_dataflow=with_dataflow))
         except (SubmitError, HostUnreachable) as error:
             raise _unavailable(error) from error
 
@@ -125,16 +126,18 @@ def is_lost_compiler(error: BaseException) -> bool:
     return isinstance(error, HostUnreachable) and not isinstance(error, HostTimeout)
 
 
-def compile_source(hosts: Hosts, host: HostRecord, source: ProgramSource) -> Compiled:
+def compile_source(hosts: Hosts, host: HostRecord, source: ProgramSource, *, with_dataflow: bool = False) -> Compiled:
     """Compile a program that need not belong to a pipeline.
 
     :param hosts: the hosts of the store
     :param host: the one that compiles
     :param source: the program's source
+    :param with_dataflow: whether the description has the dataflow graph
     :raises Problem: when the compiler itself fails
     :raises HostUnreachable: when its host died
     """
-    response = hosts.call(host, "POST", "/compile", json=source.to_wire(), timeout_s=COMPILE_TIMEOUT_S)
+    body = source.to_wire() | {"ir": with_dataflow}
+    response = hosts.call(host, "POST", "/compile", json=body, timeout_s=COMPILE_TIMEOUT_S)
     try:
         raise_for_problem(response)
     except Problem as problem:

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import Engine
@@ -24,6 +24,7 @@ from airflow_pipelines.secret_files import SecretError, SecretFiles
 from airflow_pipelines.service import edits, errors
 from airflow_pipelines.service.api_keys import ApiKeys
 from airflow_pipelines.service.background import BackgroundReconciler
+from airflow_pipelines.service.cluster import ClusterHealth
 from airflow_pipelines.service.compiling import ProgramCompiler
 from airflow_pipelines.service.configs import without_effect
 from airflow_pipelines.service.deployers.base import DedicatedHosts, Deployer, Deployers
@@ -47,6 +48,8 @@ from airflow_pipelines.settings import Settings
 logger = logging.getLogger(__name__)
 
 APPROVAL_WAIT_S = 60.0
+TESTING: Final = "testing"
+"""The unstable feature by which clients may pretend things."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,8 @@ class ControlPlane:
         self.deployers = self._deployers(engine, local, dedicated)
         self.programs = ProgramCompiler(self.hosts, self.compiler)
         self.reconciler = Reconciler(self.store, self.hosts, self.deployers, self.compiler, self.files)
-        self.background = BackgroundReconciler(self.store, self.reconciler, leases)
+        self.cluster = ClusterHealth(engine, self.hosts)
+        self.background = BackgroundReconciler(self.store, self.reconciler, self.cluster, leases)
         self._engine = engine
 
     def _deployers(self, engine: Engine, local: Launcher, dedicated: DedicatedHosts | None) -> Deployers:
@@ -213,7 +217,7 @@ class ControlPlane:
                 self.store.delete(record)
             except Conflict:
                 continue
-            self.files.remove_log(record)
+            self.files.forget(record)
             self.secrets.forget(record.id)
             return
 
@@ -236,6 +240,20 @@ class ControlPlane:
     def update_runtime(self, name: str) -> PipelineRecord:
         """Move the pipeline to this release."""
         return self._changed(name, lambda record: edits.update_runtime(record, platform_version(), datetime.now(UTC)))
+
+    def pretend_platform_version(self, name: str, version: str) -> PipelineRecord:
+        """Pretend that another release has compiled the program.
+
+        :param name: the pipeline's name
+        :param version: that release
+        :raises Problem: when the unstable feature ``testing`` is not switched on
+        """
+        if TESTING not in self.settings.unstable_features:
+            raise Problem(
+                ErrorCode.UNSUPPORTED_PIPELINE_ACTION,
+                f"This is for tests of clients only: start the service with AIRFLOW_PIPELINES_UNSTABLE_FEATURES={TESTING}",
+            )
+        return self._changed(name, lambda record: edits.pretend_platform_version(record, version))
 
     def move(self, name: str, action: RuntimeAction) -> PipelineRecord:
         """Pause or resume: the host decides, and is waited for no longer than the call takes."""

@@ -201,6 +201,17 @@ def update_runtime(record: PipelineRecord, platform_version: str, now: datetime)
     )
 
 
+def pretend_platform_version(record: PipelineRecord, platform_version: str) -> PipelineRecord:
+    """Pretend that another release has compiled the program, to test what comes then.
+
+    :param record: the pipeline
+    :param platform_version: that release
+    """
+    if record.platform_version == platform_version:
+        return record
+    return replace(record, platform_version=platform_version, refresh_version=record.refresh_version + 1)
+
+
 def check_name(name: Any) -> str:
     """Check a pipeline's name.
 

@@ -103,9 +103,14 @@ def damaged_record(error: Exception) -> Problem:
     )
 
 
-def not_supported(what: str) -> Problem:
-    """An endpoint of the contract that this release does not have."""
-    return Problem(ErrorCode.NOT_SUPPORTED, f"{what} is not supported by this release", {"operation": what})
+def not_supported(what: str, instead: str | None = None) -> Problem:
+    """An endpoint of the contract that this release does not have.
+
+    :param what: the endpoint, or what was asked of it
+    :param instead: why it cannot exist here, and what to use; None for what is only not there yet
+    """
+    reason = "" if instead is None else f": {instead}"
+    return Problem(ErrorCode.NOT_SUPPORTED, f"{what} is not supported by this release{reason}", {"operation": what})
 
 
 def of_host(status: int, text: str) -> Problem:

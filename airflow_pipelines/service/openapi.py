@@ -29,6 +29,7 @@ OBJECT: Final[Schema] = {"type": "object"}
 LIST: Final[Schema] = {"type": "array", "items": OBJECT}
 JSON: Final = "application/json"
 PLAIN: Final = "text/plain"
+NDJSON: Final = "application/x-ndjson"
 BYTES: Final = "application/octet-stream"
 
 
@@ -102,10 +103,12 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "GET /config/authentication": Operation("How to authenticate: nothing but API keys", answer=OBJECT),
     "GET /v0/config": Operation("Version and edition", answer=OBJECT),
     "GET /v0/cluster_healthz": Operation("Health of the service's parts", answer=OBJECT, failures={"503": "A part is not healthy"}),
+    "GET /v0/cluster/events": Operation("Changes of the health of the service's parts, newest first", answer=LIST),
+    "GET /v0/cluster/events/{event_id}": Operation("One of them, or 'latest'", answer=OBJECT),
     "GET /v0/metrics": Operation("How many pipelines are in which state, for Prometheus", answer=TEXT, kinds=(PLAIN,)),
     "POST /v0/validate_program": Operation(
         "Compile a program that belongs to no pipeline",
-        body=_object(("program_code",), program_code=TEXT, udf_python=TEXT),
+        body=_object(("program_code",), program_code=TEXT, udf_python=TEXT, ir=FLAG),
         answer=OBJECT,
         failures=_COMPILER,
     ),
@@ -174,6 +177,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "POST /v0/pipelines/{name}/clear": Operation("Clear the storage", status="202", answer=TEXT),
     "POST /v0/pipelines/{name}/dismiss_error": Operation("Forget the last error"),
     "POST /v0/pipelines/{name}/update_runtime": Operation("Move a stopped pipeline to this release", answer=_PIPELINE),
+    "POST /v0/pipelines/{name}/testing": Operation("Pretend that another release has compiled the program"),
     "POST /v0/pipelines/{name}/rebalance": Operation("Nothing: Spark balances by itself", answer=TEXT, failures=_RUNTIME),
     "GET /v0/pipelines/{name}/stats": Operation(
         "Counters of the pipeline and its connectors",
@@ -201,6 +205,25 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         failures=_RUNTIME,
     ),
     "GET /v0/pipelines/{name}/checkpoints": Operation("The local checkpoints", answer=LIST, failures=_RUNTIME),
+    "GET /v0/pipelines/{name}/checkpoints/remote": Operation("The checkpoints in the object store", answer=LIST, failures=_RUNTIME),
+    "GET /v0/pipelines/{name}/time_series": Operation(
+        "Throughput, memory and storage in the last minute", answer=OBJECT, failures=_RUNTIME
+    ),
+    "GET /v0/pipelines/{name}/time_series_stream": Operation(
+        "The same, followed until the pipeline stops", answer=OBJECT, kinds=(NDJSON,), failures=_RUNTIME
+    ),
+    "GET /v0/pipelines/{name}/circuit_json_profile": Operation(
+        "What the newest steps cost, and the physical plans of their queries", answer=OBJECT, failures=_RUNTIME
+    ),
+    "GET /v0/pipelines/{name}/circuit_profile": Operation(
+        "The same as a ZIP file", answer=TEXT | {"format": "binary"}, kinds=(BYTES,), failures=_RUNTIME
+    ),
+    "GET /v0/pipelines/{name}/dataflow_graph": Operation(
+        "What each relation of the program is computed from", answer=OBJECT, failures=_COMPILER
+    ),
+    "GET /v0/pipelines/{name}/support_bundle": Operation(
+        "Diagnostic information as a ZIP file", answer=TEXT | {"format": "binary"}, kinds=(BYTES,)
+    ),
     "GET /v0/pipelines/{name}/checkpoint/sync_status": Operation(
         "The last copies of checkpoints", answer=OBJECT, failures=_RUNTIME
     ),

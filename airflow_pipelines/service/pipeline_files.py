@@ -26,6 +26,10 @@ class PipelineFiles:
         """The pipeline's log."""
         return self._settings.logs / f"{record.id}.log"
 
+    def support(self, record: PipelineRecord) -> Path:
+        """The folder of what was collected for support bundles."""
+        return self._settings.home / "support" / str(record.id)
+
     def create(self, record: PipelineRecord) -> None:
         """Make the storage folder; an OSError names the path when it cannot be made."""
         make_private_folder(self.storage(record))
@@ -40,10 +44,11 @@ class PipelineFiles:
         except FileNotFoundError:
             return
 
-    def remove_log(self, record: PipelineRecord) -> None:
-        """Remove the log of a deleted pipeline, with the older files of it."""
+    def forget(self, record: PipelineRecord) -> None:
+        """Remove the log of a deleted pipeline, with the older files of it, and what was collected for support bundles."""
         for log in log_files(self.log(record)):
             log.unlink(missing_ok=True)
+        shutil.rmtree(self.support(record), ignore_errors=True)
 
     def note(self, record: PipelineRecord, message: str, level: str = "INFO") -> None:
         """Append lines to the pipeline's log, in the form that hosts write.

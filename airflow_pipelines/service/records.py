@@ -135,7 +135,7 @@ class PipelineRecord:
 
 _PLAIN: Final = (
     "name", "description", "version", "platform_version", "program_version", "refresh_version", "storage_status_details",
-    "deployment_error", "deployment_runtime_status_details", "deployment_initial",
+    "deployment_error", "deployment_runtime_status_details",
 )  # fmt: skip
 _VALUES: Final = (
     "program_status", "storage_status", "deployment_resources_status", "deployment_resources_desired_status",
@@ -170,6 +170,7 @@ def descriptor(record: PipelineRecord, selector: Selector = Selector.ALL) -> dic
     values["id"] = str(record.id)
     values["tags"] = list(record.tags)
     values["program_config"] = record.program_config
+    values["deployment_initial"] = None if record.deployment_initial is None else record.deployment_initial.capitalize()
     # The record keeps the id until the host has let go of the incarnation; people see it only while there is one.
     live = record.deployment_resources_status in {ResourcesStatus.PROVISIONING, ResourcesStatus.PROVISIONED}
     values["deployment_id"] = str(record.deployment_id) if live else None
@@ -183,6 +184,9 @@ def descriptor(record: PipelineRecord, selector: Selector = Selector.ALL) -> dic
     )
     if selector is Selector.ALL:
         values.update({key: getattr(record, key) for key in _ONLY_ALL})
+        if record.program_info is not None:
+            # A host of an earlier release did not say so.
+            values["program_info"] = {**record.program_info, "dataflow": record.program_info.get("dataflow")}
     elif selector is Selector.STATUS_WITH_CONNECTORS:
         details = record.deployment_runtime_status_details or {}
         values["connectors"] = {"num_errors": (details.get("connector_stats") or {}).get("num_errors")}

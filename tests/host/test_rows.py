@@ -164,7 +164,7 @@ def test_updates_need_a_primary_key_and_metrics_count(make: Callable[..., Pipeli
     text = pipeline.get("metrics").text
     assert "# TYPE records_processed_total counter" in text
     assert 'records_processed_total{pipeline_name="tested"} 2' in text
-    assert "max_rss_bytes" in [metric["name"] for metric in pipeline.get("metrics", format="json").json()]
+    assert "max_rss_bytes" in [metric["key"] for metric in pipeline.get("metrics", format="json").json()]
     assert pipeline.get("metrics", format="xml").status_code == 400
 
 

@@ -19,7 +19,7 @@ from schemathesis import GenerationMode
 from schemathesis.schemas import BaseSchema
 
 from airflow_pipelines.contract.registry import HostRecord
-from airflow_pipelines.host.routers import checkpoints, clock, connectors, deployments, query, rows
+from airflow_pipelines.host.routers import checkpoints, clock, connectors, deployments, diagnostics, query, rows
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.deployers.base import SubmitError
 from airflow_pipelines.service.openapi import OPERATIONS, document
@@ -78,6 +78,14 @@ def test_the_document_has_every_operation_with_body_and_parameters(app: FastAPI)
     assert "fault_tolerance" in schemas["RuntimeConfig"]["properties"]
 
 
+def test_the_page_has_every_operation_and_an_example_of_it() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "rest.md").read_text()
+    rows = [line.split(" | ") for line in page.splitlines() if re.match(r"\| `[A-Z]+ /[^ ]*` \|", line)]
+    examples = {row[0].strip("| `"): row[-1] for row in rows}
+    assert examples.keys() == OPERATIONS.keys()
+    assert [place for place, example in examples.items() if not example.startswith("`curl ")] == []
+
+
 def no_host() -> HostRecord:
     raise SubmitError("There is none in this test")
 
@@ -89,7 +97,7 @@ def query_names(operation: dict[str, Any]) -> set[str]:
 def host_paths() -> dict[str, Any]:
     """The paths of a host's data plane, as FastAPI describes them."""
     app = FastAPI()
-    for module in (checkpoints, clock, connectors, deployments, query, rows):
+    for module in (checkpoints, clock, connectors, deployments, diagnostics, query, rows):
         app.include_router(module.router)
     paths: dict[str, Any] = app.openapi()["paths"]
     return paths

@@ -101,6 +101,14 @@ def replanned(frame: DataFrame) -> DataFrame:
     return _frame(frame.sparkSession, query_execution(frame).analyzed())
 
 
+def shown_plan(frame: DataFrame) -> str:
+    """The physical plan of a query, node by node, as Spark shows it.
+
+    :param frame: the query, which is planned when it was not before
+    """
+    return str(query_execution(frame).executedPlan().toString())
+
+
 def one_partition(session: SparkSession, columns: JavaObject, rdd: JavaObject) -> DataFrame:
     """The rows of an RDD of one partition. The plan says that it has one and that it is small, which Spark cannot find out.
 

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.spark.collecting import collected
-from airflow_pipelines.engine.spark.physical_plans import replanned, rerunnable
+from airflow_pipelines.engine.spark.physical_plans import replanned, rerunnable, shown_plan
 from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory, RefillableLeaf
 
 _numbers = itertools.count(1)
@@ -40,6 +40,11 @@ class PlannedQuery:
     again: DataFrame | None
     leaves: Sequence[RefillableLeaf]
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def physical_plan(self) -> str:
+        """How Spark carries the query out."""
+        return shown_plan(self.frame)
 
     @property
     def bytes(self) -> int:

@@ -9,6 +9,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType
@@ -21,6 +22,18 @@ from airflow_pipelines.engine.spark.refillable_leaf import LeafFactory
 from airflow_pipelines.engine.spark.rerun_probe import can_rerun
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """A query of a step and how Spark carries it out.
+
+    :param query: SQL, in which batches are named by their places
+    :param physical_plan: Spark's plan, node by node
+    """
+
+    query: str
+    physical_plan: str
 
 
 class PreparedQueries:
@@ -63,6 +76,12 @@ class PreparedQueries:
         result = planned_anew()
         self._give_up(key, cause)
         return result
+
+    def plans(self) -> list[QueryPlan]:
+        """The queries that are planned, in the order in which they were last run."""
+        with self._lock:
+            planned = [(parts, order, query) for (parts, order, _), query in self._known.items() if query is not None]
+        return [QueryPlan(_text(parts, order), query.physical_plan) for parts, order, query in planned]
 
     def close(self) -> None:
         """Forget all queries."""
@@ -120,6 +139,10 @@ _Key = tuple[tuple[str, ...], tuple[int, ...], tuple[_Signature, ...]]
 
 class _NotPreparedError(Exception):
     """A query could not be planned or run as a prepared one, for a reason that may have nothing to do with the query."""
+
+
+def _text(parts: Sequence[str], order: Sequence[int]) -> str:
+    return parts[0] + "".join(f"batch_{place}{part}" for place, part in zip(order, parts[1:], strict=True))
 
 
 def _signature(batch: Batch) -> _Signature:

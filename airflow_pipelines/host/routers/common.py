@@ -107,8 +107,7 @@ def output_endpoint(live: LivePipeline, view: str, connector: str) -> OutputEndp
     :raises Problem: when there is none
     """
     relation = canonical(segment(view))
-    outputs: list[OutputEndpoint | Listener] = [*live.endpoints.outputs.values(), *live.endpoints.listeners.all()]
-    of_view = {output.name: output for output in outputs if output.view == relation}
+    of_view = {output.name: output for output in live.endpoints.all_outputs if output.view == relation}
     endpoint = of_view.get(f"{relation}.{segment(connector)}")
     if endpoint is None:
         known = ", ".join(sorted(of_view)) or "none"

@@ -11,8 +11,9 @@ from pydantic import BaseModel, Field
 
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
-from airflow_pipelines.contract.exposition import exposition
+from airflow_pipelines.contract.exposition import exposition, metrics_to_wire
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.engine.dataflow import dataflow
 from airflow_pipelines.host.metrics import measure
 from airflow_pipelines.host.programs import expected_change
 from airflow_pipelines.host.routers.common import HostFleet, Runner, slowly
@@ -27,6 +28,8 @@ class CompileRequest(BaseModel):
     program_code: str
     udf_python: str = ""
     stream_files: dict[str, str] = Field(default_factory=dict)
+    ir: bool = False
+    """Whether the answer has the dataflow graph."""
 
     @property
     def source(self) -> ProgramSource:
@@ -59,7 +62,10 @@ def shutdown(request: Request, background: BackgroundTasks) -> str:
 async def compile_program(request: Request, fleet: HostFleet, body: CompileRequest) -> dict[str, Any]:
     """Compile a program without running it."""
     program = await slowly(request, lambda: fleet.compile(body.source))
-    return {"program_info": program.info.to_wire(), "messages": [warning.to_wire() for warning in program.warnings]}
+    info = program.info.to_wire()
+    if body.ir:
+        info["dataflow"] = dataflow(program, body.program_code)
+    return {"program_info": info, "messages": [warning.to_wire() for warning in program.warnings]}
 
 
 @router.post("/deployments", status_code=202)
@@ -113,9 +119,9 @@ def stats(runner: Runner, include_connector_errors: bool = False) -> dict[str, A
 @router.get("/deployments/{deployment_id}/metrics")
 def metrics(runner: Runner, format: str = "prometheus") -> Response:
     """The counters for a monitoring system."""
-    measured = measure(runner.requests.stats(), runner.deployment.pipeline_name)
+    measured = measure(runner.requests.stats(), runner.deployment.pipeline_name, runner.requests.memory_limit)
     if format == "json":
-        return JSONResponse([metric.to_wire() for metric in measured])
+        return JSONResponse(metrics_to_wire(measured))
     if format == "prometheus":
         return PlainTextResponse(exposition(measured))
     raise Problem(ErrorCode.INVALID_PARAM, f"Unknown metrics format {format!r}; known formats: prometheus, json.")

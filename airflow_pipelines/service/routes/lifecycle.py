@@ -105,6 +105,12 @@ def _add_repairs(router: APIRouter, control_plane: ControlPlane) -> None:
     def update_runtime(name: str) -> JsonAnswer:
         return JsonAnswer(edit_answer(control_plane.update_runtime(name)))
 
+    @router.post("/testing")
+    def testing(name: str, set_platform_version: str | None = None) -> Response:
+        if set_platform_version is not None:
+            control_plane.pretend_platform_version(name, set_platform_version)
+        return Response(status_code=200)
+
     @router.post("/rebalance")
     def rebalance(name: str) -> JsonAnswer:
         # Spark decides where partitions are anew at every step, so there is nothing to balance.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter
@@ -13,10 +11,10 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control_plane import ControlPlane
+from airflow_pipelines.service.events import event_to_wire
 from airflow_pipelines.service.follow import follow_log
 from airflow_pipelines.service.parameters import Body, Flag
-from airflow_pipelines.service.records import Selector, descriptor, edit_answer, rfc3339
-from airflow_pipelines.service.store import Event
+from airflow_pipelines.service.records import Selector, descriptor, edit_answer
 
 
 def router(control_plane: ControlPlane) -> APIRouter:
@@ -93,7 +91,7 @@ def _add_history(router: APIRouter, control_plane: ControlPlane) -> None:
 
     @router.get("/{name}/events")
     def events(name: str, selector: Selector = Selector.STATUS) -> JsonAnswer:
-        return JsonAnswer([_event(event, selector) for event in control_plane.events(name)])
+        return JsonAnswer([event_to_wire(event, selector) for event in control_plane.events(name)])
 
     @router.get("/{name}/events/{event_id}")
     def event(name: str, event_id: str, selector: Selector = Selector.STATUS) -> JsonAnswer:
@@ -101,29 +99,13 @@ def _add_history(router: APIRouter, control_plane: ControlPlane) -> None:
         if event_id == "latest":
             if not found:
                 raise Problem(ErrorCode.NO_PIPELINE_MONITOR_EVENTS_AVAILABLE, f"Pipeline '{name}' has no events")
-            return JsonAnswer(_event(found[0], selector))
+            return JsonAnswer(event_to_wire(found[0], selector))
         for each in found:
             if each.event_id == _uuid(event_id):
-                return JsonAnswer(_event(each, selector))
+                return JsonAnswer(event_to_wire(each, selector))
         raise Problem(
             ErrorCode.UNKNOWN_PIPELINE_MONITOR_EVENT, f"Pipeline '{name}' has no event {event_id}; only the newest are kept"
         )
-
-
-def _event(event: Event, selector: Selector) -> dict[str, Any]:
-    values = dataclasses.asdict(event)
-    values["event_id"] = str(event.event_id)
-    values["recorded_at"] = rfc3339(event.recorded_at)
-    values["deployment_has_error"] = event.deployment_error is not None
-    if selector is not Selector.ALL:
-        for key in (
-            "deployment_resources_status_details",
-            "deployment_runtime_status_details",
-            "deployment_error",
-            "storage_status_details",
-        ):
-            del values[key]
-    return values
 
 
 def _uuid(text: str) -> UUID:

@@ -13,7 +13,8 @@ from airflow_pipelines.service.proxy import Proxy
 from airflow_pipelines.service.routes.query_socket import MAX_QUERY_BYTES, add_query_socket
 
 _READS = (
-    "stats", "metrics", "completion_status", "checkpoint_status", "checkpoints", "checkpoint/sync_status", "steps",
+    "stats", "metrics", "completion_status", "checkpoint_status", "checkpoints", "checkpoints/remote", "checkpoint/sync_status",
+    "steps", "time_series", "circuit_profile", "circuit_json_profile",
 )  # fmt: skip
 _WRITES = ("checkpoint", "checkpoint/sync")
 _JSON = Depends(json_body)
@@ -50,6 +51,10 @@ def router(proxy: Proxy) -> APIRouter:
     @router.post("/egress/{relation}", dependencies=[_JSON])
     async def egress(name: str, relation: str, request: Request) -> Response:
         return await proxy.stream(request, name, "egress", relation, endless=True)
+
+    @router.get("/time_series_stream")
+    async def time_series_stream(name: str, request: Request) -> Response:
+        return await proxy.stream(request, name, "time_series_stream", endless=True)
 
     _add_connectors(router, proxy)
     return router

@@ -1,4 +1,4 @@
-"""The contract's endpoints that this release does not have: each says so by name."""
+"""The contract's endpoints that this release does not have, or cannot have: each says so by name."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from fastapi import APIRouter
 
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.control_plane import ControlPlane
+from airflow_pipelines.service.diagnostics import NO_NATIVE_PROFILER
 
 _OF_PIPELINES = (
-    ("POST", "start_transaction"), ("POST", "commit_transaction"), ("POST", "start_compaction"), ("POST", "testing"),
-    ("GET", "checkpoints/remote"), ("GET", "support_bundle"),
-    ("GET", "circuit_profile"), ("GET", "circuit_json_profile"), ("GET", "dataflow_graph"), ("GET", "heap_profile"),
-    ("GET", "samply_profile"), ("POST", "samply_profile"), ("GET", "time_series"), ("GET", "time_series_stream"),
+    ("POST", "start_transaction"), ("POST", "commit_transaction"), ("POST", "start_compaction"),
 )  # fmt: skip
+_NATIVE_PROFILES = (("GET", "heap_profile"), ("GET", "samply_profile"), ("POST", "samply_profile"))
 _OF_SERVICE = (
-    ("GET", "cluster/events"), ("GET", "cluster/events/{event_id}"), ("GET", "tenants"), ("POST", "tenants"),
-    ("GET", "oidc_trust"), ("POST", "oidc_trust"), ("DELETE", "oidc_trust"),
+    ("GET", "tenants"), ("POST", "tenants"), ("GET", "oidc_trust"), ("POST", "oidc_trust"), ("DELETE", "oidc_trust"),
 )  # fmt: skip
 
 
@@ -24,15 +22,19 @@ def router(control_plane: ControlPlane) -> APIRouter:
     router = APIRouter()
     for method, tail in _OF_PIPELINES:
         _refuse_for_pipeline(router, control_plane, method, tail)
+    for method, tail in _NATIVE_PROFILES:
+        _refuse_for_pipeline(router, control_plane, method, tail, NO_NATIVE_PROFILER)
     for method, tail in _OF_SERVICE:
         _refuse(router, method, tail)
     return router
 
 
-def _refuse_for_pipeline(router: APIRouter, control_plane: ControlPlane, method: str, tail: str) -> None:
+def _refuse_for_pipeline(
+    router: APIRouter, control_plane: ControlPlane, method: str, tail: str, instead: str | None = None
+) -> None:
     def refuse(name: str) -> None:
         control_plane.store.require(name)
-        raise errors.not_supported(f"{method} /v0/pipelines/{{name}}/{tail}")
+        raise errors.not_supported(f"{method} /v0/pipelines/{{name}}/{tail}", instead)
 
     router.add_api_route(f"/pipelines/{{name}}/{tail}", refuse, methods=[method], name=f"unsupported {tail}")
 

@@ -1,0 +1,103 @@
+"""What the steps of a pipeline cost, operator by operator, and how Spark carries out its queries."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from airflow_pipelines.engine.circuit import Circuit
+from airflow_pipelines.engine.step_stats import StepStats
+
+
+@dataclass(slots=True)
+class OperatorProfile:
+    """What one operator did in the newest steps.
+
+    :param relation: the view, or the internal relation of one, that it computes
+    :param view: the view that this belongs to
+    :param strategy: how the plan has it evaluated
+    :param reads: the relations whose changes it follows
+    :param kept_rows: rows of the relation that are kept; None when its contents are not
+    :param steps: steps in which it had something to do
+    :param rows_in: rows of the changes that it read in these
+    :param rows_out: rows of the changes that it gave
+    :param duration_ms: its time in these
+    :param longest_ms: its time in the longest of these
+    """
+
+    relation: str
+    view: str
+    strategy: str
+    reads: tuple[str, ...]
+    kept_rows: int | None
+    steps: int = 0
+    rows_in: int = 0
+    rows_out: int = 0
+    duration_ms: float = 0.0
+    longest_ms: float = 0.0
+
+
+def circuit_profile(circuit: Circuit, recent: Iterable[StepStats]) -> dict[str, Any]:
+    """The profile of a running pipeline.
+
+    :param circuit: its circuit
+    :param recent: its newest steps
+    :returns: a JSON object: the steps, their sums for each operator and for each view, and the physical plans of the queries that
+        are planned once and run again in each step
+    """
+    steps = list(recent)
+    operators = _operators(circuit, steps)
+    views: dict[str, float] = {}
+    for operator in operators:
+        views[operator.view] = views.get(operator.view, 0.0) + operator.duration_ms
+    return {
+        "steps": len(steps),
+        "duration_ms": sum(step.duration_ms for step in steps),
+        "input_rows": sum(step.input_rows for step in steps),
+        "views": [{"view": view, "duration_ms": duration} for view, duration in views.items()],
+        "operators": [asdict(operator) for operator in operators],
+        "plans": [{"query": plan.query, "physical_plan": plan.physical_plan} for plan in circuit.batch_views.plans()],
+        "recent_steps": [step.to_wire() for step in steps],
+    }
+
+
+def zipped(profile: dict[str, Any], dataflow: dict[str, Any]) -> bytes:
+    """A profile as a ZIP file: the profile and the dataflow graph as JSON, and each physical plan as a text.
+
+    :param profile: what :func:`circuit_profile` gave
+    :param dataflow: the graph of the same program
+    """
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("profile.json", json.dumps(profile, indent=1))
+        file.writestr("dataflow.json", json.dumps(dataflow, indent=1))
+        for number, plan in enumerate(profile["plans"]):
+            file.writestr(f"plans/{number:03}.txt", f"{plan['query']}\n\n{plan['physical_plan']}")
+    return content.getvalue()
+
+
+def _operators(circuit: Circuit, steps: Iterable[StepStats]) -> list[OperatorProfile]:
+    traces, owners = circuit.snapshot.traces, circuit.wiring.owners
+    found = {
+        stage.relation: OperatorProfile(
+            stage.relation,
+            owners[stage.relation],
+            stage.strategy,
+            tuple(sorted(stage.reads)),
+            traces[stage.relation].rows if stage.relation in traces else None,
+        )
+        for stage in circuit.stages
+    }
+    for step in steps:
+        for stats in step.operators:
+            profile = found[stats.relation]
+            profile.steps += 1
+            profile.rows_in += stats.rows_in
+            profile.rows_out += stats.rows_out
+            profile.duration_ms += stats.duration_ms
+            profile.longest_ms = max(profile.longest_ms, stats.duration_ms)
+    return list(found.values())

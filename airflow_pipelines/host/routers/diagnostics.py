@@ -1,0 +1,47 @@
+"""What helps to find out how a pipeline fares: time series, profiles, the dataflow graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import Response, StreamingResponse
+
+from airflow_pipelines.host.profile import zipped
+from airflow_pipelines.host.routers.common import Runner
+
+router = APIRouter(prefix="/deployments/{deployment_id}")
+
+
+@router.get("/time_series")
+def time_series(runner: Runner) -> dict[str, Any]:
+    """The samples of the last minute, oldest first."""
+    runner.requests.serving()
+    return runner.requests.series.to_wire()
+
+
+@router.get("/time_series_stream")
+def time_series_stream(runner: Runner) -> StreamingResponse:
+    """The samples of the last minute, then each new one, until the pipeline stops."""
+    runner.requests.serving()
+
+    async def lines() -> AsyncIterator[bytes]:
+        async for sample in runner.requests.series.stream(lambda: runner.requests.is_serving):
+            yield json.dumps(sample).encode() + b"\n"
+
+    return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+
+@router.get("/circuit_json_profile")
+def circuit_json_profile(runner: Runner) -> dict[str, Any]:
+    """What the newest steps cost, operator by operator, and the physical plans of their queries."""
+    return runner.requests.profile()
+
+
+@router.get("/circuit_profile")
+def circuit_profile(runner: Runner) -> Response:
+    """The same as a ZIP file, with the dataflow graph."""
+    content = zipped(runner.requests.profile(), runner.requests.dataflow())
+    return Response(content, media_type="application/octet-stream")

@@ -1,0 +1,118 @@
+"""What helps to find out from afar how a pipeline fares: its dataflow graph, and support bundles."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping, Set
+from typing import Any, NoReturn
+
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.service.control_plane import ControlPlane
+from airflow_pipelines.service.events import event_to_wire
+from airflow_pipelines.service.hosts import HostUnreachable, problem_of
+from airflow_pipelines.service.records import PipelineRecord, Selector, descriptor
+from airflow_pipelines.service.support_bundles import BundlePart, SkippedPart, Source, SupportBundles
+from airflow_pipelines.service.version import platform_version
+
+LOG_BYTES = 16 << 20
+"""The newest bytes of a log that a bundle has."""
+NO_NATIVE_PROFILER = "pipelines run on Spark, of which there is no such profile: see circuit_profile"
+
+
+class Diagnostics:
+    """Looks into the pipelines of a control plane.
+
+    :param control_plane: the control plane
+    """
+
+    def __init__(self, control_plane: ControlPlane) -> None:
+        self._control_plane = control_plane
+        self._bundles = SupportBundles(control_plane.files)
+
+    def dataflow(self, name: str) -> dict[str, Any]:
+        """The dataflow graph of a pipeline's program, which is compiled for it.
+
+        :param name: the pipeline's name
+        :raises Problem: when the program does not compile, or there is no compiler
+        """
+        return self._dataflow(self._control_plane.pipeline(name))
+
+    def support_bundle(self, name: str, wanted: Set[BundlePart], *, collect: bool, limit: int) -> bytes:
+        """A pipeline's support bundle.
+
+        :param name: the pipeline's name
+        :param wanted: its parts
+        :param collect: whether what can be had now is collected first
+        :param limit: how many collections it has at most
+        :returns: a ZIP file
+        """
+        record = self._control_plane.pipeline(name)
+        if collect:
+            self._bundles.collect(record, wanted, self._sources(record))
+        return self._bundles.bundle(record, wanted, limit)
+
+    def _sources(self, record: PipelineRecord) -> Mapping[str, Source]:
+        return {
+            "circuit_profile.zip": lambda: self._of_host(record, "circuit_profile"),
+            "circuit_profile.json": lambda: self._of_host(record, "circuit_json_profile"),
+            "heap_profile.pb.gz": _no_native_profile,
+            "metrics.txt": lambda: self._of_host(record, "metrics"),
+            "logs.txt": lambda: self._log(record),
+            "stats.json": lambda: self._of_host(record, "stats?include_connector_errors=true"),
+            "pipeline_config.json": lambda: _json(descriptor(record)),
+            "system_config.json": lambda: _json(self._system()),
+            "dataflow_graph.json": lambda: _json(self._dataflow(record)),
+            "pipeline_events.json": lambda: _json(
+                [event_to_wire(each, Selector.ALL) for each in self._control_plane.store.events(record.id)]
+            ),
+        }
+
+    def _dataflow(self, record: PipelineRecord) -> dict[str, Any]:
+        compiled = self._control_plane.programs.compile(record.source, with_dataflow=True)
+        if compiled.program_info is None:
+            raise Problem(
+                ErrorCode.PROGRAM_NOT_COMPILED,
+                f"The program of pipeline '{record.name}' does not compile and has no dataflow graph: see its program_error",
+            )
+        graph: dict[str, Any] = compiled.program_info["dataflow"]
+        return graph
+
+    def _of_host(self, record: PipelineRecord, tail: str) -> bytes:
+        target = self._control_plane.target(record.name)
+        try:
+            response = self._control_plane.hosts.call(target.host, "GET", f"{target.path}/{tail}")
+        except HostUnreachable as error:
+            raise self._control_plane.lost(record.name, str(error)) from error
+        if not response.is_success:
+            raise problem_of(response)
+        return response.content
+
+    def _log(self, record: PipelineRecord) -> bytes:
+        with self._control_plane.files.log(record).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - LOG_BYTES))
+            return file.read()
+
+    def _system(self) -> dict[str, Any]:
+        settings = self._control_plane.settings
+        return {
+            "version": platform_version(),
+            "python": platform.python_version(),
+            "system": platform.platform(),
+            "cpus": os.cpu_count(),
+            "deployer": settings.deployer,
+            "master": settings.master,
+            "driver_memory": settings.driver_memory,
+            "database": self._control_plane.store.engine.url.get_backend_name(),
+            "hosts": [{"kind": host.kind, "machine": host.machine} for host in self._control_plane.registry.live_hosts()],
+        }
+
+
+def _no_native_profile() -> NoReturn:
+    raise SkippedPart(NO_NATIVE_PROFILER)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, indent=1).encode()
