@@ -141,8 +141,9 @@ def _timestamps(array: pa.Array) -> list[str | None]:
 
 
 def _times(array: pa.Array) -> list[str | None]:
+    # Arrow writes as many digits as its unit has, so that a fraction ends with zeros that nobody gave.
     texts = pc.cast(array, pa.string())
-    return _quoted(pc.replace_substring_regex(texts, r"\.0+$", ""))
+    return _quoted(pc.replace_substring_regex(texts, r"\.?0+$", "") if array.type.unit != "s" else texts)
 
 
 def _durations(array: pa.Array) -> list[str | None]:

@@ -255,7 +255,7 @@ def _from_text(read: Callable[[str], Any], what: str) -> Converter:
     def convert(value: Any) -> Any:
         if isinstance(value, str):
             try:
-                return read(value)
+                return read(value.strip())
             except (ValueError, OverflowError):
                 pass
         raise _wanted(what, value)

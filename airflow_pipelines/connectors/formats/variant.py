@@ -89,7 +89,8 @@ def _primitive(kind: int, data: bytes) -> str:
     if kind in (binary.TIMESTAMP, binary.TIMESTAMP_NTZ, binary.TIME):
         moment = _EPOCH + dt.timedelta(microseconds=binary.read_signed(data, 1, 8))
         if kind == binary.TIME:
-            return jsontext.dumps(moment.time().isoformat())
+            text = moment.time().isoformat()
+            return jsontext.dumps(text.rstrip("0") if "." in text else text)
         return jsontext.dumps(moment.isoformat(" ") + ("+00:00" if kind == binary.TIMESTAMP else ""))
     if kind == binary.UUID:
         return jsontext.dumps(str(UUID(bytes=data[1:17])))

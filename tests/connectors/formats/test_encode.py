@@ -39,7 +39,10 @@ def test_each_type_has_its_form() -> None:
     assert (
         encoded(dt.datetime(2025, 1, 2, 3, 4, 5, tzinfo=dt.UTC), pa.timestamp("us", "Europe/Rome")) == '"2025-01-02 03:04:05+00:00"'
     )
-    assert encoded(dt.time(3, 4, 5), pa.time64("us")) == '"03:04:05"'
+    for unit in ("us", "ns"):
+        assert encoded(dt.time(3, 4, 5), pa.time64(unit)) == '"03:04:05"'
+        assert encoded(dt.time(3, 4, 0, 250_000), pa.time64(unit)) == '"03:04:00.25"'
+    assert encoded(dt.time(3, 40), pa.time32("s")) == '"03:40:00"'
     assert encoded(b"\x00\xff", pa.binary()) == "[0,255]"
     assert encoded('é"\n', pa.string()) == '"é\\"\\n"'
     assert encoded([(5, Decimal(1)), (None, None)][:1], pa.map_(pa.int64(), pa.decimal128(5, 1))) == '{"5":1.0}'

@@ -223,6 +223,7 @@ def test_pandas_flavor_takes_milliseconds() -> None:
         ("2025-01-02T03:04:05+02:30", dt.datetime(2025, 1, 2, 0, 34, 5)),
         ("2025-01-02 03:04:05 -0100", dt.datetime(2025, 1, 2, 4, 4, 5)),
         ("2025-01-02", dt.datetime(2025, 1, 2)),
+        (" 2025-01-02 03:04:05  ", dt.datetime(2025, 1, 2, 3, 4, 5)),
     ],
 )
 def test_timestamps(text: str, expected: dt.datetime) -> None:
@@ -237,6 +238,11 @@ def test_timestamps(text: str, expected: dt.datetime) -> None:
 def test_malformed_timestamps(text: str) -> None:
     parsed = parse(f'{{"ts": "{text}"}}', relation(col("ts", "TIMESTAMP")), update_format="raw")
     assert "is not a timestamp" in parsed.errors[0].message
+
+
+def test_blanks_around_dates_and_times_do_not_count() -> None:
+    parsed = parse('{"d": " 2025-01-02", "t": "\\t03:04:05.5 "}', relation(col("d", "DATE"), col("t", "TIME")), update_format="raw")
+    assert rows(parsed) == [{"d": dt.date(2025, 1, 2), "t": dt.time(3, 4, 5, 500_000), OP: 1}]
 
 
 def test_nested_values() -> None:

@@ -19,7 +19,7 @@ def test_program_info() -> None:
     columns = {"hidden": (Column("id", ColumnType("INTEGER")),), "V": (Column("id", ColumnType("INTEGER", nullable=False)),)}
     info = program_info(parse_program(TEXT), columns).to_wire()
     json.dumps(info)
-    assert set(info) == {"schema", "udf_stubs", "input_connectors", "output_connectors"}
+    assert set(info) == {"schema", "udf_stubs", "input_connectors", "output_connectors", "dataflow"}
     (table,) = info["schema"]["inputs"]
     assert set(table) == {"name", "case_sensitive", "fields", "materialized", "primary_key", "properties"}
     assert (table["name"], table["materialized"], table["primary_key"]) == ("t", True, ["id"])
