@@ -221,7 +221,9 @@ CREATE TABLE t (a INT) WITH ('materialised' = 'true');
 CREATE TABLE t (a INT); CREATE VIEW t AS SELECT 1 AS one;
 -- functions in Rust: `CREATE AGGREGATE`, `CREATE LINEAR AGGREGATE`
 CREATE AGGREGATE f(x INT) RETURNS INT;
--- `CREATE INDEX`, `CREATE UNIQUE INDEX`
+-- `CREATE UNIQUE INDEX`
+CREATE UNIQUE INDEX i ON orders(customer);
+-- instead
 CREATE INDEX i ON orders(customer);
 
 -- ## Statements that are no declarations

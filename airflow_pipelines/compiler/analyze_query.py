@@ -10,6 +10,7 @@ from airflow_pipelines.engine.spark.analysis import Analysis, Analyzed, QueryRef
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.make_deterministic import make_deterministic
 from airflow_pipelines.sql.rewrite.to_spark_syntax import to_spark_syntax
+from airflow_pipelines.sql.rewrite.typed_expressions import typed_expressions
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 
 ClockEdits = Callable[[str], list[Edit]]
@@ -43,7 +44,7 @@ def analyze_query(query: Edited, analyzer: Analyzer, analysis: Analysis, clock: 
     """
     # The text is analyzed before it is made deterministic, so that errors are about what was written.
     accepted, analyzed = analyze_variants(to_spark_syntax(query, analyzer), analysis)
-    kept = make_deterministic(accepted, analyzer)
+    kept = make_deterministic(typed_expressions(accepted, analyzer), analyzer)
     if kept is not accepted:
         analyzed = _analyzed(kept, analysis)
     edits = clock(kept.text)

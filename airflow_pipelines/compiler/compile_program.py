@@ -83,11 +83,20 @@ def _compiled(
             raise _too_slow(compilation, view, number, limit_s)
         views.add(view)
     views.add_cycles()
+    _check_indexes(compilation)
     wrong = connector_messages(compilation.source, parsed.connectors(), compilation.schemas, check_connector)
     messages = [*compilation.messages, *wrong]
     if messages:
         raise ProgramErrors(messages)
     return _program(compilation)
+
+
+def _check_indexes(compilation: Compilation) -> None:
+    for index in compilation.program.indexes:
+        schema = compilation.schemas.get(index.relation.text)
+        for column in index.columns if schema is not None else ():
+            if schema is not None and column.text not in schema.column_names:
+                compilation.note(column.span, f"{display(index.relation.text)} has no column {display(column.text)}")
 
 
 def _check_module(parsed: ParsedProgram, udf_python: str) -> None:

@@ -16,6 +16,7 @@ from airflow_pipelines.compiler.time_casts import repaired_cast
 from airflow_pipelines.engine.spark.analysis import Analysis, Analyzed, QueryRefused
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
+from airflow_pipelines.sql.values.json_path import path_literal, path_step
 
 _CONDITION = "INVALID_EXTRACT_BASE_FIELD_TYPE"
 _BASE = re.compile(r'from "(?P<base>.*?)"\. ')
@@ -81,7 +82,7 @@ def _fields(walker: TokenWalker) -> Iterator[tuple[str, Edit]]:
         first = walker.operand(at - 1) if walker.word(at) == "." and walker.word(at - 1) in {")", "]"} else None
         if first is not None:
             value = walker.piece(walker.start(first), walker.end(at - 1))
-            step = _literal(_step(walker.tokens[at + 1].text))
+            step = path_literal(path_step(walker.tokens[at + 1].text))
             yield value, Edit(walker.start(first), walker.end(at + 1), f"VARIANT_GET({value}, {step}, 'variant')")
 
 
@@ -121,10 +122,10 @@ def _bracket(walker: TokenWalker, first: int, last: int) -> Edit | None:
     key = walker.piece(walker.end(opened), walker.start(last))
     alone = last == opened + 2
     if alone and walker.tokens[opened + 1].token_type is TokenType.STRING:
-        path = _literal(_step(walker.tokens[opened + 1].text))
+        path = path_literal(path_step(walker.tokens[opened + 1].text))
     elif alone and key.isdigit():
         # Elements count from 1 in SQL and from 0 in a path; element 0 does not exist.
-        path = _literal(f"$[{int(key) - 1}]") if int(key) else "CAST(NULL AS STRING)"
+        path = path_literal(f"[{int(key) - 1}]") if int(key) else "CAST(NULL AS STRING)"
     else:
         name, place = f"CONCAT('$[\"', {key}, '\"]')", f"CONCAT('$[', CAST({key} AS BIGINT) - 1, ']')"
         path = f"CASE WHEN TYPEOF({key}) = 'string' THEN {name} ELSE {place} END"
@@ -141,13 +142,5 @@ def _dotted(walker: TokenWalker, first: int, base: str) -> Edit | None:
         return None
     value = walker.piece(walker.start(first), walker.end(names[at]))
     for token in names[at + 1 :]:
-        value = f"VARIANT_GET({value}, {_literal(_step(walker.tokens[token].text))}, 'variant')"
+        value = f"VARIANT_GET({value}, {path_literal(path_step(walker.tokens[token].text))}, 'variant')"
     return Edit(walker.start(first), walker.end(names[-1]), value)
-
-
-def _step(key: str) -> str:
-    return f"$['{key}']" if '"' in key else f'$["{key}"]'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -108,3 +108,14 @@ def test_layouts_stay(sessions: SparkSessions) -> None:
     }
     for one in (running, full):
         one.circuit.close()
+
+
+def test_a_division_has_the_layout_that_it_had_before_it_took_zeros(sessions: SparkSessions) -> None:
+    program = """create table t (k int, v int, d double);
+create view shares as select k, d / v as share, v / (k + 1) / d * 2 as other from t where d / k > 0.5 and v / 2 > 1;
+create view ratios as
+    select k, sum(d) / count(v) as r, max(d / v) as m, d / 3 as x from t group by k, d having sum(d) / max(v) > 0;"""
+    running = Running(program, sessions)
+    found = running.circuit.layouts
+    assert (found["shares"], found["ratios"]) == ("779f156c8dc5de49e03f307abfcbeb90", "4410a9d01a0b0d5a4f161920e91c6224")
+    running.circuit.close()

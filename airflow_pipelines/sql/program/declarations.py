@@ -11,6 +11,7 @@ from airflow_pipelines.program.messages import ProgramMessage
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Column, Table, ViewKind
 from airflow_pipelines.sql.program.function_bodies import FunctionBody
+from airflow_pipelines.sql.syntax.cursor import Name
 from airflow_pipelines.sql.syntax.edits import Edited
 
 
@@ -74,6 +75,15 @@ class ViewDeclaration:
 
 
 @dataclass(frozen=True, slots=True)
+class Index:
+    """``CREATE INDEX name ON relation(columns)``: the columns by which an output may tell which rows belong together."""
+
+    name: Name
+    relation: Name
+    columns: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedProgram:
     """A program whose names resolve: tables in the order written, views ordered so that each comes after what it reads.
 
@@ -93,6 +103,7 @@ class ParsedProgram:
     table_properties: Mapping[str, Mapping[str, PropertyText]] = field(default_factory=dict)
     bodies: Mapping[str, FunctionBody] = field(default_factory=dict)
     warnings: tuple[ProgramMessage, ...] = ()
+    indexes: tuple[Index, ...] = ()
 
     @property
     def late_relations(self) -> frozenset[str]:

@@ -15,6 +15,7 @@ from airflow_pipelines.sql.program.definitions import is_definition, read_defini
 from airflow_pipelines.sql.program.provided_functions import with_provided
 from airflow_pipelines.sql.program.recursive_views import ordered, recursion_errors, with_declarations
 from airflow_pipelines.sql.program.statements import ParsedView, Statements, parse_statement
+from airflow_pipelines.sql.syntax.cursor import Name
 from airflow_pipelines.sql.syntax.relation_names import references
 from airflow_pipelines.sql.syntax.tokens import fold_text, split_statements
 
@@ -42,6 +43,7 @@ def parse_program(text: str, udf_python: str = "") -> ParsedProgram:
             parse_statement(folded, tokens, statements)
     tables, views = _declare(statements, folded.source)
     _add_lateness(statements, tables, views, folded.source)
+    _check_indexes(statements, folded.source)
     resolved = {name: _resolve(view, tables, views, statements, folded.source) for name, view in views.items()}
     resolved = ordered(with_declarations(resolved, tables, statements, folded.source), statements.messages, folded.source)
     trees = {name: parsed.tree for name, parsed in views.items()}
@@ -49,7 +51,16 @@ def parse_program(text: str, udf_python: str = "") -> ParsedProgram:
     if statements.messages:
         raise ProgramErrors(statements.messages)
     warnings = tuple(sorted(statements.warnings, key=place_order))
-    return ParsedProgram(text, tables, resolved, statements.definitions, statements.table_properties, defined.bodies, warnings)
+    return ParsedProgram(
+        text,
+        tables,
+        resolved,
+        statements.definitions,
+        statements.table_properties,
+        defined.bodies,
+        warnings,
+        tuple(statements.indexes),
+    )
 
 
 def _declare(statements: Statements, source: SourceText) -> tuple[dict[str, Table], dict[str, ParsedView]]:
@@ -87,9 +98,19 @@ def _add_lateness(statements: Statements, tables: Mapping[str, Table], views: di
             message = f"{display(name.text)} is a table: write LATENESS after the type of its column, in CREATE TABLE"
             statements.messages.append(source.message(name.span, COMPILATION_ERROR, message))
         elif name.text not in statements.names:
-            start = source.offset(name.span.start_line, name.span.start_column)
-            end = source.offset(name.span.end_line, name.span.end_column) + 1
-            statements.messages.append(object_not_found(source, name.text, start, end))
+            statements.messages.append(_not_found(source, name))
+
+
+def _check_indexes(statements: Statements, source: SourceText) -> None:
+    """Note indexes of one name, and those on what does not exist."""
+    known: dict[str, Span] = {}
+    for index in statements.indexes:
+        first = known.setdefault(index.name.text, index.name.span)
+        if first is not index.name.span:
+            message = f"Index {display(index.name.text)} is declared twice: {twice(first, index.name.span)}"
+            statements.messages.append(source.message(index.name.span, COMPILATION_ERROR, message))
+        if index.relation.text not in statements.names:
+            statements.messages.append(_not_found(source, index.relation))
 
 
 def _resolve(
@@ -104,6 +125,12 @@ def _resolve(
             place = parsed.view.place(reference.start, reference.end)
             statements.messages.append(object_not_found(source, reference.name, *place))
     return replace(parsed.view, reads=tuple(reads))
+
+
+def _not_found(source: SourceText, name: Name) -> ProgramMessage:
+    start = source.offset(name.span.start_line, name.span.start_column)
+    end = source.offset(name.span.end_line, name.span.end_column) + 1
+    return object_not_found(source, name.text, start, end)
 
 
 def object_not_found(source: SourceText, name: str, start: int, end: int) -> ProgramMessage:

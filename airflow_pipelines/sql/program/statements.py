@@ -15,7 +15,7 @@ from airflow_pipelines.program.names import INTERNAL_PREFIX, RESERVED_PREFIX, SY
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Column, Table, ViewKind
 from airflow_pipelines.program.source_text import twice
-from airflow_pipelines.sql.program.declarations import Lateness, PropertyText, ViewDeclaration
+from airflow_pipelines.sql.program.declarations import Index, Lateness, PropertyText, ViewDeclaration
 from airflow_pipelines.sql.program.safety import unsafe_part
 from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.translate import translate
@@ -82,6 +82,7 @@ class Statements:
     declarations: list[Declaration] = field(default_factory=list)
     attempted: set[str] = field(default_factory=set)
     """The names of all CREATE VIEW statements, also of those that could not be read."""
+    indexes: list[Index] = field(default_factory=list)
     lateness: list[tuple[Name, Lateness]] = field(default_factory=list)
     """LATENESS statements: the view's name and what they say about its column."""
     messages: list[ProgramMessage] = field(default_factory=list)
@@ -120,6 +121,9 @@ class _StatementReader:
 
     def _read_statement(self) -> None:
         cursor = self._cursor
+        if cursor.at("set") and cursor.peek(1).startswith(RESERVED_PREFIX):
+            cursor.ignored.note("SET", self._head_span(2))
+            return
         for words, message in REFUSALS:
             if cursor.at(*words):
                 raise cursor.failure_at(self._head_span(len(words)), message, NOT_SUPPORTED)
@@ -134,8 +138,11 @@ class _StatementReader:
         if cursor.take("lateness"):
             self._into.lateness.append(self._read_lateness())
             return
+        if cursor.take("create", "index"):
+            self._into.indexes.append(self._read_index())
+            return
         if not cursor.take("create"):
-            raise cursor.failure("Expected CREATE TABLE, VIEW, TYPE or FUNCTION")
+            raise cursor.failure("Expected CREATE TABLE, VIEW, INDEX, TYPE or FUNCTION")
         take_head(cursor, "or", "replace")
         take_head(cursor, "external")
         if cursor.take("table"):
@@ -144,7 +151,7 @@ class _StatementReader:
             return
         kind = self._read_kind()
         if not cursor.take("view"):
-            raise cursor.failure("Expected TABLE, VIEW, LOCAL VIEW, MATERIALIZED VIEW, TYPE or FUNCTION after CREATE")
+            raise cursor.failure("Expected TABLE, VIEW, LOCAL VIEW, MATERIALIZED VIEW, INDEX, TYPE or FUNCTION after CREATE")
         take_head(cursor, "if", "not", "exists")
         self._into.views.append(self._read_view(kind))
 
@@ -155,6 +162,16 @@ class _StatementReader:
         if cursor.take("temporary") or cursor.take("temp") or cursor.take("local"):
             return ViewKind.LOCAL
         return ViewKind.MATERIALIZED if cursor.take("materialized") else ViewKind.PLAIN
+
+    def _read_index(self) -> Index:
+        cursor = self._cursor
+        cursor.ignored.note("CREATE INDEX", self._head_span(2))
+        name = cursor.name("the index's name")
+        cursor.expect("on")
+        index = Index(name, cursor.name("a view's name"), tuple(self._read_names("a column's name")))
+        if cursor.current is not None:
+            raise cursor.failure("Expected the end of the statement")
+        return index
 
     def _read_lateness(self) -> tuple[Name, Lateness]:
         cursor = self._cursor

@@ -8,6 +8,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from airflow_pipelines.sql.rewrite.constructs import difference_edits, ordinality_edits
 from airflow_pipelines.sql.rewrite.formats import FORMATTED, formatted
+from airflow_pipelines.sql.rewrite.json_access import JSON_ACCESS, json_access_call, json_operator_edits
 from airflow_pipelines.sql.rewrite.json_calls import JSON_CALLS, json_call
 from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit
@@ -83,6 +84,8 @@ def builtin_edits(walker: TokenWalker) -> Iterator[Edit]:
         if text is not None:
             yield Edit(call.start, call.end, text)
     yield from _brackets(walker)
+    yield from _map_literals(walker)
+    yield from json_operator_edits(walker)
     yield from _timestamps(walker)
     yield from _bare_relations(walker)
     yield from ordinality_edits(walker)
@@ -194,6 +197,24 @@ def _brackets(walker: TokenWalker) -> Iterator[Edit]:
                 yield Edit(walker.start(first), walker.end(close), f"GET({value}, {index})")
 
 
+def _map_literals(walker: TokenWalker) -> Iterator[Edit]:
+    """``MAP {key: value, ...}``."""
+    for at in range(1, len(walker.tokens)):
+        close = walker.closing(at) if walker.word(at) == "{" and walker.name(at - 1) == "map" else None
+        if close is None:
+            continue
+        colons, depth = [], 0
+        for place in range(at + 1, close):
+            word = walker.word(place)
+            depth += (word in _OPENING) - (word in _CLOSING)
+            if word == ":" and depth == 0:
+                colons.append(place)
+        if len(colons) == len(list(walker.arguments(at, close))):
+            yield Edit(walker.start(at - 1), walker.end(at), "MAP(")
+            yield from (Edit(walker.start(colon), walker.end(colon), ",") for colon in colons)
+            yield Edit(walker.start(close), walker.end(close), ")")
+
+
 def _timestamps(walker: TokenWalker) -> Iterator[Edit]:
     """``TIMESTAMP '...'`` has no time zone, as a column of that type."""
     for at in range(len(walker.tokens) - 1):
@@ -214,6 +235,8 @@ def _bare_relations(walker: TokenWalker) -> Iterator[Edit]:
 
 _BEFORE_QUERY = frozenset({"", "all", "distinct", "except", "intersect", "minus", "union"})
 _Special = Callable[[TokenWalker, Call, Sequence[str]], str | None]
+_OPENING = frozenset({"(", "[", "{"})
+_CLOSING = frozenset({")", "]", "}"})
 _SPECIAL: Mapping[str, _Special] = {
     **dict.fromkeys(("arg_max", "arg_min", "max_by", "min_by"), _chosen),
     "unnest": _unnest,
@@ -226,6 +249,7 @@ _SPECIAL: Mapping[str, _Special] = {
     "time_trunc": _time_trunc,
     "timestamp_trunc": _timestamp_trunc,
     **dict.fromkeys(FORMATTED, formatted),
+    **dict.fromkeys(JSON_ACCESS, json_access_call),
     **dict.fromkeys(JSON_CALLS, json_call),
     "trunc": _trunc,
     "date_add": _date_shifted,

@@ -33,6 +33,8 @@ class PipelineSpark(Spark):
         QUOTES = ["'"]
         IDENTIFIERS = ["`", '"']
         STRING_ESCAPES = ["'", "\\"]
+        # Behind these words sqlglot would take the rest of the statement for one piece of text.
+        KEYWORDS: ClassVar = {word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word not in {"EXECUTE", "PREPARE"}}
 
     class Generator(SparkGenerator):
         """Prints QUALIFY, the aggregate ANY and the type TIME, which Spark 4 has, as they are."""
@@ -126,6 +128,19 @@ class _Parser(WindowTableParser):
         return super().validate_expression(expression, args)
 
 
+class _OperandParser(_Parser):
+    """Notes in ``meta`` of each operand of a multiplication or division where it starts and ends."""
+
+    def _parse_factor_operand(self) -> Any:
+        first = self._index
+        found = super()._parse_factor_operand()
+        if isinstance(found, exp.Expr) and self._index > first:
+            found.meta[OPERAND] = (self._tokens[first].start, self._tokens[self._index - 1].end + 1)
+        return found
+
+
+OPERAND = "operand"
+"""The key in ``meta`` of :func:`parse_with_operands`."""
 DIALECT = PipelineSpark()
 
 
@@ -153,7 +168,21 @@ def parse_tokens(tokens: Sequence[Token], text: str) -> exp.Expr:
     :param text: the whole text that was tokenised
     :raises SyntaxFailure: when the tokens do not make one statement
     """
-    trees = _Parser(dialect=DIALECT).parse(list(tokens), text)
+    return _parsed(_Parser(dialect=DIALECT), tokens, text)
+
+
+def parse_with_operands(text: str) -> exp.Expr:
+    """The tree of a query as :func:`parse_tokens` gives it, with the places of the operands of multiplications and divisions.
+
+    :param text: the query
+    :returns: each operand has ``meta[OPERAND]``, its offsets (end exclusive); that of a chain is in its parts
+    :raises SyntaxFailure: when the text is not one query
+    """
+    return _parsed(_OperandParser(dialect=DIALECT), tokenise(text), text)
+
+
+def _parsed(parser: _Parser, tokens: Sequence[Token], text: str) -> exp.Expr:
+    trees = parser.parse(list(tokens), text)
     tree = trees[0] if trees else None
     if not isinstance(tree, exp.Expr):
         raise SyntaxFailure(0, 0, "Nothing to parse")

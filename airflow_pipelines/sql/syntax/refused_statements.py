@@ -25,8 +25,7 @@ REFUSALS: tuple[tuple[tuple[str, ...], str], ...] = (
         "CREATE AGGREGATE needs functions in Rust, which are not supported: combine the aggregates of SQL, or prepare their "
         "arguments with CREATE FUNCTION",
     ),
-    (("create", "index"), "Indexes are not supported: remove this statement. Upserts go by a table's PRIMARY KEY"),
-    (("create", "unique", "index"), "Indexes are not supported: remove this statement. Upserts go by a table's PRIMARY KEY"),
+    (("create", "unique", "index"), "An index keeps nothing unique: write CREATE INDEX. Upserts go by a table's PRIMARY KEY"),
     (("set",), _SETTING),
     (("reset",), _SETTING),
     (("insert",), _ROWS.format("insert")),

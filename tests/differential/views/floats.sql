@@ -65,3 +65,22 @@ select array(f, 0.0) as l, count(*) as n from t group by array(f, 0.0);
 
 create view float_zero_sign as
 select i, cast(f * 0 as string) as z, cast(-f as string) as n from t where f = 0;
+
+create view float_quotients as
+select i, f / i as a, r / f as b, 1 / f / r as c, i / (f * 0) as z from t join nums using (f);
+-- spark: select i, case when i <> 0 then f / i when i = 0 and f = f then f * double('Infinity') end as a,
+-- case when f = 0 then r * double('Infinity') else r / f end as b,
+-- case when f = 0 then (case when r = 0 then double('Infinity') else double('Infinity') / r end) else (case when r = 0 then 1 / f * double('Infinity') else 1 / f / r end) end as c,
+-- case when f * 0 = 0 then i * double('Infinity') else i / (f * 0) end as z from t join nums using (f)
+
+create view float_ratio_of_sums as
+select k, sum(f) / count(i) as a, sum(cast(i as double)) / sum(i) as b, avg(f / 4e0) as c from t where f between -100 and 100 group by k;
+-- spark: select k, case when count(i) = 0 then sum(f) * double('Infinity') else sum(f) / count(i) end as a,
+-- case when sum(i) = 0 then double('NaN') else sum(cast(i as double)) / sum(i) end as b, avg(f / 4e0) as c
+-- from t where f between -100 and 100 group by k
+
+create view float_quotient_groups as
+select f / i as q, count(*) as n, max(k / f) as m from t where f / i > 0 group by f / i having max(1 / f) is not null;
+-- spark: select q, count(*) as n, max(m) as m from (select case when i <> 0 then f / i when i = 0 then f * double('Infinity') end as q,
+-- case when f = 0 then k * double('Infinity') else k / f end as m, case when f = 0 then double('Infinity') else 1 / f end as h from t)
+-- where q > 0 group by q having max(h) is not null

@@ -71,3 +71,20 @@ select id, try_cast(parse_json(j) as struct<a: int, s: string>) as s from docs;
 
 create view json_read as
 select id, from_json(j, 'a string, s string').a as a, get_json_object(j, '$.b[0]') as b, json_array_length(j) as n from docs;
+
+create view variant_types as
+select id, typeof(v) as t, typeof(v['b'][1]) as e, typeof(id) as i from (select id, parse_json(j) as v from docs);
+-- spark: select id, case when v is null then 'NULL' when is_variant_null(v) then 'VARIANT' when schema_of_variant(v) like 'OBJECT%' then 'MAP'
+-- when schema_of_variant(v) like 'ARRAY%' then 'ARRAY' when schema_of_variant(v) = 'STRING' then 'VARCHAR' else 'BIGINT' end as t,
+-- case when j like '%"b": [1%' then 'BIGINT' else 'NULL' end as e, 'int' as i from (select id, j, parse_json(j) as v from docs)
+
+create view variant_elements as
+select id, to_json(v['b'][1]) as a, to_json(v['b'][3]['c']) as b, to_json(v[2]) as c, to_json(v['b'][0]) as z from (select id, parse_json(j) as v from docs);
+-- spark: select id, to_json(try_variant_get(v, '$.b[0]', 'variant')) as a, to_json(try_variant_get(v, '$.b[2].c', 'variant')) as b,
+-- to_json(try_variant_get(v, '$[1]', 'variant')) as c, cast(null as string) as z from (select id, parse_json(j) as v from docs)
+
+create view json_accessed as
+select id, j ->> 's' as s, json_get_int(j, 'b', 0) as i, to_json(parse_json(j) -> 'b' -> 2) as o, json_contains(j, 'b') as h, json_as_text(parse_json(j), 'a') as a from docs;
+-- spark: select id, try_variant_get(parse_json(j), '$.s', 'string') as s, try_variant_get(parse_json(j), '$.b[0]', 'bigint') as i,
+-- to_json(try_variant_get(parse_json(j), '$.b[2]', 'variant')) as o, try_variant_get(parse_json(j), '$.b', 'variant') is not null as h,
+-- try_variant_get(parse_json(j), '$.a', 'string') as a from docs

@@ -154,9 +154,9 @@ select 1"""
 @pytest.mark.parametrize(
     ("statement", "head", "advice"),
     [
-        ("CREATE INDEX i ON v(a)", "CREATE INDEX", "remove this statement"),
+        ("CREATE UNIQUE INDEX i ON v(a)", "CREATE UNIQUE INDEX", "write CREATE INDEX"),
         ("CREATE LINEAR AGGREGATE a(x INT) RETURNS INT", "CREATE LINEAR AGGREGATE", "prepare their arguments with CREATE FUNCTION"),
-        ("SET FELDERA_X = ON", "SET", "runtime configuration"),
+        ("SET spark.x = ON", "SET", "runtime configuration"),
         ("INSERT INTO t VALUES (1)", "INSERT", "ad-hoc request"),
         ("ALTER TABLE t ADD COLUMN a INT", "ALTER", "change the CREATE statement instead"),
         ("DROP VIEW v", "DROP", "remove the CREATE statement instead"),
@@ -165,6 +165,19 @@ select 1"""
 )
 def test_statements_of_other_systems_are_refused_with_advice(statement: str, head: str, advice: str) -> None:
     assert advice in the_error(f"-- first\n{statement};", head)
+
+
+def test_indexes_and_settings_of_other_systems_have_no_effect() -> None:
+    declared = "create table t (a int); create view v as select a from t;"
+    program = parse_program(f"SET FELDERA_X = ON; {declared} create index i on V(A); create index j on t(a)")
+    assert [(index.name.text, index.relation.text, [column.text for column in index.columns]) for index in program.indexes] == [
+        ("i", "v", ["a"]),
+        ("j", "t", ["a"]),
+    ]
+    assert [warning.message.split(" has no effect")[0] for warning in program.warnings] == ["SET", "CREATE INDEX", "CREATE INDEX"]
+    assert "Object 'nowhere' not found" in the_error("create index i on nowhere(a)", "nowhere")
+    assert "declared twice" in the_error("create table t (a int); create index i on t(a); create index I on t(a)", "I")
+    assert "Expected the end" in the_error("create table t (a int); create index i on t(a) using b", "using")
 
 
 def test_names_declared_twice_give_both_places() -> None:

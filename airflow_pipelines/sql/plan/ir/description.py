@@ -12,6 +12,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
+from airflow_pipelines.sql.values.float_division import with_plain_quotients
+
 _NAME = "name in layouts"
 _PLACE = "place in layouts"
 
@@ -51,7 +53,10 @@ def described(value: Any) -> Any:
         return value.value
     if isinstance(value, tuple):
         return [described(part) for part in value]
-    if value is None or isinstance(value, str | int):
+    if isinstance(value, str):
+        # Releases before had the division itself, whose contents are the same.
+        return with_plain_quotients(value)
+    if value is None or isinstance(value, int):
         return value
     raise TypeError(f"a plan has a {type(value).__name__}, which has no place in a layout")
 
