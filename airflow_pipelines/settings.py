@@ -54,7 +54,7 @@ class Settings:
     :param heartbeat_timeout_s: seconds without a heartbeat after which a host on another machine is asked whether it lives
     :param query_timeout_s: seconds that an ad-hoc request may take from its arrival to the beginning of its result, and from one
         part of that to the next
-    :param query_result_bytes: bytes that an ad-hoc request may collect: a result as text, rows to insert or delete
+    :param query_result_bytes: bytes that an ad-hoc request may collect: rows to insert or delete
     :param query_concurrency: ad-hoc requests of one pipeline at the same time
     :param connector_env: names of environment variables, ``*`` standing for any letters, that connectors may name as
         ``${env:NAME}``

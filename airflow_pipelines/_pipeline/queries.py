@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_pipelines._pipeline.inputs import PipelineInputs
 from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import QUERY_FAILED_HEADER, QUERY_FAILED_LINE
 from airflow_pipelines.errors import PipelineAPIError
 from airflow_pipelines.output_handler import OutputHandler
 from airflow_pipelines.wire import lines_of
@@ -25,6 +26,11 @@ _LONGEST_IN_URL = 2_000
 """Bytes of SQL up to which it travels in the URL, whose length every proxy on the way limits; a longer text goes in a body."""
 
 
+def _failed(reason: str) -> PipelineAPIError:
+    """The error of a query that failed while it ran, which the service answers with 200 as some rows may have come."""
+    return PipelineAPIError(200, ErrorCode.AD_HOC_QUERY_ERROR.value, f"the query failed: {reason.strip()}")
+
+
 class PipelineQueries(PipelineInputs):
     """Reading from a pipeline. Queries are SQL over materialized tables and views and see the state of one step."""
 
@@ -34,20 +40,18 @@ class PipelineQueries(PipelineInputs):
         :param query: a SELECT
         :returns: a generator of rows as dictionaries; numbers with a fraction are ``Decimal``, so that nothing is rounded
         :raises PipelineAPIError: when the pipeline is neither running nor paused, the query is invalid, or reads what is not
-            materialized; also when it fails after some rows
+            materialized; also when it fails while it runs
         """
         names: list[str] | None = None
         with self._answer(query, "json") as response:
+            failed = QUERY_FAILED_HEADER in response.headers
             for line in lines_of(response):
                 if not line.strip():
                     continue
                 row: dict[str, Any] = json.loads(line, parse_float=Decimal)
-                # The service reports a failure after the first row in a last line of its own; a result's rows all have the same
-                # names.
-                if names is not None and list(row) != names and list(row) == ["error"]:
-                    raise PipelineAPIError(
-                        200, ErrorCode.AD_HOC_QUERY_ERROR.value, f"the query failed after some rows: {row['error']}", row
-                    )
+                # The service reports a failure in a last line of its own; a result's rows all have the same names.
+                if list(row) == ["error"] and (failed or names not in (None, ["error"])):
+                    raise _failed(str(row["error"]))
                 names = list(row)
                 yield row
 
@@ -55,11 +59,15 @@ class PipelineQueries(PipelineInputs):
         """Run a query and yield its result as a text table. Lazy, as :meth:`query`.
 
         :param query: a SELECT
-        :returns: a generator of parts of the text; joined by nothing they are the table
+        :returns: a generator of the text's lines with their ends; joined by nothing they are the table
         :raises PipelineAPIError: as for :meth:`query`
         """
         with self._answer(query, "text") as response:
-            yield from response.iter_text()
+            for line in lines_of(response):
+                text = line.decode()
+                if text.startswith(QUERY_FAILED_LINE):
+                    raise _failed(text.removeprefix(QUERY_FAILED_LINE))
+                yield text + "\n"
 
     def query_parquet(self, query: str, path: str) -> None:
         """Run a query and save its result as a Parquet file, whole or not at all.

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
 
 from airflow_pipelines.compiler.analyze_query import AnalyzedQuery, ClockEdits, analyze_query
 from airflow_pipelines.compiler.spark_analyzer import SessionAnalyzer
@@ -145,7 +146,7 @@ class _Request:
         register_functions(session, self.functions)
         for name in reads:
             contents = self.circuit.contents(name, self.snapshot, single_partition=small)
-            session.sql(contents).createOrReplaceTempView(quote(name))
+            _hinted(session.sql(contents), self.circuit.program.schemas[name]).createOrReplaceTempView(quote(name))
         try:
             yield session
         finally:
@@ -164,7 +165,7 @@ class _Request:
         except (QueryRefused, SyntaxFailure) as refused:
             source = SourceText(self.text)
             span = source.span(*statement.place(refused.start, refused.end))
-            hint = string_hint(source.slice(span)) if is_unknown_name(refused) else ""
+            hint = string_hint(statement.written(self.text, refused.start, refused.end)) if is_unknown_name(refused) else ""
             raise ProgramErrors([source.message(span, COMPILATION_ERROR, refused.message + hint)]) from refused
 
     def clock_edits(self, columns: Set[str]) -> ClockEdits:
@@ -185,10 +186,21 @@ class _Request:
         names = []
         for item, field in zip(_items(walker, len(fields)), fields, strict=True):
             start, end = (walker.start(item[0]), walker.end(item[1] - 1)) if item is not None else (0, 0)
-            written = self.text[slice(*statement.place(*query.origin(start, end)))]
+            written = statement.written(self.text, *query.origin(start, end))
             plain = item is None or walker.piece(start, end).lower() == written.lower()
             names.append(field.name if plain or AUTOMATIC not in field.metadata else written)
         return frame.toDF(*names)
+
+
+def _hinted(frame: DataFrame, schema: RelationSchema) -> DataFrame:
+    """A relation's contents with a hint on each column of unsigned integers, which follows the column into results."""
+    hints = {field["name"]: field["metadata"] for field in schema.hinted_spark_json["fields"]}
+    unsigned = {column.name for column in schema.columns if column.type.name in UNSIGNED_MAXIMA}
+    if not unsigned:
+        return frame
+    columns = [col(quote(name)) for name in frame.columns]
+    named = zip(frame.columns, columns, strict=True)
+    return frame.select(*(column.alias(name, metadata=hints[name]) if name in unsigned else column for name, column in named))
 
 
 def _items(walker: TokenWalker, count: int) -> list[Tokens | None]:

@@ -10,8 +10,6 @@ from typing import Final
 
 from airflow_pipelines.engine.spark.result_connection import AbortedError
 
-HELD_BYTES: Final = 4 << 20
-"""Nothing is sent before so many bytes are there, or all of them: a failure until then is an answer with a status of its own."""
 QUEUED_BYTES: Final = 8 << 20
 """No further part is made while so many bytes wait to be sent."""
 
@@ -24,10 +22,12 @@ class BodyQueue:
     """A queue of bytes that one thread fills and one coroutine empties. It never holds more than ``QUEUED_BYTES`` and one part.
 
     :param stalled_s: seconds after which a reader that takes nothing is given up
+    :param held_bytes: nothing is sent before so many bytes are there, or all of them
     """
 
-    def __init__(self, stalled_s: float) -> None:
+    def __init__(self, stalled_s: float, held_bytes: int) -> None:
         """Make a queue for the running event loop."""
+        self._held_bytes = held_bytes
         self._loop = asyncio.get_running_loop()
         self._stalled_s = stalled_s
         self._changed = asyncio.Event()
@@ -58,7 +58,7 @@ class BodyQueue:
                 raise AbortedError
             self._parts.append(part)
             self._size += len(part)
-            self._begun = self._begun or self._size >= HELD_BYTES
+            self._begun = self._begun or self._size >= self._held_bytes
         self._wake()
 
     def end(self, failure: Exception | None = None) -> None:
@@ -89,7 +89,7 @@ class BodyQueue:
         """
         while not self._begun:
             await self._next_change()
-        if self._failure is not None and self._size < HELD_BYTES:
+        if self._failure is not None and self._size < self._held_bytes:
             raise self._failure
 
     async def next(self) -> bytes | None:

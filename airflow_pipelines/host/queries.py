@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 POOL: Final = "queries"
 """The scheduler pool of ad-hoc requests: see engine/spark/scheduler.xml."""
+HELD_BYTES: Final = 4 << 20
+"""So many bytes, or all of them, are there before anything is sent, where a failure until then is to be an answer of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class QueryLimits:
 
     :param time_s: seconds from its arrival to the beginning of its result, then from one part of the result to the next, and
         for its client to take one
-    :param result_bytes: bytes in Arrow's form of what has to be collected: a result as text, rows to insert or delete
+    :param result_bytes: bytes in Arrow's form of what has to be collected: rows to insert or delete
     :param at_once: so many of one pipeline run at the same time, the others wait
     :param waiting: so many of one pipeline may wait
     :param heap_share: above this share of the JVM's memory in use they are cancelled
@@ -51,14 +53,14 @@ DEFAULT_QUERY_LIMITS = QueryLimits()
 class Query:
     """One request."""
 
-    def __init__(self, context: SparkContext, group: str, limits: QueryLimits) -> None:
+    def __init__(self, context: SparkContext, group: str, limits: QueryLimits, held_bytes: int) -> None:
         self.group = group
         self.problem: Problem | None = None
         """Why it was cancelled, None while it was not."""
         self.result_bytes = limits.result_bytes
         self.connection = ResultConnection()
         self.collector = Collector(self.connection, limits.result_bytes)
-        self.body = BodyQueue(limits.time_s)
+        self.body = BodyQueue(limits.time_s, held_bytes)
         self._context = context
         self._lock = threading.Lock()
 
@@ -122,15 +124,18 @@ class Queries:
         self._closed: Problem | None = None
         self._threads = ThreadPoolExecutor(limits.at_once, thread_name_prefix=f"query {name}")
 
-    async def run(self, work: Callable[[Query], Answer[T]], left: Callable[[], Awaitable[object]]) -> Reply[T]:
+    async def run(
+        self, work: Callable[[Query], Answer[T]], left: Callable[[], Awaitable[object]], *, holds: bool = True
+    ) -> Reply[T]:
         """Answer a request in another thread; it is cancelled when the client goes first or the time is up.
 
         :param work: what to do; the body of its answer is made in the same thread
         :param left: waits until the client has gone
+        :param holds: whether the beginning of the body is held back for a while, so that a failure is an answer of its own
         :returns: the answer, as soon as there is something to send
         :raises Problem: when the request is refused or cancelled, with the reason
         """
-        query = self._admitted()
+        query = self._admitted(HELD_BYTES if holds else 1)
         heads: list[T] = []
         begun = asyncio.ensure_future(query.body.begun())
         gone = asyncio.ensure_future(left())
@@ -158,7 +163,7 @@ class Queries:
             query.cancel(problem)
         self._threads.shutdown(wait=False)
 
-    def _admitted(self) -> Query:
+    def _admitted(self, held_bytes: int) -> Query:
         with self._lock:
             if self._closed is not None:
                 raise self._closed
@@ -167,7 +172,7 @@ class Queries:
                     ErrorCode.API_CONNECTION_LIMIT,
                     f"{len(self._queries)} ad-hoc requests of the pipeline {self._name} run or wait already. Try again later.",
                 )
-            query = Query(self._context, f"{self._group}-query-{next(self._numbers)}", self._limits)
+            query = Query(self._context, f"{self._group}-query-{next(self._numbers)}", self._limits, held_bytes)
             self._queries.add(query)
             return query
 
@@ -237,8 +242,7 @@ class Queries:
         return Problem(
             ErrorCode.AD_HOC_QUERY_ERROR,
             f"The request was cancelled: its result has more than {self._limits.result_bytes} bytes, the limit for rows that are "
-            "inserted, deleted or shown as text (AIRFLOW_PIPELINES_QUERY_RESULT_BYTES). Ask for fewer rows or columns, or for "
-            "another format: json, parquet and arrow_ipc have no limit.",
+            "inserted or deleted (AIRFLOW_PIPELINES_QUERY_RESULT_BYTES). Change fewer rows at a time.",
         )
 
     def _left(self) -> Problem:

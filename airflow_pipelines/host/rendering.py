@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from airflow_pipelines.connectors.formats.encode import encode_rows, json_texts
 from airflow_pipelines.contract.error_codes import ErrorCode
-from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.engine.spark.collecting import ResultTooLargeError
+from airflow_pipelines.contract.problems import QUERY_FAILED_LINE, Problem
+from airflow_pipelines.host.result_values import has_map_without_text_keys, with_timestamps_as_text
 
 CELL_WIDTH = 64
 """Characters of a value that the text format shows."""
@@ -33,41 +33,81 @@ class Format:
 
     :param media_type: what the answer says that it is
     :param render: makes the body
-    :param streams: whether parts of the body are made before all rows are there
     :param failure: the part that says what a body breaks off with, for a format that has a place for it
     """
 
     media_type: str
     render: Callable[[Iterator[pa.Table]], Iterator[bytes]]
-    streams: bool = True
     failure: Callable[[Problem], bytes] | None = None
 
 
+class NotRepresentableError(ValueError):
+    """A result has a value that its format has no form for."""
+
+
 def as_text(tables: Iterator[pa.Table]) -> Iterator[bytes]:
-    """A box of ASCII characters, one line per row; long values are cut. How wide it is only the last row tells."""
-    table = pa.concat_tables(tables)
-    columns = [[name, *map(_cell, json_texts(column))] for name, column in zip(table.column_names, table.columns, strict=True)]
-    if not columns:
-        return
-    widths = [max(map(len, cells)) for cells in columns]
-    rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+\n"
-    lines = [rule]
-    for number, row in enumerate(zip(*columns, strict=True)):
-        lines.append("| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |\n")
-        if number == 0:
-            lines.append(rule)
-        if len(lines) >= LINES_AT_ONCE:
-            yield "".join(lines).encode()
-            lines = []
-    lines.append(rule)
-    yield "".join(lines).encode()
+    """Boxes of ASCII characters, one line per row; long values are cut.
+
+    A box is as wide as its first rows need. It ends, and one with wider columns begins, where later rows need more.
+    """
+    box: _Box | None = None
+    for rows in _blocks(tables):
+        if not rows.num_columns:
+            return
+        names = list(map(_one_line, rows.column_names))
+        cells = [[_cell(text) for text in json_texts(column)] for column in rows.columns]
+        widths = [max(map(len, column), default=0) for column in cells]
+        lines = []
+        if box is None or not box.holds(widths):
+            lines = [] if box is None else [box.rule]
+            box = _Box(list(map(max, widths, map(len, names) if box is None else box.widths)))
+            lines += [box.rule, box.line(names), box.rule]
+        lines += map(box.line, zip(*cells, strict=True))
+        yield "".join(lines).encode()
+    if box is not None:
+        yield box.rule.encode()
+
+
+def _blocks(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The rows in tables of ``LINES_AT_ONCE`` rows, however they come; at least one table."""
+    rest: pa.Table | None = None
+    begun = False
+    for table in tables:
+        rest = pa.concat_tables([rest, table]) if rest is not None and rest.num_rows else table
+        while rest.num_rows >= LINES_AT_ONCE:
+            yield rest.slice(0, LINES_AT_ONCE)
+            rest, begun = rest.slice(LINES_AT_ONCE), True
+    if rest is not None and (rest.num_rows or not begun):
+        yield rest
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A box of so many characters for each column."""
+
+    widths: list[int]
+
+    @property
+    def rule(self) -> str:
+        return "+" + "+".join("-" * (width + 2) for width in self.widths) + "+\n"
+
+    def line(self, cells: Iterable[str]) -> str:
+        return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, self.widths, strict=True)) + " |\n"
+
+    def holds(self, widths: Iterable[int]) -> bool:
+        return all(width <= own for width, own in zip(widths, self.widths, strict=True))
 
 
 def as_json(tables: Iterator[pa.Table]) -> Iterator[bytes]:
-    """One JSON object per row and line."""
+    """One JSON object per row and line.
+
+    :raises NotRepresentableError: for a map whose keys are no texts
+    """
     for table in tables:
+        if has_map_without_text_keys(table.schema):
+            raise NotRepresentableError("JSON has no maps whose keys are no strings: cast the keys, or ask for another format")
         lines: list[str] = []
-        for row in encode_rows(table):
+        for row in encode_rows(with_timestamps_as_text(table)):
             lines.append(row)
             if len(lines) >= LINES_AT_ONCE:
                 yield ("\n".join(lines) + "\n").encode()
@@ -125,8 +165,12 @@ def _last_line(problem: Problem) -> bytes:
     return (json.dumps({"error": problem.message}) + "\n").encode()
 
 
+def _error_line(problem: Problem) -> bytes:
+    return f"{QUERY_FAILED_LINE}{' '.join(problem.message.split())}\n".encode()
+
+
 FORMATS: dict[str, Format] = {
-    "text": Format("text/plain; charset=utf-8", as_text, streams=False),
+    "text": Format("text/plain; charset=utf-8", as_text, failure=_error_line),
     "json": Format("application/x-ndjson", as_json, failure=_last_line),
     "parquet": Format("application/octet-stream", as_parquet),
     "arrow_ipc": Format("application/octet-stream", as_arrow),
@@ -148,21 +192,6 @@ def format_of(name: str) -> Format:
 def counted(rows: int) -> pa.Table:
     """The result of a statement that changes rows: a table with one column ``count``."""
     return pa.table({"count": pa.array([rows], pa.uint64())})
-
-
-def limited(tables: Iterable[pa.Table], limit_bytes: int) -> Iterator[pa.Table]:
-    """The same tables, for whoever keeps them all.
-
-    :param tables: the tables
-    :param limit_bytes: so many bytes they may have together
-    :raises ResultTooLargeError: when they have more
-    """
-    size = 0
-    for table in tables:
-        size += table.nbytes
-        if size > limit_bytes:
-            raise ResultTooLargeError
-        yield table
 
 
 class _Sink(io.RawIOBase):
@@ -193,7 +222,10 @@ class _Sink(io.RawIOBase):
 def _cell(text: str) -> str:
     if text == "null":
         return ""
-    value = json.loads(text) if text.startswith('"') else text
-    # A line end within a cell would break the box.
-    value = value.replace("\r", "\\r").replace("\n", "\\n")
+    value = _one_line(json.loads(text) if text.startswith('"') else text)
     return value if len(value) <= CELL_WIDTH else value[: CELL_WIDTH - 3] + "..."
+
+
+def _one_line(value: str) -> str:
+    # A line end within a cell would break the box.
+    return value.replace("\r", "\\r").replace("\n", "\\n")

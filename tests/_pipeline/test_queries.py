@@ -35,8 +35,13 @@ def test_a_query_that_fails_after_some_rows_is_an_error(service: Scripted) -> No
     service.on(QUERY, b'{"a": 1}\n{"error": "the host was lost"}\n')
     rows = pipeline.query("select a from v")
     assert next(rows) == {"a": 1}
-    with pytest.raises(PipelineAPIError, match="the query failed after some rows: the host was lost"):
+    with pytest.raises(PipelineAPIError, match="the query failed: the host was lost"):
         next(rows)
+    service.on(QUERY, b"+---+\n| a |\n+---+\n| 1 |\nERROR: the host was lost\n")
+    lines = pipeline.query_tabular("select a from v")
+    assert [next(lines) for _ in range(4)] == ["+---+\n", "| a |\n", "+---+\n", "| 1 |\n"]
+    with pytest.raises(PipelineAPIError, match="the query failed: the host was lost"):
+        next(lines)
     service.on(QUERY, b'{"error": "x"}\n{"error": "y"}\n')
     assert list(pipeline.query("select error from log")) == [{"error": "x"}, {"error": "y"}]
 

@@ -23,7 +23,6 @@ async def rest_of(queue: BodyQueue) -> list[bytes]:
 
 def test_never_more_than_the_limit_is_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_queue, "QUEUED_BYTES", 5000)
-    monkeypatch.setattr(body_queue, "HELD_BYTES", 2000)
     made: list[int] = []
 
     def fill(queue: BodyQueue) -> None:
@@ -33,7 +32,7 @@ def test_never_more_than_the_limit_is_in_flight(monkeypatch: pytest.MonkeyPatch)
         queue.end()
 
     async def scenario() -> None:
-        queue = BodyQueue(60)
+        queue = BodyQueue(60, 2000)
         thread = threading.Thread(target=fill, args=(queue,))
         thread.start()
         await queue.begun()
@@ -48,15 +47,14 @@ def test_never_more_than_the_limit_is_in_flight(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_failure_comes_at_once_until_something_had_to_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body_queue, "HELD_BYTES", 2000)
 
     async def scenario() -> None:
-        early = BodyQueue(60)
+        early = BodyQueue(60, 2000)
         early.put(PART)
         early.end(ValueError("early"))
         with pytest.raises(ValueError, match="early"):
             await early.begun()
-        late = BodyQueue(60)
+        late = BodyQueue(60, 2000)
         for _ in range(3):
             late.put(PART)
         late.end(ValueError("late"))
@@ -72,11 +70,11 @@ def test_the_thread_goes_on_when_the_reader_is_gone_or_asleep(monkeypatch: pytes
     monkeypatch.setattr(body_queue, "QUEUED_BYTES", 1000)
 
     async def scenario() -> None:
-        stalled = BodyQueue(0.01)
+        stalled = BodyQueue(0.01, 2000)
         stalled.put(PART)
         with pytest.raises(StalledError):
             stalled.put(PART)
-        left = BodyQueue(60)
+        left = BodyQueue(60, 2000)
         left.put(PART)
         left.abort()
         with pytest.raises(AbortedError):

@@ -13,11 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 import httpx
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from airflow_pipelines.engine.spark.application import collect_garbage
-from airflow_pipelines.host import body_queue
+from airflow_pipelines.host import body_queue, queries
 from airflow_pipelines.host.queries import QueryLimits
 from tests.fixtures.sdk import eventually
 from tests.host.driver import Pipeline
@@ -53,6 +54,14 @@ def refusal(answer: httpx.Response) -> str:
     return message
 
 
+def failure(answer: httpx.Response) -> str:
+    """What the last line of a text says that broke off."""
+    assert answer.status_code == 200
+    _, failed, message = f"\n{answer.text}".partition("\nERROR: ")
+    assert failed
+    return message
+
+
 def test_a_request_whose_client_has_gone_is_cancelled(running: Pipeline) -> None:
     with pytest.raises(httpx.ReadTimeout):
         running.http.get(f"/deployments/{running.deployment_id}/query", params={"sql": ENDLESS}, timeout=2)
@@ -72,13 +81,15 @@ def test_limits_of_time_and_size(make: Make, warm_host: InProcessHost) -> None:
         assert time.monotonic() - began < 20
         eventually(lambda: not places(pipeline))
         eventually(lambda: not jobs(warm_host))
-        assert "more than 100000 bytes" in refusal(pipeline.get("query", sql="SELECT id FROM range(50000)"))
+        assert "more than 100000 bytes" in refusal(pipeline.get("query", sql="INSERT INTO t (id) SELECT id FROM range(50000)"))
+        # What is only sent has no limit.
+        assert "49999" in pipeline.get("query", sql="SELECT id FROM range(50000)").text
         assert len(pipeline.query("SELECT id FROM range(1000)")) == 1000
 
 
 def test_results_of_any_size_stream(make: Make, warm_host: InProcessHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_queue, "QUEUED_BYTES", 20_000)
-    monkeypatch.setattr(body_queue, "HELD_BYTES", 10_000)
+    monkeypatch.setattr(queries, "HELD_BYTES", 10_000)
     with limited(warm_host, result_bytes=100_000):
         pipeline = make()
         pipeline.start()
@@ -92,8 +103,46 @@ def test_results_of_any_size_stream(make: Make, warm_host: InProcessHost, monkey
     assert "Division by zero" in last["error"]
     with pytest.raises(httpx.RemoteProtocolError):
         pipeline.get("query", sql=fails, format="arrow_ipc")
-    # What fails before is an answer of its own.
-    assert "Division by zero" in refusal(pipeline.get("query", sql="SELECT 1 / id FROM range(5)", format="json"))
+    text = pipeline.get("query", sql=fails)
+    assert text.text.startswith("+-")
+    assert "Division by zero" in failure(text)
+    # So does what fails before it; with the header nobody takes that line for a row.
+    at_once = "SELECT 1 / id AS error FROM range(5)"
+    answer = pipeline.get("query", sql=at_once, format="json")
+    assert (answer.status_code, answer.headers["airflow-pipelines-query-failed"]) == (200, "AdHocQueryError")
+    assert "Division by zero" in answer.json()["error"]
+    assert "Division by zero" in failure(pipeline.get("query", sql=at_once))
+    for other in ("parquet", "arrow_ipc", "hash"):
+        assert "Division by zero" in refusal(pipeline.get("query", sql=at_once, format=other))
+    assert "keys" in pipeline.get("query", sql="SELECT map(1, 2) AS m", format="json").json()["error"]
+    assert "nowhere" in refusal(pipeline.get("query", sql="SELECT * FROM nowhere", format="json"))
+
+
+def test_results_have_types_that_their_readers_know(running: Pipeline) -> None:
+    sql = """SELECT v, [v] AS l, CAST(NULL AS VARIANT) AS n, TIMESTAMP '2026-01-02 03:04:05.5' AS t, TIME '01:02:03.250' AS c
+             FROM (SELECT PARSE_JSON(j) AS v FROM VALUES ('{"a": [1]}'), ('null') AS x(j)) ORDER BY TO_JSON(v)""".replace(
+        "[v]", "ARRAY(v)"
+    )
+    moment, time_of_day = "2026-01-02T03:04:05.500", "01:02:03.25"
+    whole, null = '{"a":[1]}', "null"
+    assert running.query(sql) == [{"v": text, "l": [text], "n": None, "t": moment, "c": time_of_day} for text in (null, whole)]
+    parquet = pq.read_table(io.BytesIO(running.get("query", sql=sql, format="parquet").content))
+    arrow = pa.ipc.open_stream(running.get("query", sql=sql, format="arrow_ipc").content).read_all()
+    for table in (parquet, arrow):
+        assert table.select(["v", "l", "n"]).to_pylist() == [{"v": text, "l": [text], "n": None} for text in (null, whole)]
+        assert table["t"][0].as_py().isoformat() == "2026-01-02T03:04:05.500000"
+    assert f"| {whole} " in running.get("query", sql=sql).text
+
+
+def test_unsigned_integers_and_names_that_repeat_reach_arrow(make: Make) -> None:
+    pipeline = make("CREATE TABLE t (a TINYINT UNSIGNED, b BIGINT UNSIGNED, c INT) WITH ('materialized' = 'true');")
+    pipeline.start()
+    pipeline.post("ingress/t", '{"insert": {"a": 255, "b": 18446744073709551615, "c": 1}}', format="json")
+    sql = "PREPARE p(INT) AS SELECT a, b, a, a + 1 AS d, TIME '01:02:03' AS m FROM t WHERE c = $1; EXECUTE p(1)"
+    table = pa.ipc.open_stream(pipeline.get("query", sql=sql, format="arrow_ipc").content).read_all()
+    assert table.column_names == ["a", "b", "a", "d", "m"]
+    assert [str(kind) for kind in table.schema.types] == ["uint8", "uint64", "uint8", "int32", "time64[ns]"]
+    assert table.column(1).to_pylist() == [2**64 - 1]
 
 
 def test_a_result_that_nobody_reads_to_its_end_is_cancelled(running: Pipeline) -> None:
@@ -125,7 +174,8 @@ def test_a_request_ends_with_its_pipeline(running: Pipeline) -> None:
     ],
 )
 def test_a_request_over_the_memory_fails_alone(running: Pipeline, sql: str) -> None:
-    assert "memory" in refusal(running.get("query", sql=sql)).lower()
+    answer = running.get("query", sql=sql)
+    assert "memory" in (failure(answer) if answer.is_success else refusal(answer)).lower()
     assert running.query("SELECT length(repeat('ab', 3)) AS n") == [{"n": 6}]
 
 

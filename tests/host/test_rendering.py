@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_pipelines.engine.spark.collecting import ResultTooLargeError
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.host import rendering
-from airflow_pipelines.host.rendering import FORMATS, limited
+from airflow_pipelines.host.rendering import FORMATS, NotRepresentableError
 
 WHOLE = pa.table({"id": range(2500), "name": [None if n % 7 == 0 else f"name {n}" for n in range(2500)]})
 
@@ -40,7 +41,7 @@ def test_files_have_the_rows_of_all_parts(monkeypatch: pytest.MonkeyPatch) -> No
     assert pa.ipc.open_stream(b"".join(sent)).read_all().equals(WHOLE)
 
 
-@pytest.mark.parametrize("name", ["json", "parquet", "arrow_ipc"])
+@pytest.mark.parametrize("name", ["text", "json", "parquet", "arrow_ipc"])
 def test_what_is_sent_needs_only_the_parts_so_far(name: str) -> None:
     taken = 0
 
@@ -48,7 +49,7 @@ def test_what_is_sent_needs_only_the_parts_so_far(name: str) -> None:
         nonlocal taken
         for _ in range(10_000):
             taken += 1
-            yield pa.table({"x": pa.array(range(5000), pa.int64())})
+            yield pa.table({"x": pa.array(range(10000, 15000), pa.int64())})
 
     body = FORMATS[name].render(counted())
     for _ in range(3):
@@ -65,17 +66,40 @@ def test_an_empty_result_has_columns() -> None:
     assert pa.ipc.open_stream(b"".join(FORMATS["arrow_ipc"].render(iter([empty])))).read_all().equals(empty)
 
 
-def test_only_what_is_collected_is_limited() -> None:
-    assert [name for name, one in FORMATS.items() if not one.streams] == ["text"]
-    assert sum(table.num_rows for table in limited(parts(100), WHOLE.nbytes * 2)) == WHOLE.num_rows
-    with pytest.raises(ResultTooLargeError):
-        list(limited(parts(100), 1000))
+def test_a_box_ends_where_a_wider_one_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendering, "LINES_AT_ONCE", 2)
+    rows = pa.table({"n": [1, 2, 3, 400], "s": ["a\nb", None, "", "x" * 70]})
+    assert b"".join(FORMATS["text"].render(iter([rows.slice(0, 1), rows.slice(1)]))).decode().splitlines() == [
+        "+---+------+",
+        "| n | s    |",
+        "+---+------+",
+        "| 1 | a\\nb |",
+        "| 2 |      |",
+        "+---+------+",
+        "+-----+------------------------------------------------------------------+",
+        "| n   | s                                                                |",
+        "+-----+------------------------------------------------------------------+",
+        "| 3   |                                                                  |",
+        f"| 400 | {'x' * 61}... |",
+        "+-----+------------------------------------------------------------------+",
+    ]
+    assert (
+        b"".join(FORMATS["text"].render(iter([rows.schema.empty_table()]))).decode()
+        == "+---+---+\n| n | s |\n+---+---+\n+---+---+\n"
+    )
+
+
+def test_json_has_no_maps_whose_keys_are_no_texts() -> None:
+    for kind in (pa.map_(pa.int32(), pa.string()), pa.list_(pa.map_(pa.date32(), pa.string()))):
+        with pytest.raises(NotRepresentableError, match="keys"):
+            list(FORMATS["json"].render(iter([pa.table({"m": pa.array([None], kind)})])))
+    texts = pa.table({"m": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32()))})
+    assert b"".join(FORMATS["json"].render(iter([texts]))) == b'{"m":{"k":1}}\n'
 
 
 def test_a_body_says_in_its_last_line_why_it_broke_off() -> None:
-    from airflow_pipelines.contract.error_codes import ErrorCode
-    from airflow_pipelines.contract.problems import Problem
-
-    failure = FORMATS["json"].failure
-    assert failure is not None
-    assert json.loads(failure(Problem(ErrorCode.AD_HOC_QUERY_ERROR, "why"))) == {"error": "why"}
+    why = Problem(ErrorCode.AD_HOC_QUERY_ERROR, "why\nand where")
+    said = {name: one.failure(why) for name, one in FORMATS.items() if one.failure is not None}
+    assert said.keys() == {"text", "json"}
+    assert json.loads(said["json"]) == {"error": why.message}
+    assert said["text"] == b"ERROR: why and where\n"

@@ -182,7 +182,7 @@ def test_ingress_that_makes_no_sense(
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        ("selec 1", "line 1, column 1: .*Expected SELECT, INSERT or DELETE; found 'selec'"),
+        ("selec 1", "line 1, column 1: .*Expected SELECT, INSERT, DELETE, PREPARE or EXECUTE; found 'selec'"),
         ("select id from\n  where", "line 2, column 3: .*found 'where'"),
         ("select id,\n nope from t", "line 2, column 2: .*`nope` cannot be resolved"),
         ("select nofn(id) from t", "Function `nofn` does not exist"),
@@ -199,7 +199,7 @@ def test_ingress_that_makes_no_sense(
         ("create table x (i int)", "cannot create or change tables and views: change the pipeline's program"),
         ("drop table t", "cannot create or change tables and views"),
         ("update t set id = 1", "UPDATE is not allowed in an ad-hoc request"),
-        ("set spark.sql.ansi.enabled = false", "Expected SELECT, INSERT or DELETE"),
+        ("set spark.sql.ansi.enabled = false", "Expected SELECT, INSERT, DELETE, PREPARE or EXECUTE"),
         ("select * from text.`/etc/passwd`", "does not exist"),
         ("", "The request has no statement"),
     ],
@@ -207,7 +207,9 @@ def test_ingress_that_makes_no_sense(
 def test_ad_hoc_mistakes(spoilt: Spoilt, sql: str, message: str) -> None:
     with pytest.raises(PipelineAPIError) as caught:
         spoilt.pipeline.execute(sql)
-    assert (caught.value.status_code, caught.value.error_code) == (400, "AdHocQueryError")
+    # What Spark understands fails while it runs.
+    status = 200 if sql.startswith(("select 1 /", "select cast")) else 400
+    assert (caught.value.status_code, caught.value.error_code) == (status, "AdHocQueryError")
     assert re.search(message, caught.value.message, re.DOTALL), caught.value.message
     assert not INTERNALS.search(caught.value.message.replace(sql, ""))
     assert spoilt.pipeline.status() is PipelineStatus.RUNNING

@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Annotated
 
+import pyarrow as pa
 from fastapi import APIRouter, Body, Depends, Request
-from fastapi.responses import StreamingResponse
+from fastapi.responses import Response, StreamingResponse
+from pyspark.sql import DataFrame
 
 from airflow_pipelines.compiler.adhoc import AdhocError, AdhocResult, run_adhoc
 from airflow_pipelines.contract.error_codes import ErrorCode
-from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.problems import QUERY_FAILED_HEADER, Problem
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.engine.spark.failures import spark_complaint
 from airflow_pipelines.engine.spark.java_errors import SPARK_ERRORS
@@ -20,7 +22,8 @@ from airflow_pipelines.engine.spark.result_stream import streamed
 from airflow_pipelines.engine.values.intervals import shown_in_order
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.queries import Answer, Query
-from airflow_pipelines.host.rendering import Format, counted, format_of, limited
+from airflow_pipelines.host.rendering import Format, NotRepresentableError, counted, format_of
+from airflow_pipelines.host.result_values import with_unsigned_integers, with_variants_as_json
 from airflow_pipelines.host.routers.common import Runner, is_read_only
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.program.messages import ProgramErrors
@@ -30,7 +33,7 @@ ReadOnly = Annotated[bool, Depends(is_read_only)]
 
 
 @router.get("/query")
-async def query(request: Request, runner: Runner, sql: str, read_only: ReadOnly, format: str = "text") -> StreamingResponse:
+async def query(request: Request, runner: Runner, sql: str, read_only: ReadOnly, format: str = "text") -> Response:
     """Run ad-hoc SQL. A query reads one step's contents; INSERT and DELETE answer when a step has committed them."""
     return await _answered(request, runner, sql, format, read_only=read_only)
 
@@ -38,15 +41,27 @@ async def query(request: Request, runner: Runner, sql: str, read_only: ReadOnly,
 @router.post("/query")
 async def long_query(
     request: Request, runner: Runner, sql: Annotated[str, Body(embed=True)], read_only: ReadOnly, format: str = "text"
-) -> StreamingResponse:
+) -> Response:
     """The same for a long text, which comes in the body: ``{"sql": ...}``."""
     return await _answered(request, runner, sql, format, read_only=read_only)
 
 
-async def _answered(request: Request, runner: PipelineRunner, sql: str, format: str, *, read_only: bool) -> StreamingResponse:
+class EvaluationFailed(Problem):
+    """A query that Spark understands fails while it runs."""
+
+
+async def _answered(request: Request, runner: PipelineRunner, sql: str, format: str, *, read_only: bool) -> Response:
     wanted = format_of(format)
     live = runner.requests.serving()
-    reply = await runner.queries.run(lambda query: _answer(live, sql, query, wanted), lambda: _left(request))
+    try:
+        reply = await runner.queries.run(
+            lambda query: _answer(live, sql, query, wanted), lambda: _left(request), holds=wanted.failure is None
+        )
+    except EvaluationFailed as failed:
+        if wanted.failure is None:
+            raise
+        headers = {QUERY_FAILED_HEADER: failed.code.value}
+        return Response(wanted.failure(failed), media_type=wanted.media_type, headers=headers)
     try:
         if reply.head and read_only:
             raise Problem(ErrorCode.SCOPE_EXCEEDED, "This API key may only read, and INSERT and DELETE change tables.")
@@ -79,37 +94,48 @@ async def _with_failure(parts: AsyncIterator[bytes], wanted: Format) -> AsyncIte
 
 def _answer(live: LivePipeline, sql: str, query: Query, wanted: Format) -> Answer[tuple[TableChanges, ...]]:
     """The changes of a request, and its rows in a format."""
-    with _told():
+    with _told(Problem):
         result = run_adhoc(live.circuit, sql, live.clock.now, query.collector.collected)
         if result.frame is not None and result.changes:
             # A query that fails keeps the changes before it from being made.
-            table = shown_in_order(query.collector.collected(result.frame), result.frame.schema)
-            return Answer(result.changes, wanted.render(iter([table])))
-        return Answer(result.changes, _rendered(result, query, wanted))
+            table = _readable(query.collector.collected(result.frame), result.frame)
+            return Answer(result.changes, _rendered(iter([table]), wanted, Problem))
+    return Answer(result.changes, _streamed(result, query, wanted))
 
 
-def _rendered(result: AdhocResult, query: Query, wanted: Format) -> Iterator[bytes]:
+def _streamed(result: AdhocResult, query: Query, wanted: Format) -> Iterator[bytes]:
     """What a request gives in a format, while it comes. Until its end the result keeps the files that are read."""
     frame = result.frame
-    with _told():
-        if frame is None:
-            yield from wanted.render(iter([counted(result.count)]))
-            return
-        tables = (shown_in_order(table, frame.schema) for table in streamed(frame, query.connection))
-        yield from wanted.render(tables if wanted.streams else limited(tables, query.result_bytes))
+    if frame is None:
+        yield from wanted.render(iter([counted(result.count)]))
+        return
+    yield from _rendered((_readable(table, frame) for table in streamed(frame, query.connection)), wanted, EvaluationFailed)
+
+
+def _rendered(tables: Iterator[pa.Table], wanted: Format, failure: type[Problem]) -> Iterator[bytes]:
+    with _told(failure):
+        yield from wanted.render(tables)
+
+
+def _readable(table: pa.Table, frame: DataFrame) -> pa.Table:
+    """A result's rows in types that readers know: intervals and VARIANTs are texts, unsigned integers are of unsigned types."""
+    return with_variants_as_json(shown_in_order(with_unsigned_integers(table, frame.schema), frame.schema))
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Tell the client what is wrong with its request."""
+def _told(kind: type[Problem]) -> Iterator[None]:
+    """Tell the client what is wrong with its request.
+
+    :param kind: as what
+    """
     try:
         yield
-    except (AdhocError, ProgramErrors) as error:
-        raise Problem(ErrorCode.AD_HOC_QUERY_ERROR, str(error)) from error
+    except (AdhocError, ProgramErrors, NotRepresentableError) as error:
+        raise kind(ErrorCode.AD_HOC_QUERY_ERROR, str(error)) from error
     except MemoryError as error:
-        raise Problem(ErrorCode.AD_HOC_QUERY_ERROR, f"{error}: ask for less.") from error
+        raise kind(ErrorCode.AD_HOC_QUERY_ERROR, f"{error}: ask for less.") from error
     except SPARK_ERRORS as error:
-        raise Problem(ErrorCode.AD_HOC_QUERY_ERROR, spark_complaint(error)) from error
+        raise kind(ErrorCode.AD_HOC_QUERY_ERROR, spark_complaint(error)) from error
 
 
 async def _left(request: Request) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from sqlglot import exp
@@ -14,6 +14,7 @@ from airflow_pipelines.program.messages import COMPILATION_ERROR, NOT_SUPPORTED,
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.source_text import twice
+from airflow_pipelines.sql.program.prepared import PreparedStatements
 from airflow_pipelines.sql.program.safety import unsafe_part
 from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.translate import translate
@@ -36,6 +37,18 @@ class AdhocKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Executed:
+    """A prepared statement.
+
+    :param text: the statement, with values for its parameters
+    :param place: where EXECUTE stands in the request
+    """
+
+    text: str
+    place: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class AdhocStatement:
     """One statement of an ad-hoc request.
 
@@ -53,14 +66,27 @@ class AdhocStatement:
     offset: int
     target: str | None = None
     columns: tuple[str, ...] | None = None
+    executed: Executed | None = None
 
     def place(self, start: int, end: int) -> tuple[int, int]:
         """The place in the request of characters ``start`` to ``end`` (exclusive) of the query as first written."""
-        return self.offset + start, self.offset + end
+        return self.executed.place if self.executed is not None else (self.offset + start, self.offset + end)
+
+    def written(self, request: str, start: int, end: int) -> str:
+        """The characters ``start`` to ``end`` (exclusive) of the query as first written.
+
+        :param request: the text of the request
+        :param start: where they start
+        :param end: where they end
+        """
+        text = self.executed.text if self.executed is not None else request
+        return text[self.offset + start : self.offset + end]
 
 
 def parse_adhoc(text: str, definitions: Definitions | None = None) -> list[AdhocStatement]:
     """Read an ad-hoc request: ``;``-separated statements of which only the last may be a query.
+
+    A statement that EXECUTE names is there as if it had been written in its place; PREPARE is no statement of its own.
 
     :param text: the request
     :param definitions: the types and functions that the request may use; None when there are none
@@ -69,11 +95,16 @@ def parse_adhoc(text: str, definitions: Definitions | None = None) -> list[Adhoc
     folded = fold_text(text)
     statements: list[AdhocStatement] = []
     messages = []
+    prepared = PreparedStatements()
+    known = definitions or Definitions()
     parts = split_statements(folded.tokens)
     for at, tokens in enumerate(parts):
-        cursor = Cursor(folded, tokens)
+        cursor = Cursor(folded, tokens, known.types)
         try:
-            statement = _read(cursor, definitions or Definitions())
+            if cursor.at("prepare"):
+                prepared.prepare(cursor)
+                continue
+            statement = _execute(cursor, prepared, known) if cursor.at("execute") else _read(cursor, known)
             if statement.kind is AdhocKind.SELECT and at < len(parts) - 1:
                 cursor.index = 0
                 raise cursor.failure("Only the last statement of a request may be a query", COMPILATION_ERROR)
@@ -85,6 +116,17 @@ def parse_adhoc(text: str, definitions: Definitions | None = None) -> list[Adhoc
     if messages:
         raise ProgramErrors(messages)
     return statements
+
+
+def _execute(cursor: Cursor, prepared: PreparedStatements, definitions: Definitions) -> AdhocStatement:
+    text = prepared.executed(cursor)
+    first, last = cursor.tokens[0].start, cursor.tokens[-1].end + 1
+    folded = fold_text(text)
+    try:
+        statement = _read(Cursor(folded, folded.tokens, definitions.types), definitions)
+    except StatementError as failure:
+        raise cursor.failure_at(cursor.span(first, last), failure.message.message, failure.message.error_type) from failure
+    return replace(statement, executed=Executed(text, (first, last)))
 
 
 def _read(cursor: Cursor, definitions: Definitions) -> AdhocStatement:
@@ -100,10 +142,10 @@ def _read(cursor: Cursor, definitions: Definitions) -> AdhocStatement:
         message = f"{word.upper()} is not allowed in an ad-hoc request: only SELECT, INSERT and DELETE are"
         raise cursor.failure(message, COMPILATION_ERROR)
     if word not in QUERY_STARTS:
-        raise cursor.failure("Expected SELECT, INSERT or DELETE")
+        raise cursor.failure("Expected SELECT, INSERT, DELETE, PREPARE or EXECUTE")
     part = _parse(cursor, cursor.tokens, definitions)
     if not isinstance(part.tree, exp.Query):
-        raise cursor.failure("Expected SELECT, INSERT or DELETE")
+        raise cursor.failure("Expected SELECT, INSERT, DELETE, PREPARE or EXECUTE")
     return AdhocStatement(AdhocKind.SELECT, part.edits, _reads(cursor, part), part.offset)
 
 

@@ -70,7 +70,7 @@ def test_several_statements() -> None:
         ("delete t", "t", "Expected FROM"),
         ("select from where", "where", "found 'where'"),
         ("select 'abc", "'", "not closed"),
-        ("hello world", "hello", "Expected SELECT, INSERT or DELETE"),
+        ("hello world", "hello", "Expected SELECT, INSERT, DELETE, PREPARE or EXECUTE"),
         ("select transform(a) using 'cat' from t", "transform", "not allowed"),
         ("select * from identifier('t')", "identifier", "not allowed"),
         ("insert into t select reflect('java.lang.System', 'exit', 1)", "reflect", "not allowed"),
@@ -96,3 +96,42 @@ def test_all_errors_are_reported() -> None:
 def test_empty_requests(text: str) -> None:
     with pytest.raises(ProgramErrors, match="no statement"):
         parse_adhoc(text)
+
+
+def test_prepared_statements_are_read_where_they_are_executed() -> None:
+    text = """PREPARE p(INT, VARCHAR(3)) AS SELECT A + $1 AS x, $2 FROM T WHERE s = '$1' OR a > $1;
+              PREPARE "Put" AS INSERT INTO t VALUES ($2, $1);
+              EXECUTE "Put"('a, b', f(1, 2)); EXECUTE p(1 + 2, 'abcd')"""
+    put, select = parse_adhoc(text)
+    assert (put.kind, put.target, put.query.text) == (AdhocKind.INSERT, "t", "SELECT * FROM VALUES ((f(1, 2)), ('a, b'))")
+    assert select.query.text == (
+        "select a + (cast(1 + 2 as int)) as x, (LEFT(CAST('abcd' AS STRING), 3)) from t where s = '$1' or a > (cast(1 + 2 as int))"
+    )
+    assert select.reads == ("t",)
+    assert text[slice(*select.place(0, 1))] == "EXECUTE p(1 + 2, 'abcd')"
+    at = select.query.text.index("(LEFT")
+    assert select.written(text, *select.query.origin(at, at + 30)) == "(cast('abcd' as varchar(3))"
+    assert parse_adhoc("prepare p as select 1") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "says"),
+    [
+        ("execute p", "p", "No statement p is prepared"),
+        ("prepare p as select $1; execute p", "p", "takes 1 values, and EXECUTE gives 0"),
+        ("prepare p(int) as select 1; execute p(1, 2)", "p", "takes 1 values"),
+        ("prepare p(int) as select $2", "p", "no parameter $2"),
+        ("prepare p as select 1; prepare p as select 2", "p", "prepared already"),
+        ("prepare p as", "as", "Expected SELECT"),
+        ("prepare p as drop table t; execute p", "execute p", "change the pipeline's program"),
+        ("prepare p as select 1; execute p; select 2", "execute", "Only the last statement"),
+        ("prepare p as select 1; execute p(,)", ",", "Expected a value"),
+    ],
+)
+def test_wrong_prepared_statements_have_a_place(text: str, at: str, says: str) -> None:
+    with pytest.raises(ProgramErrors) as caught:
+        parse_adhoc(text)
+    (message,) = caught.value.messages
+    assert says in message.message
+    assert message.span is not None
+    assert SourceText(text).slice(message.span) == at
