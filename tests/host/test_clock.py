@@ -106,7 +106,7 @@ def test_late_rows_are_reported_and_stay_out_after_a_restart(make: Make) -> None
         told = next(chunk for chunk in chunks if "json_data" in chunk)["json_data"]
     assert [change["insert"]["table_or_view_name"] for change in told] == ["t"]
     errors = pipeline.query("SELECT * FROM error_view")
-    assert [error["metadata"]["id"] for error in errors] == [3]
+    assert [json.loads(error["metadata"])["id"] for error in errors] == [3]
     assert pipeline.stats()["global_metrics"]["total_processed_records"] == 4
     pipeline.kill()
     pipeline.start()

@@ -23,7 +23,7 @@ PLACE = '"transport": {"name": "file_input", "config": {"path": "/x"}}'
 
 # The marks show what the error has to point at.
 WRONG_PROGRAMS = {
-    "no-statement": ("«import» os", "Expected CREATE TABLE, VIEW, TYPE or FUNCTION; found 'import'"),
+    "no-statement": ("«import» os", "Expected CREATE TABLE, VIEW, INDEX, TYPE or FUNCTION; found 'import'"),
     "misspelt-word": (T + "create view v as\n  «selec» * from t;", "Expected a query after AS; found 'selec'"),
     "unfinished": (T + "create view v as select i + «from» t;", "Incomplete expression; found 'from'"),
     "open-bracket": ("create table t (i «int»;", "Expected ); found the end of the statement"),
@@ -37,7 +37,7 @@ WRONG_PROGRAMS = {
     "cycle": ("create view «a» as select * from b;\ncreate view b as select * from a;", "in a cycle: a -> b -> a"),
     "transport": (
         table_with('[{"name": "c", "transport": {"name": «"file_inptu"»}}]'),
-        "Connector 't.c': unknown transport 'file_inptu'; known transports: file_input; did you mean 'file_input'",
+        "Connector 't.c': unknown transport 'file_inptu'; known transports: datagen, empty_input, file_input, url_input; did you mean 'file_input'",
     ),
     "transport-option": (
         table_with('[{"transport": {"name": "file_input", "config": {«"pth"»: "/x"}}, "format": {"name": "csv"}}]'),
@@ -45,7 +45,7 @@ WRONG_PROGRAMS = {
     ),
     "format": (
         table_with("[{" + PLACE + ', "format": {"name": «"cvs"»}}]'),
-        "unknown format 'cvs'; known formats: csv, json, parquet; did you mean 'csv'",
+        "unknown format 'cvs'; known formats: csv, json, parquet, raw; did you mean 'csv'",
     ),
     "format-option": (
         table_with("[{" + PLACE + ', "format": {"name": "csv", "config": {«"header"»: true}}}]'),
