@@ -201,10 +201,13 @@ class Endpoints:
         :param snapshot: whether the changes are the relation's contents for a new listener
         """
         for format_name in sorted({listener.format for listener in listeners}):
+            takers = [listener for listener in listeners if listener.format == format_name]
             for chunk in encode_egress(changes, format_name):
-                for listener in listeners:
-                    if listener.format == format_name:
-                        listener.put(chunk, snapshot=snapshot)
+                for listener in takers:
+                    listener.put(chunk, snapshot=snapshot)
+                if all(listener.closed for listener in takers):
+                    # Those who have gone need not be made the rest for.
+                    break
 
     def attach(self, listener: Listener) -> None:
         """Give a listener the deltas of all steps from now on."""

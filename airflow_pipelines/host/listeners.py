@@ -65,6 +65,11 @@ class Listener:
             self.metrics.queued_records += data.records
         self._wake()
 
+    @property
+    def closed(self) -> bool:
+        """Whether no more chunks are taken."""
+        return self._closed
+
     def close(self) -> None:
         """No more chunks will come (or be read): the stream ends after what is queued."""
         with self._condition:

@@ -31,6 +31,7 @@ from airflow_pipelines.host.durability import Durability, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
 from airflow_pipelines.host.front_ends import front_end_for
 from airflow_pipelines.host.inputs import Consumed, InputEndpoint
+from airflow_pipelines.host.listeners import Listener
 from airflow_pipelines.host.merged_steps import RecordedStep, merged_steps
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
@@ -162,6 +163,19 @@ class LivePipeline:
         if trace is not None and not trace.is_small(self.circuit.limits):
             return StreamedChanges(frame, trace.rows)
         return ChangesInMemory(shown(collected(frame), frame.schema))
+
+    def send_contents(self, listener: Listener) -> None:
+        """Give an attached listener the rows of its relation, before the changes of any further step.
+
+        When these cannot be evaluated, its stream ends: a listener without them would take the changes for the whole.
+
+        :param listener: one that waits for a snapshot
+        """
+        try:
+            self.endpoints.tell(self.relation_contents(listener.view), [listener], snapshot=True)
+        except Exception as error:  # noqa: BLE001  the request has been answered; the pipeline goes on
+            self.log.failure("egress of %s: its contents cannot be sent", listener.view, cause=error)
+            self.endpoints.listeners.remove(listener)
 
     def contents(self) -> CheckpointContents:
         """Everything as it stands after the last step, with all batches on disk."""

@@ -6,6 +6,7 @@ All methods may be called from any thread. What has to happen between two steps 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 from airflow_pipelines.contract.deployment import Deployment
@@ -115,7 +116,7 @@ class PipelineRequests:
         return {"status": "complete" if done else "inprogress", "step": step, "durable": durable}
 
     def listen(self, listener: Listener, *, send_snapshot: bool) -> None:
-        """Attach a listener.
+        """Attach a listener. Returns when it is attached, so that its client can read while its queue is filled.
 
         :param listener: where the changes go
         :param send_snapshot: whether the relation's contents come first; then it is attached between two steps
@@ -125,13 +126,22 @@ class PipelineRequests:
             # Deltas of the steps from now on need no consistent cut.
             live.endpoints.attach(listener)
             return
+        attached: Future[None] = Future()
 
         def attach() -> None:
             self.serving()
-            live.endpoints.tell(live.relation_contents(listener.view), [listener], snapshot=True)
             live.endpoints.attach(listener)
+            # Contents that are larger than the queue wait for the client, who reads only when this request is answered.
+            attached.set_result(None)
+            live.send_contents(listener)
 
-        self._intake.submit(attach).result()
+        def fail(done: Future[None]) -> None:
+            error = done.exception()
+            if error is not None and not attached.done():
+                attached.set_exception(error)
+
+        self._intake.submit(attach).add_done_callback(fail)
+        attached.result()
 
     def wake(self) -> None:
         """Look at the inputs again: a connector was started or paused, or has had errors."""

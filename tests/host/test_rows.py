@@ -11,8 +11,10 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from airflow_pipelines.contract.problems import READ_ONLY_HEADER
+from airflow_pipelines.host import listeners
 from airflow_pipelines.host.tokens import CompletionToken
 from tests.host.driver import Pipeline
 
@@ -116,7 +118,9 @@ def test_a_listener_gets_each_steps_changes(running: Pipeline) -> None:
         assert not any(chunk["json_data"] for chunk in chunks)
 
 
-def test_large_changes_come_in_chunks_and_in_order(make: Callable[..., Pipeline], tmp_path: Path) -> None:
+def test_large_changes_come_in_chunks_and_in_order(
+    make: Callable[..., Pipeline], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sink = tmp_path / "sink.csv"
     out = [{"name": "out", "transport": {"name": "file_output", "config": {"path": str(sink)}}, "format": {"name": "csv"}}]
     pipeline = make(
@@ -142,8 +146,18 @@ def test_large_changes_come_in_chunks_and_in_order(make: Callable[..., Pipeline]
             assert rows(snapshot, 60_000) == expected
         pipeline.ingest("t", {"insert": {"id": 1, "n": 59_999}})
         assert rows(chunks, 1) == [{"delete": {"id": 1, "x": 60_000}}]
+        # Contents that are larger than the queue wait for their reader, and a reader who goes frees the pipeline.
+        monkeypatch.setattr(listeners, "QUEUED_CHARACTERS", 1000)
+        with pipeline.listen("many", backpressure=True, send_snapshot=True) as snapshot:
+            assert rows(snapshot, 59_999) == expected[:-1]
+        with pipeline.listen("many", backpressure=True, send_snapshot=True) as snapshot:
+            assert len(rows(snapshot, 1)) == 10_000
+        pipeline.ingest("t", {"insert": {"id": 2, "n": 1}})
+        assert rows(chunks, 1) == [{"insert": {"id": 2, "x": 1}}]
     written = sink.read_text().splitlines()
-    assert written == [*(f"1,{x},1" for x in range(1, 60_001)), "1,60000,-1"]
+    assert written == [*(f"1,{x},1" for x in range(1, 60_001)), "1,60000,-1", "2,1,1"]
+    with pipeline.listen("many", backpressure=True, send_snapshot=True):
+        pipeline.kill()
 
 
 def test_unknown_and_local_views_have_no_listeners(running: Pipeline) -> None:
