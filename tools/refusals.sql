@@ -137,10 +137,10 @@ CREATE TABLE t (a INTERVAL);
 -- instead
 CREATE TABLE t (a INTERVAL DAY TO SECOND);
 -- ## Functions and forms of other systems
--- `DIV_NULL`
-SELECT DIV_NULL(customer, id) AS share FROM orders;
+-- `DIV_NULL` within a lambda function
+SELECT TRANSFORM(tags, x -> DIV_NULL(LENGTH(x), 2)) AS shares FROM orders;
 -- instead
-SELECT customer DIV NULLIF(id, 0) AS share FROM orders;
+SELECT TRANSFORM(tags, x -> LENGTH(x) DIV NULLIF(2, 0)) AS shares FROM orders;
 -- `JSON_KEYS`
 SELECT JSON_KEYS(extra) AS keys FROM customers;
 -- instead
@@ -165,14 +165,6 @@ SELECT BLACKBOX(id) AS id FROM orders;
 SELECT SUM(amount) WITHIN DISTINCT (customer) AS s FROM orders;
 -- instead
 SELECT SUM(amount) AS s FROM (SELECT DISTINCT customer, amount FROM orders);
--- `ARRAY(subquery)`
-SELECT ARRAY(SELECT id FROM customers) AS ids;
--- instead
-SELECT (SELECT SORT_ARRAY(COLLECT_LIST(id)) FROM customers) AS ids;
--- `MAP(subquery)`
-SELECT MAP(SELECT id, name FROM customers) AS names;
--- instead
-SELECT (SELECT MAP_FROM_ENTRIES(SORT_ARRAY(COLLECT_LIST(STRUCT(id, name)))) FROM customers) AS names;
 -- specifiers of a format that Spark cannot write
 SELECT FORMAT_TIMESTAMP('%Y week %U', placed) AS week FROM orders;
 -- instead

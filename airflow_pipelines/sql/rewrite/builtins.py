@@ -85,6 +85,7 @@ def builtin_edits(walker: TokenWalker) -> Iterator[Edit]:
             yield Edit(call.start, call.end, text)
     yield from _brackets(walker)
     yield from _map_literals(walker)
+    yield from _subqueries(walker)
     yield from json_operator_edits(walker)
     yield from _timestamps(walker)
     yield from _bare_relations(walker)
@@ -213,6 +214,25 @@ def _map_literals(walker: TokenWalker) -> Iterator[Edit]:
             yield Edit(walker.start(at - 1), walker.end(at), "MAP(")
             yield from (Edit(walker.start(colon), walker.end(colon), ",") for colon in colons)
             yield Edit(walker.start(close), walker.end(close), ")")
+
+
+_COLLECTED: Mapping[str, str] = {
+    # Rows hold NULL where a list of values would leave it out.
+    "array": "(SELECT TRANSFORM(SORT_ARRAY(COLLECT_LIST(STRUCT(__e))), __r -> __r.__e) FROM ({}) AS __q(__e))",
+    "map": "(SELECT MAP_FROM_ENTRIES(SORT_ARRAY(COLLECT_LIST(STRUCT(__k, __v)))) FROM ({}) AS __q(__k, __v))",
+}
+
+
+def _subqueries(walker: TokenWalker) -> Iterator[Edit]:
+    """``ARRAY(SELECT ...)`` and ``MAP(SELECT ...)``: all values or pairs that a query gives, sorted."""
+    for at in range(len(walker.tokens) - 2):
+        collected = _COLLECTED.get(walker.name(at))
+        if collected is None or walker.word(at + 1) != "(" or walker.word(at + 2) not in {"select", "with"}:
+            continue
+        close = walker.closing(at + 1)
+        if close is not None:
+            query = walker.piece(walker.end(at + 1), walker.start(close))
+            yield Edit(walker.start(at), walker.end(close), collected.format(query))
 
 
 def _timestamps(walker: TokenWalker) -> Iterator[Edit]:

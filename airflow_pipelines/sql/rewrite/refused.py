@@ -20,7 +20,6 @@ class CallRefused(Exception):
 _FUNCTION = "write it as a function in Python (CREATE FUNCTION without an expression)"
 ADVICE: Mapping[str, str] = {
     "blackbox": "remove it",
-    "div_null": "write a DIV NULLIF(b, 0) for a whole number, a / NULLIF(b, 0) otherwise",
     "json_keys": f"MAP_KEYS(CAST(v AS MAP<STRING, VARIANT>)) gives the keys of one level; for all levels {_FUNCTION}",
     "variant_deep_filter": f"VARIANT_FILTER looks at one level; for all levels {_FUNCTION}",
     "variant_deep_map": f"VARIANT_MAP changes one level; for all levels {_FUNCTION}",
@@ -28,12 +27,6 @@ ADVICE: Mapping[str, str] = {
     "xxhash": "XXHASH64 is Spark's",
 }
 """Functions that are not there, with what to write instead."""
-
-
-_SUBQUERIES: Mapping[str, str] = {
-    "array": "ARRAY(subquery) is not supported: write (SELECT SORT_ARRAY(COLLECT_LIST(x)) FROM ...)",
-    "map": "MAP(subquery) is not supported: write (SELECT MAP_FROM_ENTRIES(SORT_ARRAY(COLLECT_LIST(STRUCT(k, v)))) FROM ...)",
-}
 
 
 def refuse_unknown(walker: TokenWalker, known: Mapping[str, object]) -> None:
@@ -50,5 +43,3 @@ def refuse_unknown(walker: TokenWalker, known: Mapping[str, object]) -> None:
         if walker.name(at) == "within" and walker.name(at + 1) == "distinct" and walker.word(at - 1) == ")":
             message = "WITHIN DISTINCT is not supported: aggregate over a subquery that gives each row once"
             raise CallRefused(walker.start(at), walker.end(at + 1), message)
-        if walker.name(at) in {"array", "map"} and walker.word(at + 1) == "(" and walker.word(at + 2) in {"select", "with"}:
-            raise CallRefused(walker.start(at), walker.end(at), _SUBQUERIES[walker.name(at)])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.asof import asof_joins
+from airflow_pipelines.sql.rewrite.null_division import null_divisions
 from airflow_pipelines.sql.rewrite.stars import expand_star_replace
 from airflow_pipelines.sql.rewrite.time_windows import time_windows
 from airflow_pipelines.sql.syntax.edits import Edited
@@ -14,12 +15,13 @@ PASSES: tuple[Callable[[Edited, Analyzer], Edited], ...] = (
     lambda query, _analyzer: time_windows(query),
     asof_joins,
     expand_star_replace,
+    null_divisions,
 )
 """The passes in their order. Each takes the output of the one before it."""
 
 
 def to_spark_syntax(query: Edited, analyzer: Analyzer) -> Edited:
-    """Rewrite time windows, ASOF joins and stars with REPLACE to Spark SQL.
+    """Rewrite time windows, ASOF joins, stars with REPLACE and DIV_NULL to Spark SQL.
 
     :param query: folded text that parses
     :param analyzer: knows the relations that the query reads

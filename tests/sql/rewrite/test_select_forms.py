@@ -77,8 +77,6 @@ def test_values(sessions: SparkSessions) -> None:
     [
         *((f"select {name}(a, b) from t", f"{name}(a, b)", f"no function {name.upper()}") for name in ADVICE),
         ("select sum(a) within distinct (b) from t", "within distinct", "subquery"),
-        ("select array(select a from t)", "array", "SORT_ARRAY"),
-        ("select map(select a, b from t)", "map", "MAP_FROM_ENTRIES"),
         ("select format_date('%Y %U', d) from t", "'%Y %U'", "does not know %U"),
         ("select parse_date('%e', d) from t", "'%e'", "does not know %e"),
         ("select format_date(f, d) from t", "f", "literal text"),

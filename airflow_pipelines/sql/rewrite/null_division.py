@@ -1,0 +1,47 @@
+"""Rewrites DIV_NULL(a, b): a division that gives NULL where the divisor is zero, of integers without a fraction."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.analyzer import Analyzer
+from airflow_pipelines.sql.rewrite.probe import types_in
+from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
+from airflow_pipelines.sql.syntax.dialect import SyntaxFailure, parse_query
+from airflow_pipelines.sql.syntax.edits import Edit, Edited
+
+_NAME = "div_null"
+_INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
+_ADVICE = "write a DIV NULLIF(b, 0) for a whole number, a / NULLIF(b, 0) otherwise"
+
+
+def null_divisions(query: Edited, analyzer: Analyzer) -> Edited:
+    """Rewrite each call of DIV_NULL.
+
+    :param query: folded text that parses
+    :param analyzer: knows the relations that the query reads
+    :raises SyntaxFailure: where Spark cannot tell the types of the operands; offsets are those of the query as first written
+    """
+    while mentions(query.text, _NAME):
+        walker = TokenWalker(query.text)
+        calls = [call for call in walker.calls() if call.name == _NAME and len(call.arguments) == 2]
+        if not calls:
+            break
+        # The last one holds no other.
+        query = query.edit([_edit(query, walker, calls[-1], analyzer)])
+    return query
+
+
+def _edit(query: Edited, walker: TokenWalker, call: Call, analyzer: Analyzer) -> Edit:
+    left, right = (walker.piece(*argument) for argument in call.arguments)
+    kinds = types_in(_select(query.text, call), [left, right], analyzer)
+    if kinds is None:
+        raise SyntaxFailure(*query.origin(call.start, call.end), f"The types that DIV_NULL divides are not known here: {_ADVICE}")
+    operator = "DIV" if _INTEGERS.issuperset(kinds) else "/"
+    return Edit(call.start, call.end, f"(({left}) {operator} NULLIF({right}, 0))")
+
+
+def _select(text: str, call: Call) -> exp.Select:
+    """The SELECT that a call belongs to; one that reads nothing when the call is of constants."""
+    within = (node for node in parse_query(text).walk() if call.start <= node.meta.get("start", -1) < call.end)
+    return next((select for node in within if (select := node.find_ancestor(exp.Select)) is not None), exp.Select())

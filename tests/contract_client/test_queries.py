@@ -1,0 +1,92 @@
+"""The SQL of programs and ad-hoc queries, driven by the unmodified client of PyPI's package ``feldera``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pyarrow.parquet as pq
+import pytest
+from feldera import Pipeline
+from feldera.rest.errors import FelderaAPIError
+
+pytestmark = pytest.mark.integration
+
+SQL = """create table t (id int not null primary key, v variant, at timestamp, clock time, r real, d double, u bigint unsigned)
+    with ('materialized' = 'true');
+create table log (line varchar);
+create materialized view w as
+    select id, typeof(v['a'][1]) as kind, cast(v['a'][2]['b'] as varchar) as b, r / (d - d) as quotient, element(array(id)) as one
+    from t;
+create index by_id on w(id);
+"""
+ROWS = [
+    {
+        "id": 1,
+        "v": {"a": [1, {"b": "x"}]},
+        "at": " 2026-01-02 03:04:05 ",
+        "clock": " 03:04:05.25",
+        "r": 1.5,
+        "d": 2.0,
+        "u": 2**64 - 1,
+    },
+    {"id": 2, "v": None, "at": None, "clock": None, "r": -1, "d": 0, "u": None},
+]
+
+
+def test_programs_and_queries(deploy: Callable[..., Pipeline], served_url: str, tmp_path: Path) -> None:
+    pipeline = deploy(SQL)
+    listener = pipeline.listen("w")
+    pipeline.input_json("t", ROWS)
+    pipeline.wait_for_completion(timeout_s=60)
+    wanted = [
+        {"id": 1, "kind": "BIGINT", "b": "x", "quotient": None, "one": 1},
+        {"id": 2, "kind": "NULL", "b": None, "quotient": None, "one": 2},
+    ]
+    # Infinities have no form in JSON.
+    assert list(pipeline.query("SELECT * FROM w ORDER BY id")) == wanted
+    assert list(pipeline.query("SELECT quotient > 0 AS p FROM w ORDER BY id")) == [{"p": True}, {"p": False}]
+    assert [(row["id"], row["kind"], row["insert_delete"]) for row in listener.to_dict()] == [(1, "BIGINT", 1), (2, "NULL", 1)]
+
+    [row, _] = pipeline.query("SELECT v, at, clock FROM t ORDER BY id")
+    assert row == {"v": '{"a":[1,{"b":"x"}]}', "at": "2026-01-02T03:04:05", "clock": "03:04:05.25"}
+    prepared = "PREPARE p(INT) AS SELECT v ->> 'a' AS a, json_get_int(v, 'a', 0) AS i, MAP {'k': id} AS m FROM t WHERE id = $1;"
+    assert list(pipeline.query(f"{prepared} EXECUTE p(1)")) == [{"a": '[1,{"b":"x"}]', "i": 1, "m": {"k": 1}}]
+    pipeline.query_parquet("SELECT v, u FROM t ORDER BY id", str(tmp_path / "t.parquet"))
+    assert pq.read_table(tmp_path / "t.parquet").to_pylist() == [
+        {"v": '{"a":[1,{"b":"x"}]}', "u": 2**64 - 1},
+        {"v": None, "u": None},
+    ]
+    hashes = {pipeline.query_hash(f"SELECT id FROM t ORDER BY id {direction}") for direction in ("ASC", "DESC")}
+    assert len(hashes) == 1
+    assert re.fullmatch("[0-9A-F]{64}", *hashes)
+
+    # Errors while a query runs are told in its result, all others by the status.
+    assert "\nERROR: Division by zero" in "\n" + "".join(pipeline.query_tabular("SELECT 1 / (id - 1) AS x FROM t"))
+    assert [list(row) for row in pipeline.query("SELECT MAP {1: 2} AS m")] == [["error"]]
+    for wrong, says in (
+        ("SELECT * FROM nowhere", "nowhere"),
+        ("SELECT nothing FROM t", "nothing"),
+        ("SELECT * FROM log", "Tried to SELECT from a non-materialized source"),
+        ("CREATE TABLE x (a INT)", "program"),
+        ("SELECT 1; SELECT 2", "Only the last"),
+        ("EXECUTE p(1)", "No statement p is prepared"),
+    ):
+        with pytest.raises(FelderaAPIError, match=says) as refused:
+            list(pipeline.query(wrong))
+        assert refused.value.error_code == "AdHocQueryError"
+
+    # The same over a WebSocket, which the client does not use.
+    from websockets.sync.client import connect
+
+    with connect(f"{served_url.replace('http', 'ws')}/v0/pipelines/{pipeline.name}/query", proxy=None) as socket:
+        socket.send('{"sql": "SELECT id FROM t ORDER BY id", "format": "json"}')
+        lines = "".join(str(part) for part in socket).splitlines()
+    assert [json.loads(line) for line in lines] == [{"id": 1}, {"id": 2}]
+    assert (
+        httpx.get(f"{served_url}/v0/pipelines/{pipeline.name}/query", params={"sql": "SELECT 7 AS n"}).text.splitlines()[3]
+        == "| 7 |"
+    )
