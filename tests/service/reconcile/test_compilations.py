@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,7 @@ from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.hosts import HostTimeout, HostUnreachable
 from tests.service import records as given
 from tests.service.hosted import host_row, reconciled, wait_system_error
+from tests.service.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -91,3 +93,22 @@ def test_a_fault_of_the_compiler_is_told_and_the_program_is_not_compiled_again(
     assert asked.count("POST /compile") == 1
     assert record.program_error is not None
     assert record.program_error["system_error"] == "CompilerFailed: The compiler failed on this program (KeyError)."
+
+
+def test_a_pipeline_that_is_deleted_while_it_compiles_is_no_error(
+    control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    host = host_row(control_plane, tmp_path, kind="shared", deployment_id=None)
+    compiled: list[str] = []
+
+    def call(_: HostRecord, _method: str, path: str, **__: object) -> httpx.Response:
+        control_plane.delete("p")
+        compiled.append(path)
+        return httpx.Response(200, json={"program_info": {}, "messages": []})
+
+    monkeypatch.setattr(control_plane.compiler, "host", lambda: host)
+    monkeypatch.setattr(control_plane.hosts, "call", call)
+    control_plane.create({"name": "p", "program_code": "create table t (a int);"})
+    until(lambda: compiled and not any(thread.name.startswith("pipeline-") for thread in threading.enumerate()))
+    assert control_plane.store.all() == []
+    assert [record.getMessage() for record in caplog.records if record.levelname in {"WARNING", "ERROR"}] == []

@@ -1,0 +1,38 @@
+"""The health of the service's parts and its events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_pipelines.service import cluster
+from airflow_pipelines.service.cluster import ClusterHealth
+from airflow_pipelines.service.control_plane import ControlPlane
+from airflow_pipelines.service.records import Selector
+from tests.service.hosted import host_row
+
+
+def test_a_change_of_a_part_is_one_event(control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    health = control_plane.cluster
+    first = health.look()
+    assert health.look() is first
+    assert first.to_wire(Selector.STATUS) == {
+        "event_id": str(first.event_id),
+        "recorded_at": first.to_wire(Selector.ALL)["recorded_at"],
+        "all_healthy": True,
+        "api_status": "Healthy",
+        "compiler_status": "Healthy",
+        "runner_status": "Healthy",
+    }
+    assert first.to_wire(Selector.ALL)["compiler_self_info"] == "The shared host is started by its first use"
+    host = host_row(control_plane, tmp_path, kind="shared", deployment_id=None)
+    second = health.look()
+    assert second.parts["compiler"].message == "The shared host is up"
+    # Another process of the same store goes on from there.
+    assert ClusterHealth(control_plane.store.engine, control_plane.hosts).look() == second
+    assert [event.event_id for event in health.events()] == [second.event_id, first.event_id]
+    monkeypatch.setattr(cluster, "EVENTS_KEPT", 2)
+    control_plane.registry.end(host.host_id)
+    third = health.look()
+    assert [event.event_id for event in health.events(10)] == [third.event_id, second.event_id]
