@@ -269,7 +269,9 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
             Parameter("backpressure", FLAG),
             Parameter("send_snapshot", FLAG),
         ),
-        body=_or_null(_object(format=_object(name=_one_of("json", "csv")))),
+        body=_or_null(
+            _object(format=_object(name=_one_of("json", "csv"), config=_object(array=FLAG)), transport=OBJECT, send_snapshot=FLAG)
+        ),
         body_required=False,
         answer=OBJECT,
         failures=_RUNTIME,

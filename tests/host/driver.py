@@ -144,9 +144,9 @@ class Pipeline:
         return stats
 
     @contextmanager
-    def listen(self, view: str, **params: Any) -> Iterator[Iterator[dict[str, Any]]]:
+    def listen(self, view: str, body: Any = None, **params: Any) -> Iterator[Iterator[dict[str, Any]]]:
         """The chunks of an egress stream, the first of which has been sent already when this begins."""
-        with self.http.stream("POST", f"/deployments/{self.deployment_id}/egress/{view}", params=params) as answer:
+        with self.http.stream("POST", f"/deployments/{self.deployment_id}/egress/{view}", params=params, json=body) as answer:
             assert answer.status_code == 200, answer.read()
             yield (json.loads(line) for line in answer.iter_lines() if line)
 

@@ -166,6 +166,25 @@ def test_unknown_and_local_views_have_no_listeners(running: Pipeline) -> None:
     assert running.post("egress/large", format="avro").status_code == 400
 
 
+def test_a_stream_may_be_asked_for_with_a_body_like_a_connector(running: Pipeline) -> None:
+    running.insert("t", {"id": 1, "v": 11})
+    array = {"name": "json", "config": {"array": True}}
+    body = {"transport": {"name": "http_output", "config": {"backpressure": True}}, "format": array, "send_snapshot": True}
+    with running.listen("totals", body=body) as chunks:
+        assert next(chunks) == {"snapshot": True, "json_data": []}
+        assert next(chunks)["json_data"] == [{"insert": {"name": None, "total": 11, "n": 1}}]
+    for wrong, text, options in (
+        ({"format": {"name": "json"}}, "Chunks of JSON are arrays", {}),
+        ({"format": {"name": "avro"}}, "format.name", {}),
+        ({"format": array}, "leave out format", {"format": "json"}),
+        ([1], "like a connector", {}),
+        (body, "not materialized", {}),
+    ):
+        answer = running.post("egress/large", json.dumps(wrong), **options)
+        assert (answer.status_code, answer.json()["error_code"]) == (400, "InvalidParam")
+        assert text in answer.json()["message"]
+
+
 def test_updates_need_a_primary_key_and_metrics_count(make: Callable[..., Pipeline]) -> None:
     pipeline = make("CREATE TABLE bag (x INT) WITH ('materialized' = 'true');")
     pipeline.start()

@@ -19,7 +19,7 @@ from schemathesis import GenerationMode
 from schemathesis.schemas import BaseSchema
 
 from airflow_pipelines.contract.registry import HostRecord
-from airflow_pipelines.host.routers import checkpoints, clock, connectors, deployments, diagnostics, query, rows
+from airflow_pipelines.host.routers import checkpoints, clock, connectors, deployments, diagnostics, egress, query, rows
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.deployers.base import SubmitError
 from airflow_pipelines.service.openapi import OPERATIONS, document
@@ -97,7 +97,7 @@ def query_names(operation: dict[str, Any]) -> set[str]:
 def host_paths() -> dict[str, Any]:
     """The paths of a host's data plane, as FastAPI describes them."""
     app = FastAPI()
-    for module in (checkpoints, clock, connectors, deployments, diagnostics, query, rows):
+    for module in (checkpoints, clock, connectors, deployments, diagnostics, egress, query, rows):
         app.include_router(module.router)
     paths: dict[str, Any] = app.openapi()["paths"]
     return paths

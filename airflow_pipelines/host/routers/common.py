@@ -88,6 +88,15 @@ def listenable(live: LivePipeline, name: str) -> str:
     )
 
 
+def has_contents(live: LivePipeline, relation: str) -> bool:
+    """Whether a listenable relation is materialized, so that its rows can be read and not only its changes.
+
+    :param relation: its canonical name
+    """
+    view = live.program.views.get(relation)
+    return view is None or view.kind is ViewKind.MATERIALIZED
+
+
 def input_endpoint(live: LivePipeline, table: str, connector: str) -> InputEndpoint:
     """A table's input by its connector name.
 

@@ -1,26 +1,22 @@
-"""Rows in and out: ingress and egress."""
+"""Rows in: ingress."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import json
-from typing import Any
 
 import pyarrow.compute as pc
 from fastapi import APIRouter, Request
-from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from airflow_pipelines.connectors.base import ConnectorError, UnknownOptionError
 from airflow_pipelines.connectors.http import parse_ingress
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.contract.strict_json import StrictJsonError, parse_json
 from airflow_pipelines.engine.allowed_changes import allowed_changes
 from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.host.listeners import Listener, Listeners
-from airflow_pipelines.host.routers.common import Runner, listenable, table_of
+from airflow_pipelines.host.routers.common import Runner, table_of
 from airflow_pipelines.host.runner import PipelineRunner
 from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.program.names import canonical
@@ -88,54 +84,3 @@ def _set_clock(runner: PipelineRunner, format_name: str, query: dict[str, str], 
             runner.requests.serving().endpoints.pushed(f"{CLOCK_TABLE.name}.api-ingress", CLOCK_TABLE.name)
         )
     }
-
-
-@router.post("/egress/{view}")
-async def egress(
-    request: Request,
-    runner: Runner,
-    view: str,
-    format: str = "json",
-    backpressure: bool = False,
-    send_snapshot: bool = False,
-) -> StreamingResponse:
-    """Stream a view's changes until the pipeline stops or the client leaves."""
-    live = runner.requests.serving()
-    relation = listenable(live, view)
-    config = await _config(request)
-    if config is not None:
-        format = _format_of(config, format)
-    if format not in {"json", "csv"}:
-        raise Problem(ErrorCode.INVALID_PARAM, f"Format {format!r} cannot be sent; known formats: csv, json.")
-    if live.endpoints.listeners.count >= Listeners.MAX:
-        raise Problem(ErrorCode.API_CONNECTION_LIMIT, f"The pipeline has {Listeners.MAX} listeners already; close one first.")
-    listener = Listener(relation, format, backpressure, asyncio.get_running_loop(), send_snapshot=send_snapshot)
-    await run_in_threadpool(runner.requests.listen, listener, send_snapshot=send_snapshot)
-
-    async def body() -> Any:
-        try:
-            async for chunk in listener.stream():
-                yield chunk
-        finally:
-            live.endpoints.listeners.remove(listener)
-
-    return StreamingResponse(body(), media_type="application/json")
-
-
-def _format_of(config: dict[str, Any], default: str) -> str:
-    wanted = config.get("format", {})
-    name = wanted.get("name", default) if isinstance(wanted, dict) else None
-    if not isinstance(name, str):
-        raise Problem(ErrorCode.INVALID_PARAM, 'The body is like a connector: {"format": {"name": "json"}}')
-    return name
-
-
-async def _config(request: Request) -> dict[str, Any] | None:
-    content = await request.body()
-    if not content:
-        return None
-    try:
-        config = parse_json(content)
-    except StrictJsonError as error:
-        raise Problem(ErrorCode.INVALID_PARAM, f"The body is not JSON: {error}") from error
-    return config if isinstance(config, dict) else None
