@@ -248,6 +248,15 @@ class PipelineLifecycle(PipelineBase):
         """
         self.client.post(self._path("rebalance"))
 
+    def start_compaction(self) -> None:
+        """Merge the batches of all relations now, which otherwise happens by itself where there are many.
+
+        The call returns at once. Steps wait until it is done, which the pipeline's log says.
+
+        :raises PipelineAPIError: when the pipeline has no host
+        """
+        self.client.post(self._path("start_compaction"))
+
     def testing_force_update_platform_version(self, platform_version: str) -> None:
         """Pretend that another release has compiled the program, to test what comes then.
 

@@ -41,7 +41,3 @@ class PipelineUnavailable(PipelineBase):
     def commit_transaction(self, transaction_id: int | None = None, wait: bool = True, timeout_s: float | None = None) -> None:
         """Not available in this release: commit the current transaction."""
         _not_available("commit_transaction")
-
-    def start_compaction(self) -> None:
-        """Not available in this release: merge the batches of traces now."""
-        _not_available("start_compaction")

@@ -280,9 +280,20 @@ class Circuit:
 
         :returns: whether something was merged
         """
-        merged = self._merge(lambda trace: trace.needs_merge(self.limits))
+        merged = self._merge(lambda trace: trace.needs_merge(self.limits), self._merged)
         with self._lock:
             self._snapshot = self.timing.retention.apply(self._snapshot, self._context({}))
+        self.batch_views.sweep()
+        if merged:
+            file_index(self.store).forget()
+        return merged
+
+    def compact(self) -> bool:
+        """Merge all batches of every trace into one, however few they are.
+
+        :returns: whether something was merged
+        """
+        merged = self._merge(lambda trace: len(trace.batches) > 1, lambda trace: trace.compact(self._compacted))
         self.batch_views.sweep()
         if merged:
             file_index(self.store).forget()
@@ -294,7 +305,7 @@ class Circuit:
         self.batch_views.close()
 
     def _apply(self, deltas: Mapping[str, Batch], timed: TimedStep, started: float, rejected: tuple[Rejected, ...] = ()) -> Step:
-        self._merge(lambda trace: len(trace.batches) > self.limits.hard_limit)
+        self._merge(lambda trace: len(trace.batches) > self.limits.hard_limit, self._merged)
         self.batch_views.sweep(keep=self.limits.dead_views)
         base = self._snapshot
         evaluation = self._evaluation(base, timed, version=base.step + 1)
@@ -380,19 +391,27 @@ class Circuit:
             return evaluation.relations[name].after
         return base.traces[name]
 
-    def _merge(self, due: Callable[[Trace], bool]) -> bool:
-        """Merge the traces for which ``due`` holds."""
+    def _merge(self, due: Callable[[Trace], bool], merged: Callable[[Trace], Trace]) -> bool:
+        """Put traces in fewer batches in the place of those for which ``due`` holds.
+
+        :param due: whether a trace is to be merged
+        :param merged: merges one
+        :returns: whether there were any
+        """
         with self._lock:
             base = self._snapshot
-            traces = {name: trace.merge(self._compacted, self.limits) for name, trace in base.traces.items() if due(trace)}
+            traces = {name: merged(trace) for name, trace in base.traces.items() if due(trace)}
             states = {
-                relation: {name: trace.merge(self._compacted, self.limits) if due(trace) else trace for name, trace in kept.items()}
+                relation: {name: merged(trace) if due(trace) else trace for name, trace in kept.items()}
                 for relation, kept in base.states.items()
                 if any(map(due, kept.values()))
             }
             if traces or states:
                 self._snapshot = replace(base, traces={**base.traces, **traces}, states={**base.states, **states})
         return bool(traces or states)
+
+    def _merged(self, trace: Trace) -> Trace:
+        return trace.merge(self._compacted, self.limits)
 
     def _compacted(self, trace: Trace) -> Batch:
         return compacted(trace, self._context({}))

@@ -112,6 +112,14 @@ class Trace:
                 memory = (consolidate(part),)
         return replace(self, batches=tuple(batch for batch in (*merged_files, *memory) if batch.rows))
 
+    def compact(self, consolidate: Callable[[Trace], Batch]) -> Trace:
+        """The same contents in one batch.
+
+        :param consolidate: sums a trace's rows into one batch
+        """
+        whole = consolidate(self)
+        return replace(self, batches=(whole,) if whole.rows else ())
+
     def _part(self, batches: tuple[Batch, ...]) -> Trace:
         return replace(self, batches=batches, is_part=len(batches) < len(self.batches))
 

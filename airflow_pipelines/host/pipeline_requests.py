@@ -5,6 +5,7 @@ All methods may be called from any thread. What has to happen between two steps 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -235,6 +236,24 @@ class PipelineRequests:
 
         self._intake.submit(task).result()
         return described(reached[0])
+
+    # Maintenance.
+
+    def start_compaction(self) -> None:
+        """Merge the batches of all traces between two steps, as soon as the step in progress is over."""
+        live = self.serving()
+
+        def compact() -> None:
+            started = time.monotonic()
+            try:
+                merged = live.circuit.compact()
+            except Exception as failure:
+                # As with the merging that goes on by itself: without its traces the pipeline cannot go on.
+                self._state.fail(failure)
+                raise
+            live.log.info("compaction: %s, %.0f ms", "done" if merged else "nothing to merge", (time.monotonic() - started) * 1000)
+
+        self._intake.submit(compact)
 
     # Statistics.
 

@@ -179,6 +179,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "POST /v0/pipelines/{name}/update_runtime": Operation("Move a stopped pipeline to this release", answer=_PIPELINE),
     "POST /v0/pipelines/{name}/testing": Operation("Pretend that another release has compiled the program"),
     "POST /v0/pipelines/{name}/rebalance": Operation("Nothing: Spark balances by itself", answer=TEXT, failures=_RUNTIME),
+    "POST /v0/pipelines/{name}/start_compaction": Operation("Merge the batches of traces now", answer=TEXT, failures=_RUNTIME),
     "GET /v0/pipelines/{name}/stats": Operation(
         "Counters of the pipeline and its connectors",
         (Parameter("include_connector_errors", FLAG),),

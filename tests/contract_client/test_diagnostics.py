@@ -65,6 +65,9 @@ def test_looking_into_a_pipeline(deploy: Callable[..., Pipeline], get: Callable[
     assert owner == {"owner": f"pipeline-{pipeline.id()}", "pipeline_name": pipeline.name}
 
     pipeline.rebalance()
+    pipeline.input_json("t", {"x": 4})
+    pipeline.start_compaction()
+    assert list(pipeline.query("select n from v where odd = 0")) == [{"n": 2}]
     for ask in (pipeline.start_samply_profile, pipeline.get_samply_profile):
         with pytest.raises(FelderaAPIError) as refused:
             ask()

@@ -114,6 +114,22 @@ def test_many_small_steps_leave_few_batches(sessions: SparkSessions) -> None:
     assert running.rows("t") == sorted(((number,) for number in range(30)), key=repr)
 
 
+def test_compaction_leaves_one_batch_of_everything(grades: Running) -> None:
+    running = _fresh(grades)
+    for number in range(3):
+        running.step(running.changes("grades", (number, "algebra", Decimal(90), DAY)))
+    before = running.rows("grades")
+    assert any(len(trace.batches) > 1 for trace in running.circuit.snapshot.traces.values())
+    assert running.circuit.compact()
+    snapshot = running.circuit.snapshot
+    traces = [*snapshot.traces.values(), *(trace for kept in snapshot.states.values() for trace in kept.values())]
+    assert max(len(trace.batches) for trace in traces) == 1
+    assert running.rows("grades") == before
+    assert not running.circuit.compact()
+    after = running.insert("grades", (1, "algebra", Decimal(70), DAY))
+    assert emitted(after, "total") == [(3, Decimal("270.00"), -1), (4, Decimal("340.00"), 1)]
+
+
 def test_types_that_cannot_be_grouped_simply(sessions: SparkSessions) -> None:
     running = Running(
         "create table t (k int not null primary key, m map<varchar, int>, l int array);"

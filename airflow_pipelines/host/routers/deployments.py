@@ -110,6 +110,13 @@ def suspend(runner: Runner) -> str:
     return "Pipeline is suspending"
 
 
+@router.post("/deployments/{deployment_id}/start_compaction")
+def start_compaction(runner: Runner) -> str:
+    """Merge the batches of all traces when the step in progress is over."""
+    runner.requests.start_compaction()
+    return "Compaction started"
+
+
 @router.get("/deployments/{deployment_id}/stats")
 def stats(runner: Runner, include_connector_errors: bool = False) -> dict[str, Any]:
     """The pipeline's and its connectors' counters."""

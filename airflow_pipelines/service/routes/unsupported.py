@@ -9,7 +9,7 @@ from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.diagnostics import NO_NATIVE_PROFILER
 
 _OF_PIPELINES = (
-    ("POST", "start_transaction"), ("POST", "commit_transaction"), ("POST", "start_compaction"),
+    ("POST", "start_transaction"), ("POST", "commit_transaction"),
 )  # fmt: skip
 _NATIVE_PROFILES = (("GET", "heap_profile"), ("GET", "samply_profile"), ("POST", "samply_profile"))
 _OF_SERVICE = (
