@@ -37,7 +37,8 @@ WRONG_PROGRAMS = {
     "cycle": ("create view «a» as select * from b;\ncreate view b as select * from a;", "in a cycle: a -> b -> a"),
     "transport": (
         table_with('[{"name": "c", "transport": {"name": «"file_inptu"»}}]'),
-        "Connector 't.c': unknown transport 'file_inptu'; known transports: datagen, empty_input, file_input, url_input; did you mean 'file_input'",
+        "Connector 't.c': unknown transport 'file_inptu'; known transports: datagen, empty_input, file_input, url_input; "
+        "did you mean 'file_input'",
     ),
     "transport-option": (
         table_with('[{"transport": {"name": "file_input", "config": {«"pth"»: "/x"}}, "format": {"name": "csv"}}]'),
