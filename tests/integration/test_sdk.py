@@ -86,7 +86,7 @@ def test_load_listen_query_and_fail(client: PipelineClient, pipeline_name: str, 
     more = pandas.DataFrame({"id": [3], "value": [2.5], "at": pandas.to_datetime(["2026-01-03 04:05:06"])})
     pipeline.input_pandas("readings", more)
     [row] = pipeline.query("select value, at from readings where id = 3")
-    assert row == {"value": Decimal("2.50"), "at": "2026-01-03 04:05:06"}
+    assert row == {"value": Decimal("2.50"), "at": "2026-01-03T04:05:06"}
     pipeline.query_parquet("select id from readings order by id", str(tmp_path / "ids"))
     assert pyarrow.parquet.read_table(tmp_path / "ids.parquet")["id"].to_pylist() == [1, 2, 3]
     with pytest.raises(PipelineAPIError, match="nonsense"):
