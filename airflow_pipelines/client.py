@@ -14,7 +14,8 @@ from typing import Any, Self
 import httpx
 import tenacity
 
-from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError, PipelineTimeoutError
+from airflow_pipelines.errors import PipelineAPIError
+from airflow_pipelines.service_requests import ServiceRequests
 from airflow_pipelines.settings import PREFIX, Settings
 from airflow_pipelines.transport import ASGIApp, AsyncLocalTransport, LocalApp, LocalTransport, local_app
 from airflow_pipelines.wire import (
@@ -148,7 +149,7 @@ class _ClientBase:
         raise TypeError("a client holds a key and connections and cannot be pickled; make a new one where it is needed")
 
 
-class PipelineClient(_ClientBase):
+class PipelineClient(_ClientBase, ServiceRequests):
     """A client of the pipeline service. Thread-safe, and usable in forked children.
 
     With a ``url`` (or ``AIRFLOW_PIPELINES_URL``) it talks to ``airflow-pipelines serve``. Without, the same service runs inside
@@ -222,46 +223,6 @@ class PipelineClient(_ClientBase):
         options = retry_options() | {"retry": tenacity.retry_if_exception(self._worth_retrying)}
         return tenacity.Retrying(**options)(once)
 
-    def get(self, path: str, **options: Any) -> Any:
-        """GET ``path``.
-
-        :param path: path with percent-encoded parts
-        :param options: as for :meth:`request`, and so are the result and the errors
-        """
-        return self.request("GET", path, **options)
-
-    def post(self, path: str, **options: Any) -> Any:
-        """POST to ``path``.
-
-        :param path: path with percent-encoded parts
-        :param options: as for :meth:`request`, and so are the result and the errors
-        """
-        return self.request("POST", path, **options)
-
-    def put(self, path: str, **options: Any) -> Any:
-        """PUT to ``path``.
-
-        :param path: path with percent-encoded parts
-        :param options: as for :meth:`request`, and so are the result and the errors
-        """
-        return self.request("PUT", path, **options)
-
-    def patch(self, path: str, **options: Any) -> Any:
-        """PATCH ``path``.
-
-        :param path: path with percent-encoded parts
-        :param options: as for :meth:`request`, and so are the result and the errors
-        """
-        return self.request("PATCH", path, **options)
-
-    def delete(self, path: str, **options: Any) -> Any:
-        """DELETE ``path``.
-
-        :param path: path with percent-encoded parts
-        :param options: as for :meth:`request`, and so are the result and the errors
-        """
-        return self.request("DELETE", path, **options)
-
     @contextmanager
     def stream(
         self,
@@ -299,37 +260,6 @@ class PipelineClient(_ClientBase):
                 yield response
             finally:
                 response.close()
-
-    def get_config(self) -> dict[str, Any]:
-        """The service's configuration: ``version``, ``edition``, ``revision`` and more."""
-        config: dict[str, Any] = self.get(path_of("config"))
-        return config
-
-    def version(self) -> str:
-        """The service's version."""
-        return str(self.get_config()["version"])
-
-    def is_healthy(self) -> bool:
-        """Whether the service answers and says that it is healthy."""
-        try:
-            answer = self.request("GET", "/healthz", idempotent=False, timeout_s=min(self.timeout_s, CONNECT_TIMEOUT_S))
-        except (PipelineAPIError, PipelineConnectionError, PipelineTimeoutError):
-            return False
-        return bool(answer == {"status": "healthy"})
-
-    def cluster_health(self) -> dict[str, Any]:
-        """The health of the service's parts: ``all_healthy, api, compiler, runner``.
-
-        :returns: the report, also when a part is unhealthy (which the service answers with 503)
-        """
-        try:
-            answer: Any = self.request("GET", path_of("cluster_healthz"), idempotent=False)
-        except PipelineAPIError as error:
-            if error.status_code != 503 or not isinstance(error.details, dict):
-                raise
-            answer = error.details
-        health: dict[str, Any] = answer
-        return health
 
     def close(self) -> None:
         """Close the connections. The client may be used again; an embedded service keeps running for the process."""

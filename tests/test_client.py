@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import airflow_pipelines
-from airflow_pipelines import AsyncPipelineClient, PipelineClient
+from airflow_pipelines import AsyncPipelineClient, PipelineAPIError, PipelineClient
 from tests.scripted import Scripted, problem
 
 
@@ -64,6 +64,21 @@ def test_version_and_health() -> None:
     assert service.client.cluster_health() == {"all_healthy": True}
     service.on("GET cluster_healthz", (503, {"all_healthy": False, "compiler": {"healthy": False}}))
     assert service.client.cluster_health()["compiler"] == {"healthy": False}
+
+
+def test_what_is_asked_of_the_service(tmp_path: Path) -> None:
+    with PipelineClient(home=tmp_path) as client:
+        newest = client.get_cluster_events()[0]
+        assert client.get_cluster_event("latest") == newest
+        assert "api_self_info" in client.get_cluster_event(newest["event_id"], selector="all")
+        key = client.create_api_key("dashboard", role="read")
+        assert [(each["name"], each["role"]) for each in client.api_keys()] == [("dashboard", "read")]
+        assert key not in repr(client.api_keys())
+        client.delete_api_key("dashboard")
+        assert client.api_keys() == []
+        with pytest.raises(PipelineAPIError) as refused:
+            client.validate_program("create table t (x int);", runtime_version="0.0.1")
+        assert refused.value.error_code == "InvalidRuntimeVersion"
 
 
 def test_the_embedded_service_answers(tmp_path: Path) -> None:

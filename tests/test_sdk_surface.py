@@ -71,7 +71,9 @@ def test_a_class_is_that_of_the_reference(head: str, lines: list[str]) -> None:
         kind, _, names = line.partition(":")
         if kind == "members":
             assert issubclass(found, enum.Enum)
-            assert set(names.split()) <= set(found.__members__)
+            wanted = dict(each.partition("=")[::2] for each in names.split())
+            assert wanted.keys() <= found.__members__.keys()
+            assert {name: found[name].value for name, value in wanted.items() if value} == {k: v for k, v in wanted.items() if v}
         elif kind == "fields":
             assert [name for name in names.split() if not hasattr(found(), name)] == []
         else:
@@ -81,7 +83,8 @@ def test_a_class_is_that_of_the_reference(head: str, lines: list[str]) -> None:
             assert_takes(getattr(found, name), wanted, f"{found.__name__}.{name}")
 
 
-def test_the_page_names_every_method_of_a_pipeline() -> None:
+def test_the_page_names_every_method_of_pipelines_and_clients() -> None:
     page = (Path(__file__).parents[1] / "docs" / "sdk.md").read_text().partition("## Every method")[2]
-    methods = [name for name in dir(airflow_pipelines.Pipeline) if not name.startswith("_")]
-    assert [name for name in methods if not re.search(rf"[`.]{name}[`(]", page)] == []
+    for of in (airflow_pipelines.Pipeline, airflow_pipelines.PipelineClient):
+        methods = [name for name in dir(of) if not name.startswith("_")]
+        assert [name for name in methods if not re.search(rf"[`.]{name}[`(]", page)] == []

@@ -150,8 +150,11 @@ class RunState:
         self._count_errors = count
 
     def tell_errors(self) -> None:
-        """Tell the store of new errors of connectors. The status stays as it is."""
-        if self.status is not None and self.has_errors_to_tell:
+        """Tell the store of new errors of connectors. The status stays as it is.
+
+        When another status is due, the errors are told with that: what is desired would be a change, and an event, of its own.
+        """
+        if self.status is not None and self.has_errors_to_tell and not self._machine.has_to_change:
             self.record(self.status)
 
     def fail(self, failure: Exception) -> None:

@@ -241,18 +241,25 @@ class ControlPlane:
         """Move the pipeline to this release."""
         return self._changed(name, lambda record: edits.update_runtime(record, platform_version(), datetime.now(UTC)))
 
-    def pretend_platform_version(self, name: str, version: str) -> PipelineRecord:
-        """Pretend that another release has compiled the program.
+    def check_testing(self, name: str) -> None:
+        """Refuse what is for tests of clients only.
 
         :param name: the pipeline's name
-        :param version: that release
         :raises Problem: when the unstable feature ``testing`` is not switched on
         """
+        self.store.require(name)
         if TESTING not in self.settings.unstable_features:
             raise Problem(
                 ErrorCode.UNSUPPORTED_PIPELINE_ACTION,
                 f"This is for tests of clients only: start the service with AIRFLOW_PIPELINES_UNSTABLE_FEATURES={TESTING}",
             )
+
+    def pretend_platform_version(self, name: str, version: str) -> PipelineRecord:
+        """Pretend that another release has compiled the program; call :meth:`check_testing` before.
+
+        :param name: the pipeline's name
+        :param version: that release
+        """
         return self._changed(name, lambda record: edits.pretend_platform_version(record, version))
 
     def move(self, name: str, action: RuntimeAction) -> PipelineRecord:

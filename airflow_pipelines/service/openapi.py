@@ -102,13 +102,19 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "GET /healthz": Operation("Whether the service answers", answer=OBJECT),
     "GET /config/authentication": Operation("How to authenticate: nothing but API keys", answer=OBJECT),
     "GET /v0/config": Operation("Version and edition", answer=OBJECT),
+    "GET /v0/config/session": Operation("Whose pipelines the caller sees, and what may be done with them", answer=OBJECT),
+    "GET /v0/config/demos": Operation("Example programs: there are none", answer=LIST),
+    "GET /v0/tenants": Operation("The tenants: there is one", answer=LIST),
+    "GET /v0/oidc_trust": Operation("Trusted issuers of logins: there are none", answer=LIST),
     "GET /v0/cluster_healthz": Operation("Health of the service's parts", answer=OBJECT, failures={"503": "A part is not healthy"}),
     "GET /v0/cluster/events": Operation("Changes of the health of the service's parts, newest first", answer=LIST),
     "GET /v0/cluster/events/{event_id}": Operation("One of them, or 'latest'", answer=OBJECT),
-    "GET /v0/metrics": Operation("How many pipelines are in which state, for Prometheus", answer=TEXT, kinds=(PLAIN,)),
+    "GET /v0/metrics": Operation(
+        "Counters of all pipelines, and how many are in which state, for Prometheus", answer=TEXT, kinds=(PLAIN,)
+    ),
     "POST /v0/validate_program": Operation(
         "Compile a program that belongs to no pipeline",
-        body=_object(("program_code",), program_code=TEXT, udf_python=TEXT, ir=FLAG),
+        body=_object(("program_code",), program_code=TEXT, udf_python=TEXT, runtime_version=_or_null(TEXT), ir=FLAG),
         answer=OBJECT,
         failures=_COMPILER,
     ),

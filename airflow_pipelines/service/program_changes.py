@@ -15,7 +15,7 @@ from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.edits import Edit, text_field
 from airflow_pipelines.service.hosts import HostUnreachable
 from airflow_pipelines.service.records import PipelineRecord
-from airflow_pipelines.service.version import platform_version
+from airflow_pipelines.service.version import check_runtime_version
 
 _FIELDS = ("program_code", "udf_python", "runtime_version")
 
@@ -69,12 +69,7 @@ class ProgramChanges:
         fields = {} if body is None else body
         if not isinstance(fields, dict) or not fields.keys() <= set(_FIELDS):
             raise errors.invalid_param(f"The body is an object with some of the fields {', '.join(_FIELDS)}")
-        version = text_field(fields, "runtime_version")
-        if version not in (None, platform_version()):
-            raise Problem(
-                ErrorCode.INVALID_RUNTIME_VERSION,
-                f"There is no runtime version '{version}' here, only {platform_version()}: leave the field out",
-            )
+        check_runtime_version(text_field(fields, "runtime_version"))
         edit = Edit(program_code=text_field(fields, "program_code"), udf_python=text_field(fields, "udf_python"))
         # With references in the places of secrets, as the program has them that it is compared with.
         edit = self.control_plane.secrets.out_of(edit, record.id)

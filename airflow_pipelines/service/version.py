@@ -5,6 +5,9 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
+
 
 @cache
 def platform_version() -> str:
@@ -13,3 +16,16 @@ def platform_version() -> str:
         return version("airflow-pipelines")
     except PackageNotFoundError:
         return "0+unknown"
+
+
+def check_runtime_version(wanted: str | None) -> None:
+    """Refuse to compile with a release that is not the one that runs here.
+
+    :param wanted: the release that a request names; None for whichever there is
+    :raises Problem: when it is another one
+    """
+    if wanted not in {None, platform_version()}:
+        raise Problem(
+            ErrorCode.INVALID_RUNTIME_VERSION,
+            f"There is no runtime version '{wanted}' here, only {platform_version()}: leave the field out",
+        )

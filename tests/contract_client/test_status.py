@@ -61,7 +61,9 @@ def descriptor(foreign: FelderaClient, pipeline_name: str) -> Callable[[str], di
     return read
 
 
-def test_from_creation_to_a_failed_step(deploy: Callable[..., Pipeline], descriptor: Callable[[str], dict[str, Any]]) -> None:
+def test_from_creation_to_a_failed_step(
+    foreign: FelderaClient, deploy: Callable[..., Pipeline], descriptor: Callable[[str], dict[str, Any]]
+) -> None:
     pipeline = deploy(SQL, **DRIVEN)
 
     # A driven clock stands at the time that was given, plus the offset of the zone, until it is moved.
@@ -75,6 +77,9 @@ def test_from_creation_to_a_failed_step(deploy: Callable[..., Pipeline], descrip
     assert metrics["records_processed_total"]["type"] == "counter"
     assert all(set(metric) == {"key", "type", "description", "values"} for metric in metrics.values())
     assert "# TYPE records_processed_total counter" in pipeline.metrics()
+    of_all = requests.get(f"{foreign.config.url}/v0/metrics", timeout=30).text
+    assert f'records_processed_total{{pipeline_name="{pipeline.name}"}} 0.0' in of_all
+    assert of_all.count("# TYPE records_processed_total counter") == 1
 
     # Errors of connectors are in the status within seconds, which is no change that clients must look at.
     version = descriptor("status")["refresh_version"]

@@ -11,6 +11,8 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.follow import follow_log
@@ -121,6 +123,9 @@ def test_delete_answers_with_nothing(api: TestClient, app: FastAPI) -> None:
         ("POST", "/v0/pipelines/p/tables/t/connectors/c/explode", None, 400, "InvalidConnectorAction"),
         ("POST", "/v0/pipelines/p/commit_transaction", None, 501, "NotSupported"),
         ("GET", "/v0/pipelines/p/heap_profile", None, 501, "NotSupported"),
+        ("POST", "/v0/pipelines/p/testing", None, 405, "UnsupportedPipelineAction"),
+        ("POST", "/v0/pipelines/none/testing", None, 404, "UnknownPipelineName"),
+        ("POST", "/v0/tenants", b"{}", 501, "NotSupported"),
         ("GET", "/v0/api_keys/none", None, 404, "UnknownApiKey"),
         ("DELETE", "/v0/api_keys/none", None, 404, "UnknownApiKey"),
         ("POST", "/v0/api_keys", b'{"name": "k", "role": "owner"}', 400, "InvalidParam"),
@@ -173,10 +178,26 @@ def test_the_service_describes_itself(api: TestClient) -> None:
     config = api.get("/v0/config").json()
     assert config["edition"] == "Enterprise"
     assert {"version", "revision", "changelog_url", "license_validity", "telemetry", "update_info"} <= set(config)
+    session = api.get("/v0/config/session").json()
+    assert (session["tenant_name"], session["role"]) == ("default", "write")
+    assert api.get("/v0/tenants").json() == [{"id": session["tenant_id"], "name": "default"}]
+    assert api.get("/v0/oidc_trust").json() == api.get("/v0/config/demos").json() == []
     health = api.get("/v0/cluster_healthz")
     assert (health.status_code, health.json()["all_healthy"]) == (200, True)
     create(api)
     assert 'pipelines_total{status="Stopped"} 1' in api.get("/v0/metrics").text
+
+
+def test_a_fault_of_the_compiler_is_no_fault_of_the_program(app: FastAPI, api: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise Problem(ErrorCode.COMPILER_FAILED, "The compiler failed on this program (KeyError).")
+
+    monkeypatch.setattr(app.state.control_plane.programs, "compile", fail)
+    answer = api.post("/v0/validate_program", json={"program_code": "create table t (x int);"})
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"SystemError": {"error": "The compiler failed on this program (KeyError)."}},
+    )
 
 
 def test_events_by_id_and_selector(api: TestClient) -> None:

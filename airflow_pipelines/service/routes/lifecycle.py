@@ -107,6 +107,7 @@ def _add_repairs(router: APIRouter, control_plane: ControlPlane) -> None:
 
     @router.post("/testing")
     def testing(name: str, set_platform_version: str | None = None) -> Response:
+        control_plane.check_testing(name)
         if set_platform_version is not None:
             control_plane.pretend_platform_version(name, set_platform_version)
         return Response(status_code=200)

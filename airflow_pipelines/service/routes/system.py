@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import PlainTextResponse
 
-from airflow_pipelines.contract.exposition import CONTENT_TYPE, Metric, MetricKind, exposition
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.exposition import CONTENT_TYPE, exposition
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.program.sources import ProgramSource
+from airflow_pipelines.service.api_keys import Scope
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.edits import text_field
 from airflow_pipelines.service.parameters import Body
-from airflow_pipelines.service.version import platform_version
+from airflow_pipelines.service.service_metrics import metrics_of_all
+from airflow_pipelines.service.version import check_runtime_version, platform_version
+
+TENANT: Final = "default"
+TENANT_ID: Final = UUID(int=0)
+"""A service has one tenant, to whom all pipelines belong."""
 
 
 def open_router() -> APIRouter:
@@ -54,32 +63,40 @@ def router(control_plane: ControlPlane) -> APIRouter:
             "product_fruits": None,
         }
 
+    @router.get("/config/session")
+    def session(request: Request) -> dict[str, str]:
+        role = Scope.READ if getattr(request.state, "read_only", False) else Scope.WRITE
+        return {"tenant_id": str(TENANT_ID), "tenant_name": TENANT, "role": role.value}
+
+    @router.get("/config/demos")
+    def demos() -> list[Any]:
+        return []
+
+    @router.get("/tenants")
+    def tenants() -> list[dict[str, str]]:
+        return [{"id": str(TENANT_ID), "name": TENANT}]
+
+    @router.get("/oidc_trust")
+    def oidc_trust() -> list[Any]:
+        return []
+
     @router.get("/metrics")
     def metrics() -> PlainTextResponse:
-        return PlainTextResponse(exposition(_metrics(control_plane)), media_type=CONTENT_TYPE)
+        return PlainTextResponse(exposition(metrics_of_all(control_plane)), media_type=CONTENT_TYPE)
 
     @router.post("/validate_program")
     def validate_program(body: Body) -> dict[str, Any]:
         fields = body if isinstance(body, dict) else {}
         source = ProgramSource(text_field(fields, "program_code") or "", text_field(fields, "udf_python") or "")
-        result = control_plane.programs.compile(source, with_dataflow=fields.get("ir") is True)
+        check_runtime_version(text_field(fields, "runtime_version"))
+        try:
+            result = control_plane.programs.compile(source, with_dataflow=fields.get("ir") is True)
+        except Problem as problem:
+            if problem.code is not ErrorCode.COMPILER_FAILED:
+                raise
+            return {"SystemError": {"error": problem.message}}
         if result.program_info is None:
             return {"SqlError": {"info": {"exit_code": 1, "messages": result.messages}}}
         return {"Success": {"program_info": result.program_info}}
 
     return router
-
-
-def _metrics(control_plane: ControlPlane) -> list[Metric]:
-    """How many pipelines are in which state, and which of them run."""
-    records = control_plane.pipelines()
-    statuses = [record.deployment_status for record in records]
-    found = [
-        Metric("pipelines_total", MetricKind.GAUGE, "Pipelines by deployment status.", statuses.count(status), {"status": status})
-        for status in sorted(set(statuses))
-    ]
-    for record in records:
-        labels = {"pipeline": str(record.id), "pipeline_name": record.name}
-        running = record.deployment_status == "Running"
-        found.append(Metric("pipeline_up", MetricKind.GAUGE, "Whether the pipeline runs.", float(running), labels))
-    return found

@@ -12,9 +12,7 @@ _OF_PIPELINES = (
     ("POST", "start_transaction"), ("POST", "commit_transaction"),
 )  # fmt: skip
 _NATIVE_PROFILES = (("GET", "heap_profile"), ("GET", "samply_profile"), ("POST", "samply_profile"))
-_OF_SERVICE = (
-    ("GET", "tenants"), ("POST", "tenants"), ("GET", "oidc_trust"), ("POST", "oidc_trust"), ("DELETE", "oidc_trust"),
-)  # fmt: skip
+_OF_SERVICE = (("POST", "tenants"), ("POST", "oidc_trust"))
 
 
 def router(control_plane: ControlPlane) -> APIRouter:
