@@ -1,4 +1,4 @@
-"""Transports that programs may declare and that this release does not have: they compile, and no pipeline starts with them."""
+"""Transports and formats that programs may declare and that this release does not have: no pipeline starts with them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from airflow_pipelines.program.connectors import ConnectorDirection
+
+PLANNED_FORMATS: Final = frozenset({"avro"})
 
 _FILES: Final = "files in the same format by 'file_input', rows by HTTP ingress"
 _CHANGES: Final = "changes by 'file_output', HTTP egress"

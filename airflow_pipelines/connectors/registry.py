@@ -24,18 +24,14 @@ from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.connectors.formats.parquet import ParquetOptions, ParquetParser
 from airflow_pipelines.connectors.formats.parsed import Parser, RecordProblem
 from airflow_pipelines.connectors.formats.raw import RawOptions, RawParser
-from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS
-from airflow_pipelines.connectors.transports.datagen.makers import PlanProblem
+from airflow_pipelines.connectors.planned_transports import PLANNED_FORMATS, PLANNED_TRANSPORTS
 from airflow_pipelines.connectors.transports.datagen.options import DatagenOptions
-from airflow_pipelines.connectors.transports.datagen.plans import plans_for
 from airflow_pipelines.connectors.transports.datagen.transport import Datagen
 from airflow_pipelines.connectors.transports.empty_input import EmptyInput, EmptyInputOptions
 from airflow_pipelines.connectors.transports.file_input import FileInput, FileInputOptions
 from airflow_pipelines.connectors.transports.file_output import FileOutput, FileOutputOptions
 from airflow_pipelines.connectors.transports.null_output import NullOutput, NullOutputOptions
 from airflow_pipelines.connectors.transports.url_input import UrlInput, UrlInputOptions
-from airflow_pipelines.contract.error_codes import ErrorCode
-from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
@@ -100,6 +96,9 @@ def _check_format(connector: Connector, formats: tuple[str, ...], schema: Relati
         listed = ", ".join(formats)
         raise InvalidOptionError(f"{where}: transport {connector.transport!r} needs a format; known formats: {listed}")
     if connector.format not in formats:
+        if connector.format in {*_FORMATS, *PLANNED_FORMATS}:
+            # It may be a format of this transport in another release.
+            return
         raise UnknownOptionError(f"{where}: {_unknown('format', connector.format, formats)}", connector.format)
     if connector.direction is ConnectorDirection.INPUT:
         input_parser(schema, connector.format, connector.format_config, where)
@@ -110,48 +109,12 @@ def _check_format(connector: Connector, formats: tuple[str, ...], schema: Relati
             raise InvalidOptionError(message, "update_format")
 
 
-def check_usable(connector: Connector, schema: RelationSchema) -> None:
-    """Find out whether a pipeline can start with a declaration that compiles.
+def formats_of(transport: str) -> tuple[str, ...]:
+    """The formats that a transport of this release can carry; none for one that needs none.
 
-    :raises Problem: when its transport is not part of this release, or what it asks for is impossible
+    :param transport: its name
     """
-    planned = PLANNED_TRANSPORTS.get(connector.transport)
-    if planned is not None:
-        is_input = planned.direction is ConnectorDirection.INPUT
-        raise Problem(
-            ErrorCode.UNKNOWN_INPUT_TRANSPORT if is_input else ErrorCode.UNKNOWN_OUTPUT_TRANSPORT,
-            f"Connector {connector.endpoint!r} cannot start: transport {connector.transport!r} is not part of this release. What "
-            f"there is instead: {planned.instead}. Replace the connector, or remove it.",
-            {"connector": connector.endpoint, "transport": connector.transport},
-        )
-    if connector.direction is ConnectorDirection.OUTPUT:
-        _check_output(connector)
-    if connector.transport == "datagen":
-        try:
-            plans_for(DatagenOptions.model_validate(dict(connector.transport_config)), schema, seed=0)
-        except PlanProblem as problem:
-            raise Problem(
-                ErrorCode.INVALID_TRANSPORT_CONFIG,
-                f"Connector {connector.endpoint!r} cannot start: {problem}.",
-                {"connector": connector.endpoint, "transport": connector.transport},
-            ) from problem
-
-
-def _check_output(connector: Connector) -> None:
-    options = output_options(connector)
-    wanted = {
-        "send_snapshot": options.send_snapshot,
-        "enable_output_buffer": options.enable_output_buffer,
-        "index": options.index is not None,
-    }
-    for name, asked in wanted.items():
-        if asked:
-            raise Problem(
-                ErrorCode.INVALID_TRANSPORT_CONFIG,
-                f"Connector {connector.endpoint!r} cannot start: option {name!r} is not part of this release; an output gets the "
-                "changes of every step since its start, as deletes and inserts.",
-                {"connector": connector.endpoint, "transport": connector.transport},
-            )
+    return _TRANSPORTS[transport].formats
 
 
 def input_options(connector: Connector) -> InputOptions:

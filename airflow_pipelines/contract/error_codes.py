@@ -108,9 +108,11 @@ class ErrorCode(StrEnum):
     UNKNOWN_ENDPOINT_IN_COMPLETION_TOKEN = "UnknownEndpointInCompletionToken"  # noqa: S105
     UNKNOWN_ERROR = "RuntimeError.UnknownError"
     UNKNOWN_INPUT_ENDPOINT = "UnknownInputEndpoint"
+    UNKNOWN_INPUT_FORMAT = "ConfigError.UnknownInputFormat"
     UNKNOWN_INPUT_STREAM = "ConfigError.UnknownInputStream"
     UNKNOWN_INPUT_TRANSPORT = "ConfigError.UnknownInputTransport"
     UNKNOWN_OUTPUT_ENDPOINT = "UnknownOutputEndpoint"
+    UNKNOWN_OUTPUT_FORMAT = "ConfigError.UnknownOutputFormat"
     UNKNOWN_OUTPUT_STREAM = "ConfigError.UnknownOutputStream"
     UNKNOWN_OUTPUT_TRANSPORT = "ConfigError.UnknownOutputTransport"
     UNKNOWN_PIPELINE_MONITOR_EVENT = "UnknownPipelineMonitorEvent"

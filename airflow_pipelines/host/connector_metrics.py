@@ -71,13 +71,15 @@ class InputMetrics:
 class OutputMetrics:
     """Counters of one output.
 
-    Declared outputs are written within the step; only what listeners have not read yet is queued.
+    Declared outputs are written within the step, or from their buffers; only what listeners have not read yet is queued.
     """
 
     transmitted_records: int = 0
     transmitted_bytes: int = 0
     queued_records: int = 0
     queued_batches: int = 0
+    buffered_records: int = 0
+    buffered_batches: int = 0
     total_processed_input_records: int = 0
     total_processed_steps: int = 0
     encode_errors: ErrorList = field(default_factory=ErrorList)
@@ -90,8 +92,8 @@ class OutputMetrics:
             "transmitted_bytes": self.transmitted_bytes,
             "queued_records": self.queued_records,
             "queued_batches": self.queued_batches,
-            "buffered_records": 0,
-            "buffered_batches": 0,
+            "buffered_records": self.buffered_records,
+            "buffered_batches": self.buffered_batches,
             "num_encode_errors": self.encode_errors.count,
             "num_transport_errors": self.transport_errors.count,
             "total_processed_input_records": self.total_processed_input_records,

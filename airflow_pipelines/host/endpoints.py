@@ -12,17 +12,21 @@ from pyspark.sql import SparkSession
 from airflow_pipelines.connectors.base import InputChunk
 from airflow_pipelines.connectors.changes import Changes, changes_of
 from airflow_pipelines.connectors.http import encode_egress
-from airflow_pipelines.connectors.registry import check_usable, input_options, open_input, open_output
+from airflow_pipelines.connectors.registry import input_options, open_input, open_output, output_options
+from airflow_pipelines.connectors.start_check import check_usable
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.storage.checkpoint import Counters
 from airflow_pipelines.engine.storage.connector_state import ConnectorState, OutputState
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.host.connector_input import ConnectorInput
 from airflow_pipelines.host.connector_metrics import OutputMetrics
+from airflow_pipelines.host.deliveries import Mark
 from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.listeners import Listener, Listeners
 from airflow_pipelines.host.outputs import OutputEndpoint
 from airflow_pipelines.host.pipeline_log import PipelineLog
+from airflow_pipelines.host.snapshots import check_snapshot
 from airflow_pipelines.host.start_after import check_start_after
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import References
@@ -88,7 +92,10 @@ class Endpoints:
             )
         for connector in declared:
             if connector.direction is ConnectorDirection.OUTPUT:
-                self.outputs[connector.endpoint] = OutputEndpoint(connector, self._output_opener(connector), log)
+                output = OutputEndpoint(connector, output_options(connector), self._output_opener(connector), log)
+                self.outputs[output.name] = output
+                if output.sends_snapshot:
+                    check_snapshot(output.name, program.views.get(output.view))
 
     def restore(self, states: Mapping[str, ConnectorState], kept: frozenset[str], relations: frozenset[str]) -> None:
         """Give each endpoint its saved state.
@@ -188,10 +195,45 @@ class Endpoints:
             listeners = self.listeners.of(relation)
             if not outputs and not listeners:
                 continue
-            changes = changes_of(delta, self._program.schemas[relation].column_names, self._session)
-            for output in outputs:
-                output.write(step, changes)
-            self.tell(changes, listeners, snapshot=False)
+            direct = [output for output in outputs if not output.keep(step, delta)]
+            if direct or listeners:
+                changes = self._changes_of(relation, delta)
+                for output in direct:
+                    self._flush(output)
+                    output.write(step, changes)
+                self.tell(changes, listeners, snapshot=False)
+        self.flush_due()
+
+    @property
+    def first_kept(self) -> int | None:
+        """The oldest step of which an output keeps changes in its buffer; None when there is none."""
+        return min((output.first_kept for output in self.outputs.values() if output.first_kept is not None), default=None)
+
+    @property
+    def until_flush(self) -> float | None:
+        """Seconds until the buffer of an output has to be written; None when nothing says so."""
+        waits = (output.until_flush for output in self.outputs.values())
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    def flush_due(self) -> None:
+        """Write the buffers that have reached a bound; all of them when no declared input has any more rows."""
+        if self.first_kept is None:
+            return
+        ended = bool(self._readers) and self.all_ended
+        for output in self.outputs.values():
+            if ended or output.has_to_flush:
+                self._flush(output)
+
+    def flush(self) -> None:
+        """Write the buffers of all outputs."""
+        for output in self.outputs.values():
+            self._flush(output)
+
+    def _flush(self, output: OutputEndpoint) -> None:
+        output.flush(lambda delta: self._changes_of(output.view, delta))
+
+    def _changes_of(self, relation: str, delta: Batch) -> Changes:
+        return changes_of(delta, self._program.schemas[relation].column_names, self._session)
 
     def tell(self, changes: Changes, listeners: list[Listener], *, snapshot: bool) -> None:
         """Give changes of a relation to listeners of it, chunk by chunk.
@@ -225,6 +267,23 @@ class Endpoints:
             endpoint.complete()
         for output in self.all_outputs:
             self._count_processed(output.metrics)
+
+    def count_delivered_until(self, mark: Mark) -> None:
+        """The outputs of everything have been delivered that was consumed at a certain time."""
+        self._delivered = (mark.counters.processed_records, mark.counters.initiated_steps)
+        for endpoint, records in mark.records.items():
+            endpoint.complete_until(records)
+        for output in self.all_outputs:
+            self._count_processed(output.metrics)
+
+    def mark(self, step: int, counters: Counters) -> Mark:
+        """What has been consumed up to now.
+
+        :param step: the newest step
+        :param counters: those of the pipeline
+        """
+        records = {endpoint: endpoint.metrics.processed_records for endpoint in list(self.inputs.values())}
+        return Mark(step, counters, records)
 
     def _count_processed(self, metrics: OutputMetrics) -> None:
         metrics.total_processed_input_records, metrics.total_processed_steps = self._delivered

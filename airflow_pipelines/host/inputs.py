@@ -58,6 +58,10 @@ class InputEndpoint:
         """All outputs of what was consumed have been delivered."""
         self.metrics.completed_records = self.metrics.processed_records
 
+    def complete_until(self, records: int) -> None:
+        """All outputs of the first ``records`` rows have been delivered."""
+        self.metrics.completed_records = records
+
     def secure(self) -> None:
         """The effect of all that was consumed is on disk."""
         self.metrics.durable_records = self.metrics.processed_records

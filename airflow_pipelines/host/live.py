@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 import pyspark.sql.functions as f
@@ -27,6 +27,7 @@ from airflow_pipelines.engine.storage.checkpoint import CheckpointContents, Chec
 from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.host.bootstrap import BootstrapPlan
 from airflow_pipelines.host.clock import Clock
+from airflow_pipelines.host.deliveries import Deliveries
 from airflow_pipelines.host.durability import Durability, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
 from airflow_pipelines.host.front_ends import front_end_for
@@ -57,6 +58,7 @@ class LivePipeline:
     metrics: PipelineMetrics
     log: PipelineLog
     clock: Clock
+    deliveries: Deliveries = field(default_factory=Deliveries)
     recent: deque[StepStats] = field(default_factory=lambda: deque(maxlen=KEPT_STATS))
 
     def step(self, taken: StepInput, clock: int | None = None) -> None:
@@ -156,6 +158,24 @@ class LivePipeline:
         if plan.evaluated:
             self.log.info("bootstrapped %s: %d rows", ", ".join(sorted(plan.evaluated)), sum(given.values()))
 
+    def send_snapshots(self, resumed: Set[str], shown: Set[str]) -> None:
+        """Give the contents of their views to outputs that begin with them and have come new to a pipeline with state.
+
+        :param resumed: outputs that went on from an earlier incarnation, and had theirs then
+        :param shown: views whose contents all outputs have just got
+        """
+        for name, output in self.endpoints.outputs.items():
+            if output.sends_snapshot and name not in resumed and output.view not in shown:
+                contents = self.relation_contents(output.view)
+                output.write(self.circuit.snapshot.step, contents)
+                self.log.info("output %s: begins with the contents of %s", name, output.view)
+
+    def flush_outputs(self) -> None:
+        """Write what outputs keep in their buffers, where they have kept it for long enough."""
+        if self.endpoints.first_kept is not None:
+            self.endpoints.flush_due()
+            self._complete()
+
     def relation_contents(self, relation: str) -> Changes:
         """The rows of a relation as the inserts that lead to them."""
         frame = self.circuit.relation(relation).withColumn(WEIGHT, f.lit(1).cast("bigint"))
@@ -178,7 +198,11 @@ class LivePipeline:
             self.endpoints.listeners.remove(listener)
 
     def contents(self) -> CheckpointContents:
-        """Everything as it stands after the last step, with all batches on disk."""
+        """Everything as it stands after the last step, with all batches on disk and all outputs written."""
+        if self.endpoints.first_kept is not None:
+            # What is in the checkpoint is not evaluated again, and would never be written.
+            self.endpoints.flush()
+            self._complete()
         snapshot = self.circuit.snapshot.flush(self.durability.batches)
         self.circuit.restore(snapshot)
         return CheckpointContents(
@@ -228,7 +252,15 @@ class LivePipeline:
         self.metrics.add(processed_records=taken.records, processed_bytes=taken.size_bytes, initiated_steps=steps)
 
     def _complete(self) -> None:
-        """Everything processed so far has been delivered."""
+        """Everything processed so far has been delivered, but for what outputs keep in their buffers."""
+        first_kept = self.endpoints.first_kept
+        if first_kept is not None:
+            mark = self.deliveries.reached(self.endpoints.mark(self.circuit.snapshot.step, self.metrics.counters()), first_kept)
+            if mark is not None:
+                self.metrics.complete_until(mark.counters)
+                self.endpoints.count_delivered_until(mark)
+            return
+        self.deliveries.forget()
         self.metrics.complete()
         counters = self.metrics.counters()
         self.endpoints.count_delivered(counters.completed_records, counters.completed_steps)

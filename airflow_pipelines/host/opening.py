@@ -192,7 +192,8 @@ class Opening:
             self._approval.ask(planned_change(plan, before, new))
         self._metrics.restore(saved.counters, saved.initial_start_time)
         live.endpoints.restore(saved.connectors, plan.kept_connectors, plan.kept)
-        live.endpoints.open_outputs(plan.kept_connectors & saved.connectors.keys(), saved.base_step)
+        resumed = plan.kept_connectors & saved.connectors.keys()
+        live.endpoints.open_outputs(resumed, saved.base_step)
         if saved.records and self.options.fault_tolerance is FaultTolerance.EXACTLY_ONCE:
             self._state.record(RuntimeStatus.REPLAYING)
         live.restore(saved, plan)
@@ -200,5 +201,6 @@ class Opening:
         if not plan.diff.is_empty:
             self._state.record(RuntimeStatus.BOOTSTRAPPING)
             live.bootstrap(plan, silent=self._approval.silent)
+            live.send_snapshots(resumed, frozenset() if self._approval.silent else {*plan.evaluated, *plan.renamed})
         if live.durability.journals and (saved.records or not plan.diff.is_empty):
             live.save_recovery_point()

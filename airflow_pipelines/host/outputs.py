@@ -8,9 +8,12 @@ from typing import Any
 
 from airflow_pipelines.connectors.base import ConnectorError, OutputTransport, Rewindable
 from airflow_pipelines.connectors.changes import Changes
+from airflow_pipelines.connectors.common_options import OutputOptions
+from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.storage.connector_state import OutputState
 from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.host.connector_metrics import OutputMetrics
+from airflow_pipelines.host.output_buffer import OutputBuffer
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.program.connectors import Connector
 
@@ -18,7 +21,18 @@ from airflow_pipelines.program.connectors import Connector
 class OutputEndpoint:
     """One declared output of a view. A failing sink ends this output only, and is shown with it."""
 
-    def __init__(self, connector: Connector, open_transport: Callable[[], OutputTransport], log: PipelineLog) -> None:
+    def __init__(
+        self, connector: Connector, options: OutputOptions, open_transport: Callable[[], OutputTransport], log: PipelineLog
+    ) -> None:
+        """Make an output that is not open yet.
+
+        :param connector: as it was declared
+        :param options: those of its declaration that do not depend on the transport
+        :param open_transport: makes the sink
+        :param log: the pipeline's log
+        """
+        self.sends_snapshot = options.send_snapshot
+        self._buffer = OutputBuffer(options) if options.enable_output_buffer else None
         self.name = connector.endpoint
         self.view = connector.relation
         self.connector = connector
@@ -57,6 +71,51 @@ class OutputEndpoint:
             return
         self.metrics.transmitted_records += records
         self.metrics.transmitted_bytes += size
+
+    def keep(self, step: int, delta: Batch) -> bool:
+        """Put a step's changes into the output's buffer, if it has one and they are small enough to be kept in memory.
+
+        :param step: the step's number
+        :param delta: the changes
+        :returns: whether they are in the buffer, from where they are written later
+        """
+        if self._buffer is None or delta.table is None:
+            return False
+        if self._transport is not None and self.fatal_error is None:
+            self._buffer.add(step, delta)
+            self._count_buffered(self._buffer)
+        return True
+
+    @property
+    def first_kept(self) -> int | None:
+        """The oldest step with changes in the buffer; None when there is none."""
+        return self._buffer.first_step if self._buffer is not None and self._buffer.batches else None
+
+    @property
+    def until_flush(self) -> float | None:
+        """Seconds until the buffer has to be written; None when nothing says so."""
+        return None if self._buffer is None else self._buffer.until_due
+
+    @property
+    def has_to_flush(self) -> bool:
+        """Whether the buffer has reached one of its bounds."""
+        return self._buffer is not None and self._buffer.is_due
+
+    def flush(self, changes: Callable[[Batch], Changes]) -> None:
+        """Write what the buffer has as one batch.
+
+        :param changes: puts a delta's changes in order
+        """
+        buffer = self._buffer
+        if buffer is None or not buffer.batches:
+            return
+        delta = buffer.take()
+        self._count_buffered(buffer)
+        if delta.rows:
+            self.write(buffer.last_step, changes(delta))
+
+    def _count_buffered(self, buffer: OutputBuffer) -> None:
+        self.metrics.buffered_records, self.metrics.buffered_batches = buffer.records, buffer.batches
 
     def close(self) -> None:
         """Flush and close the sink."""

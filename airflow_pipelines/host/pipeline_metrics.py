@@ -57,6 +57,15 @@ class PipelineMetrics:
             self._counters["completed_records"] = self._counters["processed_records"]
             self._counters["completed_steps"] = self._counters["initiated_steps"]
 
+    def complete_until(self, reached: Counters) -> None:
+        """Everything has been delivered that had been processed at a certain time.
+
+        :param reached: the counters at that time
+        """
+        with self._lock:
+            self._counters["completed_records"] = reached.processed_records
+            self._counters["completed_steps"] = reached.initiated_steps
+
     def busy(self, seconds: float) -> None:
         """Add to the time spent in steps.
 

@@ -43,6 +43,7 @@ class StepLoop:
             self._state.check()
             self._step_or_maintain()
             self._state.tell_errors()
+            self._live.flush_outputs()
             self._fence.look()
             self._checkpointer.take_if_due(self._live)
 
@@ -52,10 +53,10 @@ class StepLoop:
         return self._state.is_running and self._live.endpoints.have_work
 
     def _until_due(self) -> float | None:
-        """Seconds until there is something to do even if nothing comes in: a tick of the clock, a checkpoint, a look around."""
+        """Seconds until there is something to do even if nothing comes in: a tick, a full buffer, a checkpoint, a look around."""
         live = self._live
         tick = live.until_tick() if self._state.is_running else None
-        waits = (tick, self._checkpointer.until_due, self._fence.until_due)
+        waits = (tick, live.endpoints.until_flush, self._checkpointer.until_due, self._fence.until_due)
         return min((wait for wait in waits if wait is not None), default=None)
 
     def _switch(self, desired: RuntimeStatus) -> None:

@@ -1,0 +1,57 @@
+"""Whether a pipeline can start with a declaration of a connector that compiles."""
+
+from __future__ import annotations
+
+from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS, PlannedTransport
+from airflow_pipelines.connectors.registry import formats_of, output_options
+from airflow_pipelines.connectors.transports.datagen.makers import PlanProblem
+from airflow_pipelines.connectors.transports.datagen.options import DatagenOptions
+from airflow_pipelines.connectors.transports.datagen.plans import plans_for
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+
+
+def check_usable(connector: Connector, schema: RelationSchema) -> None:
+    """Find out whether a pipeline can start with a declaration that compiles.
+
+    :param connector: the declaration
+    :param schema: its table or view
+    :raises Problem: when its transport or format is not part of this release, or what it asks for is impossible
+    """
+    planned = PLANNED_TRANSPORTS.get(connector.transport)
+    if planned is not None:
+        raise _missing_transport(connector, planned)
+    formats = formats_of(connector.transport)
+    if formats and connector.format not in formats:
+        is_input = connector.direction is ConnectorDirection.INPUT
+        raise _problem(
+            ErrorCode.UNKNOWN_INPUT_FORMAT if is_input else ErrorCode.UNKNOWN_OUTPUT_FORMAT,
+            connector,
+            f"format {connector.format!r} of transport {connector.transport!r} is not part of this release. What there is instead: "
+            f"{', '.join(formats)}",
+        )
+    if connector.direction is ConnectorDirection.OUTPUT and output_options(connector).index is not None:
+        reason = "option 'index' is not part of this release; changes are written as deletes and inserts"
+        raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, reason)
+    if connector.transport == "datagen":
+        try:
+            plans_for(DatagenOptions.model_validate(dict(connector.transport_config)), schema, seed=0)
+        except PlanProblem as problem:
+            raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, str(problem)) from problem
+
+
+def _missing_transport(connector: Connector, planned: PlannedTransport) -> Problem:
+    is_input = planned.direction is ConnectorDirection.INPUT
+    return _problem(
+        ErrorCode.UNKNOWN_INPUT_TRANSPORT if is_input else ErrorCode.UNKNOWN_OUTPUT_TRANSPORT,
+        connector,
+        f"transport {connector.transport!r} is not part of this release. What there is instead: {planned.instead}. Replace the "
+        "connector, or remove it",
+    )
+
+
+def _problem(code: ErrorCode, connector: Connector, reason: str) -> Problem:
+    details = {"connector": connector.endpoint, "transport": connector.transport}
+    return Problem(code, f"Connector {connector.endpoint!r} cannot start: {reason}.", details)

@@ -1,0 +1,51 @@
+"""How far all outputs have delivered, where some of them keep changes for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from airflow_pipelines.engine.storage.checkpoint import Counters
+from airflow_pipelines.host.inputs import InputEndpoint
+
+_MOST_MARKS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What had been processed when a step was done.
+
+    :param step: its number
+    :param counters: those of the pipeline
+    :param records: how many records steps had taken from each input
+    """
+
+    step: int
+    counters: Counters
+    records: Mapping[InputEndpoint, int]
+
+
+class Deliveries:
+    """Marks of the steps whose changes some output still keeps. Used by the pipeline's thread only."""
+
+    def __init__(self) -> None:
+        self._marks: list[Mark] = []
+
+    def forget(self) -> None:
+        """No output keeps anything."""
+        self._marks.clear()
+
+    def reached(self, mark: Mark, first_kept: int) -> Mark | None:
+        """Add a mark, and find out how far all outputs have delivered.
+
+        :param mark: that of the newest step
+        :param first_kept: the oldest step of which an output keeps changes
+        :returns: the newest mark with all of whose changes were delivered; None when that is no other than before
+        """
+        self._marks.append(mark)
+        done = [each for each in self._marks if each.step < first_kept]
+        self._marks = self._marks[len(done) :]
+        if len(self._marks) > _MOST_MARKS:
+            # What is left tells less exactly how far deliveries are, and never too much.
+            self._marks = self._marks[1::2]
+        return done[-1] if done else None

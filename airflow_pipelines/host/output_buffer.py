@@ -1,0 +1,74 @@
+"""Keeps the changes of a view for a while, so that an output writes a few large batches instead of many small ones."""
+
+from __future__ import annotations
+
+import time
+
+import pyarrow as pa
+
+from airflow_pipelines.connectors.common_options import OutputOptions
+from airflow_pipelines.engine.arrow import consolidate
+from airflow_pipelines.engine.batch import Batch
+
+
+class OutputBuffer:
+    """The changes of some steps. Equal rows are added up when they are taken, so that what came and went is not written."""
+
+    def __init__(self, options: OutputOptions) -> None:
+        """Make a buffer with nothing in it.
+
+        :param options: those of the output, with its bounds
+        """
+        self._most_records = options.max_output_buffer_size_records
+        milliseconds = options.max_output_buffer_time_millis
+        self._longest_s = None if milliseconds is None else milliseconds / 1000
+        self._deltas: list[Batch] = []
+        self._begun = 0.0
+        self.first_step = 0
+        """The oldest step in it."""
+        self.last_step = 0
+        """The newest step in it."""
+        self.records = 0
+
+    @property
+    def batches(self) -> int:
+        """How many steps have something in it."""
+        return len(self._deltas)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it has reached one of its bounds."""
+        until = self.until_due
+        return self.records >= self._most_records or (until is not None and until <= 0)
+
+    @property
+    def until_due(self) -> float | None:
+        """Seconds until its first changes have been kept for long enough; None when they may be kept on."""
+        if not self._deltas or self._longest_s is None:
+            return None
+        return self._begun + self._longest_s - time.monotonic()
+
+    def add(self, step: int, delta: Batch) -> None:
+        """Keep a step's changes.
+
+        :param step: its number
+        :param delta: the changes, which are in memory
+        """
+        if not self._deltas:
+            self._begun = time.monotonic()
+            self.first_step = step
+        self._deltas.append(delta)
+        self.last_step = step
+        self.records += delta.rows
+
+    def take(self) -> Batch:
+        """What has been kept, as one delta; nothing is left.
+
+        :returns: the changes, with equal rows added up
+        """
+        deltas, self._deltas = self._deltas, []
+        self.records = 0
+        if len(deltas) == 1:
+            return deltas[0]
+        tables = [delta.table for delta in deltas if delta.table is not None]
+        return Batch.in_memory(deltas[0].schema, consolidate(pa.concat_tables(tables)))

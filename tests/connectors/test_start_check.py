@@ -1,0 +1,60 @@
+"""Declarations that compile: whether a pipeline starts with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS
+from airflow_pipelines.connectors.registry import validate
+from airflow_pipelines.connectors.start_check import check_usable
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from tests.connectors.relations import GRADES
+
+INPUT = Connector("grades", "c", ConnectorDirection.INPUT, "file_input", {"path": "/data/g.csv"}, "csv")
+OUTPUT = Connector("v", "o", ConnectorDirection.OUTPUT, "file_output", {"path": "/data/out"}, "json")
+
+
+def test_what_can_start() -> None:
+    buffer = {"enable_output_buffer": True, "max_output_buffer_time_millis": 10, "send_snapshot": True}
+    for declared in (INPUT, OUTPUT, replace(OUTPUT, options=buffer), replace(INPUT, transport="empty_input", format="avro")):
+        check_usable(declared, GRADES)
+
+
+@pytest.mark.parametrize("name", sorted(PLANNED_TRANSPORTS))
+def test_what_is_not_there_yet_compiles_and_does_not_start(name: str) -> None:
+    direction = PLANNED_TRANSPORTS[name].direction
+    declared = Connector("v", "o", direction, name, {"any": {"thing": [1]}}, "avro", {"registry_urls": ["http://x"]})
+    validate(declared, GRADES)
+    with pytest.raises(Problem, match=f"Connector 'v.o' cannot start: transport '{name}' is not part of this release") as refused:
+        check_usable(declared, GRADES)
+    wanted = ErrorCode.UNKNOWN_INPUT_TRANSPORT if direction is ConnectorDirection.INPUT else ErrorCode.UNKNOWN_OUTPUT_TRANSPORT
+    assert refused.value.code is wanted
+    assert refused.value.details == {"connector": "v.o", "transport": name}
+
+
+def test_a_plan_for_a_column_that_is_not_there_compiles_and_does_not_start() -> None:
+    declared = replace(INPUT, transport="datagen", transport_config={"plan": [{"fields": {"grades": {}}}]}, format=None)
+    validate(declared, GRADES)
+    with pytest.raises(Problem, match="table 'grades' has no column or field 'grades'; there are: student_id, class") as refused:
+        check_usable(declared, GRADES)
+    assert refused.value.code is ErrorCode.INVALID_TRANSPORT_CONFIG
+    check_usable(replace(declared, transport_config={"plan": [{"fields": {"GRADE": {}}}]}), GRADES)
+
+
+@pytest.mark.parametrize(
+    ("declared", "code", "message"),
+    [
+        (replace(INPUT, format="avro"), ErrorCode.UNKNOWN_INPUT_FORMAT, "format 'avro' of transport 'file_input' is not part"),
+        (replace(OUTPUT, format="parquet"), ErrorCode.UNKNOWN_OUTPUT_FORMAT, "What there is instead: csv, json"),
+        (replace(OUTPUT, options={"index": "i"}), ErrorCode.INVALID_TRANSPORT_CONFIG, "option 'index' is not part"),
+    ],
+)
+def test_what_is_not_there_for_a_transport_that_is(declared: Connector, code: ErrorCode, message: str) -> None:
+    validate(declared, GRADES)
+    with pytest.raises(Problem, match=message) as refused:
+        check_usable(declared, GRADES)
+    assert refused.value.code is code

@@ -1,0 +1,90 @@
+"""Connectors as others declare them: rows that are made up, transports that are not there, arrays with bad elements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from feldera import Pipeline
+from feldera.rest.errors import FelderaAPIError
+
+pytestmark = pytest.mark.integration
+
+Deploy = Callable[..., Pipeline]
+
+
+def table(columns: str, *connectors: dict[str, Any]) -> str:
+    declared = json.dumps(connectors).replace("'", "''")
+    return f"create table t ({columns}) with ('materialized' = 'true', 'connectors' = '{declared}');"
+
+
+def made_up(plan: list[dict[str, Any]], **options: Any) -> dict[str, Any]:
+    return {"name": "made_up", "transport": {"name": "datagen", "config": {"seed": 1, "plan": plan}}, **options}
+
+
+def test_made_up_rows(deploy: Deploy) -> None:
+    fields = {
+        "id": {"range": [1, 1000]},
+        "name": {"strategy": "name"},
+        "price": {"strategy": "uniform", "range": [10, 20]},
+        "tags": {"range": [1, 3], "value": {"values": ["a", "b"]}},
+        "attrs": {"range": [1, 2], "key": {"values": ["k"]}, "value": {"strategy": "zipf", "range": [0, 5]}},
+        "pair": {"fields": {"x": {"scale": 2}, "y": {"values": [True]}}},
+        "doc": {"values": [{"a": [1, 2]}, "text"]},
+        "note": {"strategy": "sentence", "null_percentage": 50},
+    }
+    columns = (
+        "id bigint not null primary key, name varchar not null, price decimal(5, 2), tags varchar array, attrs map<varchar, int>,"
+        "pair row(x int, y boolean), doc variant, note varchar"
+    )
+    later = {"name": "later", "start_after": "first", "transport": {"name": "empty_input"}, "format": {"name": "json"}}
+    limits = {"max_batch_size": 100, "max_worker_batch_size": 10, "max_queued_records": 500, "max_queued_bytes": 10_000}
+    pipeline = deploy(table(columns, made_up([{"limit": 300, "fields": fields}], labels=["first"], **limits), later))
+    pipeline.wait_for_completion(timeout_s=60)
+    [counts] = pipeline.query(
+        "select count(*) as n, max(id) as most, min(price) >= 10 and max(price) < 20 as priced, "
+        "count(note) between 90 and 210 as noted from t"
+    )
+    assert counts == {"n": 300, "most": 300, "priced": True, "noted": True}
+    [row] = pipeline.query("select tags, attrs, pair, doc from t where id = 2")
+    assert row["tags"] == ["a", "b"]
+    assert set(row["attrs"]) == {"k"}
+    assert row["pair"] == {"x": 2, "y": True}
+    assert row["doc"] == '"text"'
+    assert pipeline.input_connector_stats("t", "made_up").metrics.end_of_input
+    assert pipeline.input_connector_stats("t", "later").metrics.end_of_input
+
+
+def test_five_numbers_are_forty_bytes(deploy: Deploy) -> None:
+    pipeline = deploy(table("a int, b int, c int, d int, e int", made_up([{"limit": 1}])))
+    pipeline.wait_for_completion(timeout_s=60)
+    metrics = pipeline.stats().global_metrics
+    assert (metrics.total_input_records, metrics.total_input_bytes) == (1, 40)
+
+
+@pytest.mark.parametrize(
+    ("connector", "text"),
+    [
+        ({"transport": {"name": "kafka_input", "config": {"topic": "x"}}, "format": {"name": "avro"}}, "'kafka_input' is not part"),
+        (made_up([{"fields": {"nope": {}}}]), "has no column or field 'nope'"),
+    ],
+    ids=["transport", "plan"],
+)
+def test_what_compiles_and_cannot_start(create: Deploy, connector: dict[str, Any], text: str) -> None:
+    pipeline = create(table("a int", connector))
+    with pytest.raises(RuntimeError, match=text):
+        pipeline.start(timeout_s=60)
+    error = pipeline.deployment_error()
+    assert error["error_code"].startswith("ConfigError.")
+    assert text in error["message"]
+
+
+def test_all_bad_elements_of_an_array_are_listed(deploy: Deploy) -> None:
+    pipeline = deploy("create table \"T\" (\"a/b\" int not null) with ('materialized' = 'true');")
+    with pytest.raises(FelderaAPIError) as refused:
+        pipeline.input_json('"T"', [{"a/b": 1}, {"a/b": "x"}, {}])
+    assert refused.value.error_code == "ParseErrors"
+    assert refused.value.details["num_errors"] == 2
+    assert list(pipeline.query('select count(*) as n from "T"')) == [{"n": 0}]
