@@ -93,6 +93,52 @@ class PipelineLifecycle(PipelineBase):
         }
         self._start(PipelineStatus.PAUSED, bootstrap_policy, wait, timeout_s, dismiss_error, options)
 
+    def start_standby(
+        self,
+        bootstrap_policy: BootstrapPolicy | None = None,
+        wait: bool = True,
+        timeout_s: float | None = None,
+        dismiss_error: bool = True,
+        *,
+        silent_bootstrap: bool | None = None,
+        concurrent_bootstrap: bool | None = None,
+    ) -> None:
+        """Start the pipeline in standby: it pulls the newest checkpoint from its object store again and
+        again, and processes nothing.
+
+        A pipeline that was activated before over the same storage does not stand by: it goes on from its own storage, and runs.
+
+        :param bootstrap_policy: what to do when it is activated and the program differs from the checkpoint's; default:
+            await approval
+        :param wait: whether to wait until the pipeline stands by, or runs
+        :param timeout_s: see :meth:`start`
+        :param dismiss_error: see :meth:`start`
+        :param silent_bootstrap: see :meth:`start`
+        :param concurrent_bootstrap: see :meth:`start`
+        :raises RuntimeError: as for :meth:`start`
+        :raises PipelineAPIError: as for :meth:`start`; also when no object store is configured
+        :raises PipelineTimeoutError: as for :meth:`start`
+        """
+        options = {"silent_bootstrap": silent_bootstrap, "concurrent_bootstrap": concurrent_bootstrap}
+        self._start(PipelineStatus.STANDBY, bootstrap_policy, wait, timeout_s, dismiss_error, options)
+
+    def activate(self, wait: bool = True, timeout_s: float | None = None) -> PipelineStatus | None:
+        """Let a pipeline in standby pull for the last time, and run from the newest checkpoint.
+
+        :param wait: whether to wait until the pipeline runs, or awaits approval
+        :param timeout_s: seconds to wait at most
+        :returns: which of the two; None without waiting
+        :raises PipelineAPIError: when the pipeline is not in standby
+        :raises PipelineFailedError: when it stops with an error meanwhile
+        :raises PipelineTimeoutError: when it does not run in time
+        """
+        self.client.post(self._path("activate"))
+        if not wait:
+            return None
+        expected = {PipelineStatus.RUNNING, PipelineStatus.AWAITINGAPPROVAL}
+        what = f"pipeline {self.name!r} to be activated"
+        return self._wait_for_status(expected, what=what, action="ACTIVATE", timeout_s=timeout_s)
+
     def pause(self, wait: bool = True, timeout_s: float | None = None) -> None:
         """Stop taking input. A paused pipeline stays paused.
 
@@ -360,5 +406,7 @@ class PipelineLifecycle(PipelineBase):
         self.client.post(self._path("start"), params=params)
         if wait:
             expected = {initial, PipelineStatus.AWAITINGAPPROVAL}
+            if initial is PipelineStatus.STANDBY:
+                expected.add(PipelineStatus.RUNNING)
             what = f"pipeline {self.name!r} to become {initial}"
             self._wait_for_status(expected, what=what, action="START", timeout_s=timeout_s)

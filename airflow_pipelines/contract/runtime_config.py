@@ -58,7 +58,6 @@ def _inactive(reason: str) -> Effect:
 
 
 _TRANSFER: Final = _inactive("copies are made by fsspec, which chooses how it transfers files")
-_NO_STANDBY: Final = _inactive("there is no standby in this release")
 _NEVER_DELETED: Final = _inactive("copies are never deleted")
 _CLUSTER: Final = _inactive("no host runs in a cluster that knows this; use a Spark connection")
 _SPARK_THREADS: Final = _inactive("Spark chooses its own threads; 'resources.cpu_cores_max' limits them on a dedicated host")
@@ -160,8 +159,10 @@ class Sync(_Section):
     fail_if_no_checkpoint: Annotated[
         bool, Effect("the start fails when there is no such checkpoint, instead of starting empty")
     ] = False
-    standby: Annotated[bool, _NO_STANDBY] = False
-    pull_interval: Annotated[float | None, _NO_STANDBY] = Field(default=None, gt=0)
+    standby: Annotated[bool, _inactive("start the pipeline with `initial=standby` instead")] = False
+    pull_interval: Annotated[
+        float | None, Effect("seconds between two looks for a newer checkpoint while the pipeline is in standby; default 10")
+    ] = Field(default=None, gt=0)
     push_interval: Annotated[
         float | None, Effect("seconds after which a new checkpoint is copied by itself; null copies when asked only")
     ] = Field(default=None, gt=0)

@@ -10,11 +10,7 @@ from airflow_pipelines.host.change_planning import PlannedChange
 from airflow_pipelines.host.fence_watch import FenceWatch
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.programs import ProgramChange, ProgramVersion, unexpected_program
-from airflow_pipelines.host.run_state import RunState
-
-
-class SuspendedEarly(Exception):
-    """The incarnation was told to suspend before it served; what is saved stays as it is."""
+from airflow_pipelines.host.run_state import RunState, SuspendedEarly
 
 
 class Approval:

@@ -25,6 +25,7 @@ from airflow_pipelines.engine.storage.checkpoint import (
     CheckpointStore,
     Counters,
 )
+from airflow_pipelines.engine.storage.checkpoint_sources import LATEST, CheckpointSources
 from airflow_pipelines.engine.storage.connector_state import ConnectorState
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.engine.storage.journal import (
@@ -32,12 +33,12 @@ from airflow_pipelines.engine.storage.journal import (
     JournalContents,
     JournalHeader,
     JournalRecord,
+    read_journal,
 )
 from airflow_pipelines.engine.storage.journal_end import read_journal_end
 from airflow_pipelines.engine.storage.lock import StorageLock
 from airflow_pipelines.engine.storage.set_aside import files_set_aside
 from airflow_pipelines.engine.storage.starting import SavedStarts, Start
-from airflow_pipelines.engine.storage.sync import LATEST, SyncConfig, resolve_start
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
 from airflow_pipelines.program.identity import ProgramIdentity
 
@@ -119,14 +120,15 @@ class Durability:
         self._starts = SavedStarts(self.folder, self.checkpoints)
         self._set_aside: set[str] = set()
 
-    def saved_state(self, expected: UUID | None = None) -> SavedState | None:
+    def saved_state(self, expected: UUID | None = None, sources: CheckpointSources | None = None) -> SavedState | None:
         """What to start from: the newest local state, else what ``sync`` says, else None for a fresh start.
 
         :param expected: a checkpoint that is known to have been made
+        :param sources: where a checkpoint is pulled from when ``sync`` says so
         :raises StorageError: when there is something that cannot be used
         :raises SyncError: when a store of copies has something that cannot be used
         """
-        return self._saved(self._start(expected)) if self.options.storage else None
+        return self._saved(self._start(expected, sources)) if self.options.storage else None
 
     def go_back(self, uuid: UUID) -> tuple[SavedState | None, Path | None]:
         """An older checkpoint to start from, and the folder with what was newer, if there was anything.
@@ -135,6 +137,13 @@ class Durability:
         """
         start, aside = self._starts.chosen(uuid)
         return self._saved(start), aside
+
+    def pulled(self, uuid: UUID) -> SavedState | None:
+        """A checkpoint to start from that was pulled into the store, and is the newest there.
+
+        :raises StorageError: when it is damaged
+        """
+        return self._saved(self._starts.pulled(uuid))
 
     def _saved(self, start: Start) -> SavedState | None:
         base, journal = start.base, start.journal
@@ -263,6 +272,13 @@ class Durability:
         journaled = {name for journal in journals for name in journal.files()}
         self.checkpoints.garbage_collect(journaled | self._set_aside)
 
+    def drop_old_copies(self) -> None:
+        """Remove pulled checkpoints beyond the newest two, before any was opened. A
+        folder with a history of its own stays as it is.
+        """
+        if read_journal(self.folder) is None and not self.checkpoints.has_recovery_point:
+            self.checkpoints.garbage_collect(files_set_aside(self.folder))
+
     def close(self) -> None:
         """Let go of the folder."""
         if self._journal is not None:
@@ -272,18 +288,18 @@ class Durability:
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
 
-    def _start(self, expected: UUID | None) -> Start:
+    def _start(self, expected: UUID | None, sources: CheckpointSources | None) -> Start:
         sync = self.options.sync
-        if sync is None or sync.start_from_checkpoint is None:
+        if sources is None or sync is None or sync.start_from_checkpoint is None:
             return self._starts.newest(expected)
         if sync.start_from_checkpoint != LATEST:
-            return self._starts.on(self._synced(sync))
+            return self._starts.on(self._resolved(sources))
         here = (self.checkpoints.noted(), read_journal_end(self.folder), self.checkpoints.latest_listed())
         start = self._starts.newest(expected if any(here) else None)
-        return Start(self._synced(sync)) if start.base is None and start.journal is None else start
+        return Start(self._resolved(sources)) if start.base is None and start.journal is None else start
 
-    def _synced(self, sync: SyncConfig) -> Checkpoint | None:
-        uuid = resolve_start(sync, self.checkpoints, self.batches)
+    def _resolved(self, sources: CheckpointSources) -> Checkpoint | None:
+        uuid = sources.resolve()
         return None if uuid is None else self.checkpoints.load(uuid)
 
     def _rebase(self, base: UUID) -> None:

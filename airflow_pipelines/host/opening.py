@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
@@ -12,6 +13,7 @@ from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.storage.checkpoint_sources import CheckpointSources
 from airflow_pipelines.engine.storage.sync import Owner
 from airflow_pipelines.host.approval import Approval
 from airflow_pipelines.host.bootstrap import SavedProgram, plan_bootstrap
@@ -27,9 +29,13 @@ from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.run_state import RunState
+from airflow_pipelines.host.standby import Standby, was_activated
 from airflow_pipelines.program.fingerprints import program_hash
 from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.references import References, ReferenceWithoutValueError
+
+STANDBY: Final = "standby"
+"""What a pipeline that is to stand by first is started as."""
 
 
 class Opening:
@@ -83,8 +89,7 @@ class Opening:
         self._log.redact = self.options.references.redact
         durability = self.durability = Durability(Path(deployment.storage), self.options)
         self._fence.begin(durability.check)
-        owner = Owner(f"pipeline-{deployment.pipeline_id}", deployment.pipeline_name)
-        self.sync = CheckpointSync(self.options.sync, durability, owner, self._log)
+        self.sync = CheckpointSync(self.options.sync, durability, self._owner, self._log)
         program = front_end_for(deployment.source, self._sessions).compile(deployment.source)
         saved = self._saved_state(durability)
         live = self._assembled(program, durability)
@@ -129,9 +134,11 @@ class Opening:
             raise self._deployment.invalid_config(error) from error
 
     def _saved_state(self, durability: Durability) -> SavedState | None:
+        if self._deployment.initial == STANDBY:
+            return self._state_after_standby(durability)
         chosen = self._deployment.from_checkpoint
         if chosen is None:
-            return durability.saved_state(self._deployment.newest_checkpoint)
+            return durability.saved_state(self._deployment.newest_checkpoint, self._sources(durability))
         self.require_storage()
         saved, aside = durability.go_back(chosen)
         self._log.info(
@@ -139,6 +146,37 @@ class Opening:
         )
         self._state.record(RuntimeStatus.INITIALIZING, checkpoints=durability.listed())
         return saved
+
+    def _state_after_standby(self, durability: Durability) -> SavedState | None:
+        self.require_storage()
+        sources = self._sources(durability)
+        if sources is None or self.options.sync is None:
+            raise Problem(
+                ErrorCode.INITIAL_STANDBY_NOT_ALLOWED,
+                "A pipeline stands by for checkpoints in an object store, and none is configured: set "
+                "storage.backend.config.sync in the runtime configuration.",
+            )
+        expected = self._deployment.newest_checkpoint
+        if was_activated(durability.folder):
+            self._log.info("this pipeline was activated here before: it goes on from its own storage")
+            self._state.skip_standby()
+            return durability.saved_state(expected, sources)
+        interval_s = self.options.sync.pull_interval_s
+        standby = Standby(sources, interval_s, durability, self._state, self._fence, self._log)
+        standby.wait()
+        return standby.activated(expected)
+
+    def _sources(self, durability: Durability) -> CheckpointSources | None:
+        if self.options.sync is None or not self.options.storage:
+            return None
+        return CheckpointSources(
+            self.options.sync, self._owner, durability.checkpoints, durability.batches, self._log.warning, self._state.check
+        )
+
+    @property
+    def _owner(self) -> Owner:
+        """The pipeline as an object store knows it."""
+        return Owner(f"pipeline-{self._deployment.pipeline_id}", self._deployment.pipeline_name)
 
     def _assembled(self, program: Program, durability: Durability) -> LivePipeline:
         deployment, options = self._deployment, self.options

@@ -8,7 +8,7 @@ from enum import StrEnum
 from airflow_pipelines.contract.runtime_config import DevTweaks, RuntimeConfig, Sync
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage.batch_store import Verification
-from airflow_pipelines.engine.storage.sync import DEFAULT_REGION, SyncConfig
+from airflow_pipelines.engine.storage.sync import DEFAULT_PULL_INTERVAL_S, DEFAULT_REGION, SyncConfig
 from airflow_pipelines.host.clock import ClockOptions
 from airflow_pipelines.references import NO_REFERENCES, References
 
@@ -95,6 +95,7 @@ def _sync(sync: Sync, references: References) -> SyncConfig:
         read_bucket=resolved(sync.read_bucket),
         start_from_checkpoint=sync.start_from_checkpoint,
         fail_if_no_checkpoint=sync.fail_if_no_checkpoint,
+        pull_interval_s=sync.pull_interval or DEFAULT_PULL_INTERVAL_S,
         push_interval_s=sync.push_interval,
         ignore_checksum=bool(sync.ignore_checksum),
     )

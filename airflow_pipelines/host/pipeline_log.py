@@ -41,6 +41,10 @@ class PipelineLog:
         """Something normal happened."""
         self._logger.info(message, *args)
 
+    def warning(self, message: str, *args: object) -> None:
+        """Something that ends nothing, and that somebody may want to change."""
+        self._logger.warning(message, *args)
+
     def failure(self, message: str, *args: object, cause: BaseException | None = None) -> None:
         """Something went wrong that ends a connector or the incarnation; with ``cause``, its stack is logged as well."""
         self._logger.error(message, *args, exc_info=cause)

@@ -26,6 +26,10 @@ class TakenDown(Exception):
     """The incarnation was told to end at once."""
 
 
+class SuspendedEarly(Exception):
+    """The incarnation was told to suspend before it served; what is saved stays as it is."""
+
+
 class RunState:
     """Guards a :class:`StateMachine` with the condition on which all that wait for this incarnation wait.
 
@@ -34,8 +38,7 @@ class RunState:
 
     def __init__(self, deployment: Deployment, registry: Registry, log: PipelineLog) -> None:
         self.condition = threading.Condition()
-        desired = RuntimeStatus.PAUSED if deployment.initial == "paused" else RuntimeStatus.RUNNING
-        self._machine = StateMachine(deployment.pipeline_name, desired)
+        self._machine = StateMachine(deployment.pipeline_name, RuntimeStatus(deployment.initial.capitalize()))
         self._recorder = StatusRecorder(deployment.deployment_id, registry, log)
         self._log = log
         self._failure: Exception | None = None
@@ -127,6 +130,22 @@ class RunState:
         """Tell the incarnation what to become."""
         with self.condition:
             self._machine.want(desired)
+            self.condition.notify_all()
+
+    def activate(self, desired: RuntimeStatus) -> None:
+        """Tell an incarnation that stands by what to become.
+
+        :param desired: running or paused
+        :raises Problem: when it does not stand by
+        """
+        with self.condition:
+            self._machine.activate(desired)
+            self.condition.notify_all()
+
+    def skip_standby(self) -> None:
+        """Go on to run, although it was started to stand by first."""
+        with self.condition:
+            self._machine.skip_standby()
             self.condition.notify_all()
 
     def take_down(self) -> None:

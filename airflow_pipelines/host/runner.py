@@ -14,7 +14,7 @@ from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.spark.jobs import begin_jobs, cancel_jobs
 from airflow_pipelines.engine.spark.sessions import SparkSessions
-from airflow_pipelines.host.approval import Approval, SuspendedEarly
+from airflow_pipelines.host.approval import Approval
 from airflow_pipelines.host.checkpointer import Checkpointer
 from airflow_pipelines.host.failures import as_problem
 from airflow_pipelines.host.fence_watch import FenceWatch
@@ -24,7 +24,7 @@ from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.pipeline_requests import PipelineRequests
 from airflow_pipelines.host.queries import Queries
-from airflow_pipelines.host.run_state import RunState, TakenDown
+from airflow_pipelines.host.run_state import RunState, SuspendedEarly, TakenDown
 from airflow_pipelines.host.spark_health import spark_problem
 from airflow_pipelines.host.step_loop import StepLoop
 from airflow_pipelines.references import References
@@ -71,6 +71,14 @@ class PipelineRunner:
     def resume(self) -> None:
         """Take inputs again."""
         self._state.want(RuntimeStatus.RUNNING)
+
+    def activate(self, desired: RuntimeStatus) -> None:
+        """Leave standby.
+
+        :param desired: running or paused: what the pipeline becomes
+        :raises Problem: when it does not stand by
+        """
+        self._state.activate(desired)
 
     def suspend(self) -> None:
         """End the incarnation with a checkpoint."""

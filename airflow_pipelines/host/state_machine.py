@@ -14,6 +14,16 @@ _ENDS = frozenset({RuntimeStatus.STOPPED, RuntimeStatus.SUSPENDED})
 _NEXT: Mapping[RuntimeStatus | None, frozenset[RuntimeStatus]] = {
     None: frozenset({RuntimeStatus.INITIALIZING}) | _ENDS,
     RuntimeStatus.INITIALIZING: frozenset(
+        {
+            RuntimeStatus.STANDBY,
+            RuntimeStatus.AWAITING_APPROVAL,
+            RuntimeStatus.REPLAYING,
+            RuntimeStatus.BOOTSTRAPPING,
+            *SERVING,
+            *_ENDS,
+        }
+    ),
+    RuntimeStatus.STANDBY: frozenset(
         {RuntimeStatus.AWAITING_APPROVAL, RuntimeStatus.REPLAYING, RuntimeStatus.BOOTSTRAPPING, *SERVING, *_ENDS}
     ),
     RuntimeStatus.AWAITING_APPROVAL: frozenset({RuntimeStatus.REPLAYING, RuntimeStatus.BOOTSTRAPPING, *SERVING, *_ENDS}),
@@ -25,6 +35,7 @@ _NEXT: Mapping[RuntimeStatus | None, frozenset[RuntimeStatus]] = {
 """The states that may follow each; the end of an incarnation is followed by none."""
 _REFUSALS = {
     RuntimeStatus.INITIALIZING: (ErrorCode.INITIALIZING, "is still initializing"),
+    RuntimeStatus.STANDBY: (ErrorCode.STANDBY, "stands by until it is activated"),
     RuntimeStatus.AWAITING_APPROVAL: (ErrorCode.AWAITING_APPROVAL, "awaits the approval of its program changes"),
     RuntimeStatus.REPLAYING: (ErrorCode.RESTORE_IN_PROGRESS, "is replaying its journal"),
     RuntimeStatus.BOOTSTRAPPING: (ErrorCode.BOOTSTRAP_IN_PROGRESS, "is bootstrapping its changed views"),
@@ -55,11 +66,36 @@ class StateMachine:
     def want(self, desired: RuntimeStatus) -> None:
         """Tell it what to become. An incarnation that is to suspend is not told otherwise.
 
-        :param desired: running, paused or suspended
+        :param desired: running, paused or suspended; there is no way back to standby
+        :raises Problem: when it stands by, or is to, and shall not end: only :meth:`activate` lets it run
         """
+        if self.desired is RuntimeStatus.STANDBY and desired is not RuntimeStatus.SUSPENDED:
+            raise Problem(
+                ErrorCode.INVALID_TRANSITION,
+                f"The pipeline {self._pipeline} {_REFUSALS[RuntimeStatus.STANDBY][1]}: it cannot become {desired.value} before.",
+            )
         if self.desired is not RuntimeStatus.SUSPENDED:
             self._before_suspend = self.desired
             self.desired = desired
+
+    def activate(self, desired: RuntimeStatus) -> None:
+        """End standby. What was activated to the same before is left alone.
+
+        :param desired: running or paused
+        :raises Problem: when it does not stand by
+        """
+        # Others may know that it stands by a moment before it does.
+        again = self.status is RuntimeStatus.STANDBY and self.desired is desired
+        if self.desired is not RuntimeStatus.STANDBY and not again:
+            raise Problem(
+                ErrorCode.INVALID_TRANSITION,
+                f"The pipeline {self._pipeline} does not stand by: only a pipeline in standby can be activated.",
+            )
+        self.desired = self._before_suspend = desired
+
+    def skip_standby(self) -> None:
+        """Run, although it was started to stand by first."""
+        self.desired = self._before_suspend = RuntimeStatus.RUNNING
 
     def give_up_suspending(self) -> None:
         """Go on with what was desired before it was to suspend."""

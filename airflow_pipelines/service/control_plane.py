@@ -269,6 +269,19 @@ class ControlPlane:
         self._ask(target, action.value)
         return self.pipeline(name)
 
+    def activate(self, name: str, desired: RuntimeStatus) -> PipelineRecord:
+        """Let a pipeline leave standby.
+
+        :param name: the pipeline's name
+        :param desired: running or paused
+        :returns: the pipeline after that
+        :raises Problem: when it is not in standby
+        """
+        target = self.target(name)
+        requests.check_runtime_action(target.record, RuntimeAction.ACTIVATE)
+        self._ask(target, f"{RuntimeAction.ACTIVATE.value}?initial={desired.value}")
+        return self.pipeline(name)
+
     def approve(self, name: str, flags: dict[str, bool], expected: ProgramChange | None = None) -> PipelineRecord:
         """Approve the change that a pipeline waits with, and wait until it goes on (up to a minute).
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.host.state_machine import StateMachine
 
@@ -96,3 +97,26 @@ def test_requests_are_answered_once_others_may_know_that_they_are() -> None:
     assert one.refusal() is None
     one.enter(S.SUSPENDED)
     assert one.refusal() is not None
+
+
+def test_only_activating_ends_standby() -> None:
+    state = machine(S.INITIALIZING, S.STANDBY, desired=S.STANDBY)
+    for refused in (lambda: state.want(S.RUNNING), lambda: state.want(S.PAUSED)):
+        with pytest.raises(Problem, match="stands by until it is activated"):
+            refused()
+    state.activate(S.PAUSED)
+    state.activate(S.PAUSED)
+    with pytest.raises(Problem, match="does not stand by"):
+        state.activate(S.RUNNING)
+    assert state.desired is S.PAUSED
+    state.enter(S.PAUSED)
+    with pytest.raises(ValueError, match="Standby cannot follow"):
+        state.enter(S.STANDBY)
+
+
+def test_a_standby_that_is_to_suspend_does_so() -> None:
+    state = machine(desired=S.STANDBY)
+    state.want(S.SUSPENDED)
+    assert state.desired is S.SUSPENDED
+    with pytest.raises(Problem, match="does not stand by"):
+        state.activate(S.RUNNING)

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -96,17 +97,22 @@ except PipelineAPIError as error:
 """
 
 
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may look into. Each run of pytest on the machine closes the one that has ``tmp_path``."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o711)
+        yield Path(folder)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("what", ["folder", "database"])
-def test_a_folder_without_permission(tmp_path: Path, what: str) -> None:
-    forbidden = tmp_path / "forbidden"
+def test_a_folder_without_permission(open_folder: Path, what: str) -> None:
+    forbidden = open_folder / "forbidden"
     PipelineClient(home=forbidden).version()
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.owner() == "root" and folder != Path("/") and str(folder).startswith("/tmp/"):
-            folder.chmod(0o711)
     forbidden.chmod(0o700 if what == "folder" else 0o755)
     done = subprocess.run(
-        [sys.executable, "-c", FORBIDDEN, str(tmp_path / "allowed"), str(forbidden)],
+        [sys.executable, "-c", FORBIDDEN, str(open_folder / "allowed"), str(forbidden)],
         capture_output=True,
         text=True,
         timeout=60,

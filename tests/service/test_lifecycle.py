@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -47,7 +47,7 @@ REFUSED = [
     (given.running, start(from_checkpoint=UUID(int=9)), 400, "FromCheckpointImmutableUnlessStopped"),
     (given.stopped, start(silent_bootstrap=True, concurrent_bootstrap=True), 400, "InvalidBootstrapConfig"),
     (given.stopped, start(initial=Initial.STANDBY), 400, "InitialStandbyNotAllowed"),
-    (given.syncing, start(initial=Initial.STANDBY), 501, "NotSupported"),
+    (given.syncing, start(initial=Initial.STANDBY, from_checkpoint=uuid4()), 400, "InvalidParam"),
     (given.standby, stop(force=False), 400, "InvalidTransition"),
     (given.running, requests.clear, 400, "StorageStatusImmutableUnlessStopped"),
     (given.stopping, requests.clear, 400, "StorageStatusImmutableUnlessStopped"),
@@ -102,7 +102,7 @@ def test_refusals_name_the_state_and_what_to_do(state: State, action: Action, st
     with pytest.raises(Problem) as refused:
         action(record)
     assert (http_status(refused.value.code), refused.value.code) == (status, code)
-    if code not in {"InvalidBootstrapConfig", "NotSupported"}:
+    if code not in {"InvalidBootstrapConfig", "InvalidParam"}:
         assert record.deployment_status in refused.value.message
         assert refused.value.details["status"] == record.deployment_status
 

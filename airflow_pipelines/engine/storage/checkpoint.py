@@ -273,6 +273,11 @@ class CheckpointStore:
         infos = self.listed()
         return infos[0] if infos else None
 
+    @property
+    def has_recovery_point(self) -> bool:
+        """Whether there is a recovery point, whether it can be used or not."""
+        return self._recovery.exists()
+
     def recovery_point(self) -> Checkpoint | None:
         """The unlisted recovery point, if there is one."""
         if not self._recovery.exists():
@@ -339,9 +344,12 @@ class CheckpointStore:
             return []
         return sorted(UUID(path.stem) for path in self._manifests.glob("*.json") if _ID.fullmatch(path.stem))
 
+    def newest(self) -> UUID | None:
+        """The id of the newest checkpoint or recovery point, whether it can be used or not; None when there is neither."""
+        return max((*self._on_disk()[-1:], *self._recovery_uuid()), default=None)
+
     def _next_uuid(self) -> UUID:
-        ids = self._on_disk()
-        newest = max((*ids[-1:], *self._recovery_uuid()), default=None)
+        newest = self.newest()
         fresh = UUID(int=uuid7().int)
         # A clock that was set back must not make the newest checkpoint look like an old one.
         return fresh if newest is None or fresh > newest else UUID(int=newest.int + 1)

@@ -89,6 +89,18 @@ class SavedStarts:
         self._checkpoints.note(base)
         return Start(base), aside
 
+    def pulled(self, uuid: UUID) -> Start:
+        """A checkpoint that was pulled from elsewhere. What the folder has of another history is set aside.
+
+        :param uuid: the checkpoint, which is newer than all others
+        :returns: it, with the journal if that continues it
+        :raises StorageError: when it is damaged, or the journal is
+        """
+        journal = read_journal(self._folder)
+        if journal is not None and journal.header.base == uuid:
+            return self.newest()
+        return self.chosen(uuid)[0]
+
     def older(self) -> list[OlderCheckpoint]:
         """The checkpoints that can be gone back to, newest first, and what that would lose."""
         reached = self._reached()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,8 @@ from airflow_pipelines.engine.storage.errors import StorageError
 from airflow_pipelines.engine.storage.remote_calls import ANSWER_S, SyncError, remotely
 
 OWNER = "owner.json"
-LATEST = "latest"
 DEFAULT_REGION = "us-east-1"
+DEFAULT_PULL_INTERVAL_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class SyncConfig:
 
     :param bucket: ``name/prefix`` of an S3-compatible store, a URL, or a path of a local folder
     :param start_from_checkpoint: ``latest``, a checkpoint's id, or None (never pull)
+    :param pull_interval_s: how often a pipeline in standby looks for a newer one, in seconds
     :param ignore_checksum: copies that are there are compared by size only, and not read back
     """
 
@@ -46,6 +47,7 @@ class SyncConfig:
     read_bucket: str | None = None
     start_from_checkpoint: str | None = None
     fail_if_no_checkpoint: bool = False
+    pull_interval_s: float = DEFAULT_PULL_INTERVAL_S
     push_interval_s: float | None = None
     ignore_checksum: bool = False
 
@@ -96,7 +98,10 @@ class RemoteCheckpoints:
         folder = f"{self._root}/checkpoints"
 
         def listed() -> Sequence[str]:
-            return self._system.ls(folder, detail=False, refresh=True) if self._system.exists(folder) else ()
+            try:
+                return list(self._system.ls(folder, detail=False, refresh=True))
+            except FileNotFoundError:
+                return ()
 
         entries = remotely(f"The checkpoints in {self.url} cannot be listed", listed)
         names = [str(entry).rsplit("/", 1)[-1] for entry in entries]
@@ -147,12 +152,13 @@ class RemoteCheckpoints:
             self._put_bytes(f"checkpoints/{uuid}.json", content)
         return sent
 
-    def pull(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID) -> None:
+    def pull(self, store: CheckpointStore, batches: BatchFiles, uuid: UUID, check: Callable[[], object] = lambda: None) -> None:
         """Copy a checkpoint into the local store; its manifest is put in place last.
 
         :param store: takes the manifest
         :param batches: takes the batch files
         :param uuid: the checkpoint
+        :param check: called before each file; what it raises ends the copying
         :raises SyncError: when a copy is damaged: nothing of the local store is replaced by it
         """
         content = self._manifest(uuid)
@@ -163,6 +169,7 @@ class RemoteCheckpoints:
         except StorageError as error:
             raise SyncError(f"The checkpoint {uuid} in {self.url} is damaged: {error.what}") from error
         for name in names:
+            check()
             try:
                 batches.verify([name])
             except StorageError:
@@ -175,7 +182,11 @@ class RemoteCheckpoints:
         return remotely(f"The checkpoint {uuid} cannot be read from {self.url}", lambda: self._content(path))
 
     def _content(self, path: str) -> bytes | None:
-        return bytes(self._system.cat_file(path)) if self._system.exists(path) else None
+        # Asked whether something exists, some file systems say no to those who may not know.
+        try:
+            return bytes(self._system.cat_file(path))
+        except FileNotFoundError:
+            return None
 
     def _get_batch(self, name: str, target: Path) -> None:
         aside = target.with_name(target.name + TEMPORARY)
@@ -225,7 +236,10 @@ class RemoteCheckpoints:
         return sent
 
     def _has_whole(self, path: str, name: str, source: Path) -> bool:
-        if not self._system.exists(path) or self._system.size(path) != source.stat().st_size:
+        try:
+            if self._system.size(path) != source.stat().st_size:
+                return False
+        except FileNotFoundError:
             return False
         return self._trusting or self._content_name(path) == name
 
@@ -249,46 +263,6 @@ class RemoteCheckpoints:
 
     def _make_parent(self, path: str) -> None:
         self._system.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
-
-
-def resolve_start(config: SyncConfig, store: CheckpointStore, batches: BatchFiles) -> UUID | None:
-    """The checkpoint to start from: local when there is one, else pulled from the bucket, else from the read bucket.
-
-    :param config: where copies are, and which checkpoint is wanted
-    :param store: the local checkpoints; takes the one that is pulled
-    :param batches: takes its batch files
-    :returns: its id; None when nothing is found and that is allowed
-    :raises SyncError: when nothing is found and that is not allowed, and when a store cannot be read
-    """
-    wanted = config.start_from_checkpoint
-    if wanted is None:
-        return None
-    exact = None if wanted == LATEST else _parse_uuid(wanted)
-    local = [info.uuid for info in store.listed()]
-    if exact is None and local:
-        return local[0]
-    if exact in local:
-        return exact
-    sources = [config.bucket, *([config.read_bucket] if config.read_bucket else [])]
-    for bucket in sources:
-        remote = RemoteCheckpoints(config, bucket)
-        there = remote.list()
-        if exact is None and there:
-            exact = there[-1]
-        if exact is not None and exact in there:
-            remote.pull(store, batches, exact)
-            return exact
-    if config.fail_if_no_checkpoint:
-        what = "Checkpoints" if exact is None else f"Checkpoint {exact}: files"
-        raise SyncError(f"{what} were not found in source {', '.join(sources)}.")
-    return None
-
-
-def _parse_uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError as error:
-        raise SyncError(f"start_from_checkpoint must be 'latest' or a checkpoint's id, not {text!r}.") from error
 
 
 def _url(bucket: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, BackgroundTasks, Request
@@ -13,6 +13,7 @@ from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.exposition import exposition, metrics_to_wire
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.engine.dataflow import dataflow
 from airflow_pipelines.host.metrics import measure
 from airflow_pipelines.host.programs import expected_change
@@ -93,6 +94,13 @@ def resume(runner: Runner) -> str:
     """Take inputs again."""
     runner.resume()
     return "Pipeline is resuming"
+
+
+@router.post("/deployments/{deployment_id}/activate", status_code=202)
+def activate(runner: Runner, initial: Literal[RuntimeStatus.RUNNING, RuntimeStatus.PAUSED] = RuntimeStatus.RUNNING) -> str:
+    """Leave standby: pull once more, and go on from the newest checkpoint."""
+    runner.activate(initial)
+    return "Pipeline is activating"
 
 
 @router.post("/deployments/{deployment_id}/approve")

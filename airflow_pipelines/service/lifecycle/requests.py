@@ -70,7 +70,7 @@ def start(record: PipelineRecord, request: StartRequest, now: datetime) -> Pipel
             ErrorCode.INVALID_BOOTSTRAP_CONFIG, "silent_bootstrap and concurrent_bootstrap exclude each other: give one of them"
         )
     if request.initial is Initial.STANDBY:
-        _check_standby(record)
+        _check_standby(record, request)
     if record.deployment_resources_desired_status is ResourcesStatus.PROVISIONED:
         return _start_again(record, request)
     if record.deployment_resources_status is not ResourcesStatus.STOPPED:
@@ -165,7 +165,9 @@ def _start_again(record: PipelineRecord, request: StartRequest) -> PipelineRecor
     return record
 
 
-def _check_standby(record: PipelineRecord) -> None:
+def _check_standby(record: PipelineRecord, request: StartRequest) -> None:
+    if request.from_checkpoint is not None:
+        raise errors.invalid_param("from_checkpoint and initial=standby exclude each other: give one of them")
     backend = (record.runtime_config.get("storage") or {}).get("backend") or {}
     if backend.get("name") != "file" or not (backend.get("config") or {}).get("sync"):
         raise errors.restricted(
@@ -174,7 +176,6 @@ def _check_standby(record: PipelineRecord) -> None:
             "It cannot start in standby because its storage has no sync configuration",
             "Set runtime_config.storage.backend to the file backend with a sync section",
         )
-    raise errors.not_supported("Starting in standby")
 
 
 def stop(record: PipelineRecord, now: datetime, *, force: bool) -> PipelineRecord:

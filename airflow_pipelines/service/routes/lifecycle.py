@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.host.programs import ProgramChange, expected_change
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.answers import JsonAnswer
@@ -76,7 +77,7 @@ def _add_moves(router: APIRouter, control_plane: ControlPlane) -> None:
     def activate(name: str, initial: ActiveName = "Running") -> JsonAnswer:
         if initial.lower() not in {"running", "paused"}:
             raise Problem(ErrorCode.INVALID_ACTIVATE_STATUS, f"A pipeline is activated to Running or Paused, not '{initial}'")
-        control_plane.move(name, RuntimeAction.ACTIVATE)
+        control_plane.activate(name, RuntimeStatus(initial.capitalize()))
         return JsonAnswer("Pipeline is activating", 202)
 
     @router.post("/approve")

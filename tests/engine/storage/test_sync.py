@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
-from uuid import UUID
 
 import fsspec
 import pytest
@@ -21,7 +20,7 @@ from airflow_pipelines.engine.storage.batch_store import content_name
 from airflow_pipelines.engine.storage.checkpoint import CheckpointStore
 from airflow_pipelines.engine.storage.errors import DamagedError, StorageError
 from airflow_pipelines.engine.storage.remote_calls import SyncError
-from airflow_pipelines.engine.storage.sync import Owner, RemoteCheckpoints, SyncConfig, resolve_start
+from airflow_pipelines.engine.storage.sync import Owner, RemoteCheckpoints, SyncConfig
 from tests.engine.storage.test_checkpoint import Files, contents
 
 
@@ -79,14 +78,14 @@ def test_push_sends_only_what_is_missing_and_the_manifest_last(tmp_path: Path, m
 @pytest.mark.parametrize("form", ["path", "url"])
 def test_pull_gives_the_same_checkpoint(tmp_path: Path, form: str) -> None:
     bucket = tmp_path / "bucket"
-    config = SyncConfig(str(bucket) if form == "path" else bucket.as_uri(), start_from_checkpoint="latest")
+    config = SyncConfig(str(bucket) if form == "path" else bucket.as_uri())
     store, files = local(tmp_path / "one")
     saved = contents(5, name := files.add("a", b"content"))
     uuid = store.save(saved).uuid
     RemoteCheckpoints(config).push(store, files, uuid)
 
     other, other_files = local(tmp_path / "two")
-    assert resolve_start(config, other, other_files) == uuid
+    RemoteCheckpoints(config).pull(other, other_files, uuid)
     assert other.load(uuid).contents == saved
     assert other_files.path(name).read_bytes() == b"content"
 
@@ -119,7 +118,7 @@ def test_copies_are_compared_by_hash_and_not_by_size(tmp_path: Path) -> None:
 
 def test_a_damaged_manifest_is_not_pulled_and_is_sent_again(tmp_path: Path) -> None:
     bucket = tmp_path / "bucket"
-    config = SyncConfig(str(bucket), start_from_checkpoint="latest")
+    config = SyncConfig(str(bucket))
     store, files = local(tmp_path / "one")
     uuid = store.save(contents(7, files.add("a"))).uuid
     RemoteCheckpoints(config).push(store, files, uuid)
@@ -127,7 +126,7 @@ def test_a_damaged_manifest_is_not_pulled_and_is_sent_again(tmp_path: Path) -> N
     whole = copy.read_bytes()
     copy.write_bytes(whole.replace(b'"offset":7', b'"offset":9'))
     with pytest.raises(SyncError, match=f"The checkpoint {uuid} in .* is damaged"):
-        resolve_start(config, *local(tmp_path / "two"))
+        RemoteCheckpoints(config).pull(*local(tmp_path / "two"), uuid)
     RemoteCheckpoints(config).push(store, files, uuid)
     assert copy.read_bytes() == whole
 
@@ -144,13 +143,6 @@ def test_a_damaged_local_file_is_not_copied_and_is_replaced_by_a_whole_copy(tmp_
     assert not (tmp_path / "bucket2" / "batches" / name).exists()
     remote.pull(store, files, uuid)
     assert files.path(name).read_bytes() == whole
-
-
-def test_a_local_checkpoint_is_preferred(tmp_path: Path) -> None:
-    config = SyncConfig(str(tmp_path / "bucket"), start_from_checkpoint="latest")
-    store, files = local(tmp_path / "one")
-    uuid = store.save(contents(1)).uuid
-    assert resolve_start(config, store, files) == uuid
 
 
 def test_another_pipelines_bucket_is_not_written(tmp_path: Path) -> None:
@@ -179,22 +171,6 @@ def test_a_bucket_that_an_earlier_release_took(tmp_path: Path) -> None:
         remote.claim(Owner("pipeline-2", "orders"))
 
 
-def test_an_unknown_checkpoint(tmp_path: Path) -> None:
-    store, files = local(tmp_path / "one")
-    wanted = UUID("01a1fb81-a243-7bfc-a30f-6bf2b90d3657")
-    lenient = SyncConfig(str(tmp_path / "bucket"), start_from_checkpoint=str(wanted))
-    assert resolve_start(lenient, store, files) is None
-    strict = SyncConfig(str(tmp_path / "bucket"), start_from_checkpoint=str(wanted), fail_if_no_checkpoint=True)
-    with pytest.raises(SyncError, match=f"{wanted}.*were not found in source"):
-        resolve_start(strict, store, files)
-
-
-def test_bad_configuration(tmp_path: Path) -> None:
-    store, files = local(tmp_path)
-    with pytest.raises(SyncError, match="'latest' or a checkpoint's id"):
-        resolve_start(SyncConfig("/x", start_from_checkpoint="newest"), store, files)
-
-
 def test_secrets_do_not_show() -> None:
     config = SyncConfig("b", access_key="AKIA", secret_key="hush")
     assert "hush" not in repr(config)
@@ -202,15 +178,6 @@ def test_secrets_do_not_show() -> None:
     with pytest.raises(SyncError, match=r"The object store nonesuch://\*\*\*@store/b cannot be reached") as error:
         RemoteCheckpoints(SyncConfig("nonesuch://me:hush@store/b"))
     assert "hush" not in str(error.value)
-
-
-def test_the_read_bucket_is_asked_second(tmp_path: Path) -> None:
-    store, files = local(tmp_path / "one")
-    uuid = store.save(contents(1, files.add("a"))).uuid
-    RemoteCheckpoints(SyncConfig(str(tmp_path / "other"))).push(store, files, uuid)
-    config = SyncConfig(str(tmp_path / "bucket"), read_bucket=str(tmp_path / "other"), start_from_checkpoint="latest")
-    fresh, fresh_files = local(tmp_path / "two")
-    assert resolve_start(config, fresh, fresh_files) == uuid
 
 
 class Busy(LocalFileSystem):
@@ -259,7 +226,7 @@ def busy(monkeypatch: pytest.MonkeyPatch) -> type[Busy]:
 
 
 def test_what_a_busy_store_does_not_answer_is_tried_again(tmp_path: Path, busy: type[Busy]) -> None:
-    config = SyncConfig(f"busy://{tmp_path}/bucket", start_from_checkpoint="latest")
+    config = SyncConfig(f"busy://{tmp_path}/bucket")
     store, files = local(tmp_path / "local")
     uuid = store.save(contents(1, files.add("a"), files.add("b"))).uuid
     remote = RemoteCheckpoints(config)
@@ -272,7 +239,8 @@ def test_what_a_busy_store_does_not_answer_is_tried_again(tmp_path: Path, busy: 
     assert busy.troubles == []
     other, other_files = local(tmp_path / "other")
     busy.troubles += ["before"] * 3
-    assert resolve_start(config, other, other_files) == uuid
+    remote.pull(other, other_files, uuid)
+    assert other.load(uuid).contents.step == 1
 
 
 def test_a_store_that_stays_busy_is_given_up_and_named(tmp_path: Path, busy: type[Busy]) -> None:
