@@ -58,7 +58,6 @@ def _inactive(reason: str) -> Effect:
 
 
 _TRANSFER: Final = _inactive("copies are made by fsspec, which chooses how it transfers files")
-_NEVER_DELETED: Final = _inactive("copies are never deleted")
 _CLUSTER: Final = _inactive("no host runs in a cluster that knows this; use a Spark connection")
 _SPARK_THREADS: Final = _inactive("Spark chooses its own threads; 'resources.cpu_cores_max' limits them on a dedicated host")
 _BY_ROWS: Final = _inactive("the engine chooses by the number of rows what it keeps in memory and what in files")
@@ -175,8 +174,13 @@ class Sync(_Section):
     multi_thread_cutoff: Annotated[str | None, _TRANSFER] = None
     upload_concurrency: Annotated[int | None, _TRANSFER] = Field(default=None, ge=1)
     flags: Annotated[list[str] | None, _TRANSFER] = None
-    retention_min_count: Annotated[int | None, _NEVER_DELETED] = Field(default=None, ge=0)
-    retention_min_age: Annotated[float | None, _NEVER_DELETED] = Field(default=None, ge=0)
+    retention_min_count: Annotated[int | None, Effect("so many of the newest copies are kept, whatever their age; default 10")] = (
+        Field(default=None, ge=0)
+    )
+    retention_min_age: Annotated[
+        float | None,
+        Effect("copies of so many days are kept, however many they are; default 30. A sync removes what neither keeps"),
+    ] = Field(default=None, ge=0)
 
     @field_validator("start_from_checkpoint")
     @classmethod

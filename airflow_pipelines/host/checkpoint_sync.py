@@ -9,6 +9,7 @@ from uuid import UUID
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.engine.storage.checkpoint_retention import RemoteGarbage, Retention
 from airflow_pipelines.engine.storage.remote_calls import SyncError
 from airflow_pipelines.engine.storage.sync import Owner, RemoteCheckpoints, SyncConfig
 from airflow_pipelines.host.durability import Durability
@@ -21,8 +22,11 @@ COPY_S: Final = 600.0
 class CheckpointSync:
     """Copies checkpoints to the object store in a thread of its own, one at a time."""
 
-    def __init__(self, config: SyncConfig | None, durability: Durability, owner: Owner, log: PipelineLog) -> None:
+    def __init__(
+        self, config: SyncConfig | None, retention: Retention, durability: Durability, owner: Owner, log: PipelineLog
+    ) -> None:
         self._config = config
+        self._retention = retention
         self._durability = durability
         self._owner = owner
         self._log = log
@@ -33,6 +37,7 @@ class CheckpointSync:
         self._failure: dict[str, Any] | None = None
         self._last_push = time.monotonic()
         self._bucket: RemoteCheckpoints | None = None
+        self._garbage: RemoteGarbage | None = None
 
     @property
     def busy(self) -> bool:
@@ -127,3 +132,15 @@ class CheckpointSync:
                 self._periodic = uuid
             else:
                 self._success = uuid
+        self._remove_outdated(remote)
+
+    def _remove_outdated(self, remote: RemoteCheckpoints) -> None:
+        garbage = self._garbage = self._garbage or RemoteGarbage(remote, self._retention)
+        try:
+            removed = garbage.collect(time.time())
+        except SyncError as error:
+            # The copy was made all the same; the next one tries again.
+            self._log.warning("outdated copies of checkpoints could not be removed: %s", error)
+            return
+        if removed:
+            self._log.info("%d outdated copies of checkpoints removed from %s", removed, remote.url)

@@ -89,7 +89,7 @@ class Opening:
         self._log.redact = self.options.references.redact
         durability = self.durability = Durability(Path(deployment.storage), self.options)
         self._fence.begin(durability.check)
-        self.sync = CheckpointSync(self.options.sync, durability, self._owner, self._log)
+        self.sync = CheckpointSync(self.options.sync, self.options.retention, durability, self._owner, self._log)
         program = front_end_for(deployment.source, self._sessions).compile(deployment.source)
         saved = self._saved_state(durability)
         live = self._assembled(program, durability)

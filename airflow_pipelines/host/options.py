@@ -8,6 +8,7 @@ from enum import StrEnum
 from airflow_pipelines.contract.runtime_config import DevTweaks, RuntimeConfig, Sync
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.storage.batch_store import Verification
+from airflow_pipelines.engine.storage.checkpoint_retention import Retention
 from airflow_pipelines.engine.storage.sync import DEFAULT_PULL_INTERVAL_S, DEFAULT_REGION, SyncConfig
 from airflow_pipelines.host.clock import ClockOptions
 from airflow_pipelines.references import NO_REFERENCES, References
@@ -32,6 +33,7 @@ class RuntimeOptions:
     :param checkpoint_interval_s: seconds between periodic checkpoints, None for none
     :param checkpoint_during_suspend: whether a graceful stop takes a checkpoint
     :param sync: where checkpoints are copied to, None when that is not configured
+    :param retention: which copies are kept there
     :param clock: how NOW() moves
     :param limits: the sizes by which the engine chooses between its ways of working
     :param verification: how often batch files are compared with their hashes
@@ -45,6 +47,7 @@ class RuntimeOptions:
     checkpoint_interval_s: float | None = None
     checkpoint_during_suspend: bool = True
     sync: SyncConfig | None = None
+    retention: Retention = field(default_factory=Retention)
     clock: ClockOptions = field(default_factory=ClockOptions)
     limits: Limits = DEFAULT_LIMITS
     verification: Verification = Verification.ONCE
@@ -69,6 +72,7 @@ class RuntimeOptions:
             checkpoint_interval_s=None if interval is None or model is FaultTolerance.NONE else float(interval),
             checkpoint_during_suspend=config.checkpoint_during_suspend,
             sync=None if config.sync is None else _sync(config.sync, references),
+            retention=Retention() if config.sync is None else _retention(config.sync),
             clock=ClockOptions.of(config),
             limits=_limits(config.dev_tweaks),
             verification=Verification(config.dev_tweaks.verify_batches or Verification.ONCE),
@@ -98,6 +102,14 @@ def _sync(sync: Sync, references: References) -> SyncConfig:
         pull_interval_s=sync.pull_interval or DEFAULT_PULL_INTERVAL_S,
         push_interval_s=sync.push_interval,
         ignore_checksum=bool(sync.ignore_checksum),
+    )
+
+
+def _retention(sync: Sync) -> Retention:
+    default = Retention()
+    return Retention(
+        min_count=default.min_count if sync.retention_min_count is None else sync.retention_min_count,
+        min_age_days=default.min_age_days if sync.retention_min_age is None else sync.retention_min_age,
     )
 
 

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 
+from airflow_pipelines.engine.storage.checkpoint_retention import Retention
 from airflow_pipelines.engine.storage.sync import SyncConfig
 from airflow_pipelines.host import checkpoint_sync
 from airflow_pipelines.host.checkpoint_sync import CheckpointSync
@@ -32,12 +33,15 @@ def test_a_copy_that_hangs_holds_up_neither_the_next_nor_the_end(tmp_path: Path,
         def push(self, *_: object) -> int:
             return 0
 
+        def list(self) -> tuple[UUID, ...]:
+            return ()
+
     monkeypatch.setattr(checkpoint_sync, "RemoteCheckpoints", Silent)
     monkeypatch.setattr(checkpoint_sync, "COPY_S", 0.2)
     newest: Any = SimpleNamespace(uuid=UUID(int=1))
     durability: Any = SimpleNamespace(check=lambda: None, batches=None, checkpoints=SimpleNamespace(latest_listed=lambda: newest))
     log = PipelineLog(tmp_path / "p.log", "p")
-    sync = CheckpointSync(SyncConfig("bucket"), durability, "me", log)
+    sync = CheckpointSync(SyncConfig("bucket"), Retention(), durability, "me", log)
     sync.request()
     newest.uuid = UUID(int=2)
     began = time.monotonic()

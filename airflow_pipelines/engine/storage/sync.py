@@ -161,13 +161,7 @@ class RemoteCheckpoints:
         :param check: called before each file; what it raises ends the copying
         :raises SyncError: when a copy is damaged: nothing of the local store is replaced by it
         """
-        content = self._manifest(uuid)
-        if content is None:
-            raise SyncError(f"There is no checkpoint {uuid} in {self.url}.")
-        try:
-            names = manifest.decode(content, Path(f"checkpoints/{uuid}.json"), uuid)["files"]
-        except StorageError as error:
-            raise SyncError(f"The checkpoint {uuid} in {self.url} is damaged: {error.what}") from error
+        content, names = self._read(uuid)
         for name in names:
             check()
             try:
@@ -176,6 +170,52 @@ class RemoteCheckpoints:
                 self._get_batch(name, Path(batches.path(name)))
         write_atomically(store.manifest_path(uuid), content)
         store.adopt(uuid)
+
+    def files_of(self, uuid: UUID) -> Sequence[str]:
+        """The names of the batch files that a copy needs.
+
+        :param uuid: its checkpoint
+        :raises SyncError: when it is missing or damaged
+        """
+        return self._read(uuid)[1]
+
+    def remove_manifest(self, uuid: UUID) -> None:
+        """Remove a copy from the list; its batch files stay.
+
+        :param uuid: its checkpoint
+        :raises SyncError: when it cannot be removed
+        """
+        self._remove(f"checkpoints/{uuid}.json")
+
+    def remove_batches(self, names: Sequence[str]) -> None:
+        """Remove batch files that no copy needs any more.
+
+        :param names: their names
+        :raises SyncError: when one cannot be removed
+        """
+        for name in names:
+            self._whole.discard(name)
+            self._remove(f"batches/{name}")
+
+    def _read(self, uuid: UUID) -> tuple[bytes, Sequence[str]]:
+        """The manifest of a copy, and the batch files that it names."""
+        content = self._manifest(uuid)
+        if content is None:
+            raise SyncError(f"There is no checkpoint {uuid} in {self.url}.")
+        try:
+            return content, manifest.decode(content, Path(f"checkpoints/{uuid}.json"), uuid)["files"]
+        except StorageError as error:
+            raise SyncError(f"The checkpoint {uuid} in {self.url} is damaged: {error.what}") from error
+
+    def _remove(self, name: str) -> None:
+        def removed() -> None:
+            try:
+                self._system.rm_file(f"{self._root}/{name}")
+            except FileNotFoundError:
+                # What is tried again may be done already.
+                return
+
+        remotely(f"{name} cannot be removed from {self.url}", removed)
 
     def _manifest(self, uuid: UUID) -> bytes | None:
         path = f"{self._root}/checkpoints/{uuid}.json"

@@ -1,0 +1,80 @@
+"""Which copies of checkpoints are kept in the object store, and what goes with those that are not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from airflow_pipelines.engine.storage.sync import RemoteCheckpoints
+
+DAY_S: Final = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """A copy goes when both limits allow it.
+
+    :param min_count: so many of the newest are kept, whatever their age; the newest always is
+    :param min_age_days: those that were made within so many days are kept, however many they are
+    """
+
+    min_count: int = 10
+    min_age_days: float = 30.0
+
+    def outdated(self, uuids: Sequence[UUID], now: float) -> Sequence[UUID]:
+        """The copies that may go.
+
+        :param uuids: all that there are, oldest first; their ids say when they were made (UUID version 7)
+        :param now: seconds since the epoch
+        """
+        older = uuids[: -max(self.min_count, 1)]
+        limit = now - self.min_age_days * DAY_S
+        return [uuid for uuid in older if _made_at(uuid) < limit]
+
+
+def _made_at(uuid: UUID) -> float:
+    """Seconds since the epoch at which an id of version 7 was made: its first 48 bits are milliseconds (RFC 9562)."""
+    return (uuid.int >> 80) / 1000
+
+
+class RemoteGarbage:
+    """Removes outdated copies from a bucket that belongs to this pipeline. Remembers which files the others need."""
+
+    def __init__(self, remote: RemoteCheckpoints, retention: Retention) -> None:
+        """Remove nothing yet.
+
+        :param remote: the bucket
+        :param retention: which copies are kept
+        """
+        self._remote = remote
+        self._retention = retention
+        self._files: dict[UUID, frozenset[str]] = {}
+
+    def collect(self, now: float) -> int:
+        """Remove outdated copies: first their manifests, then the batch files that no other copy names.
+
+        A kill in between leaves files that nobody names, and never a manifest without its files.
+
+        :param now: seconds since the epoch
+        :returns: how many copies are gone
+        :raises SyncError: when the bucket cannot be read or written; what is left goes the next time
+        """
+        there = self._remote.list()
+        outdated = self._retention.outdated(there, now)
+        if not outdated:
+            return 0
+        kept = [uuid for uuid in there if uuid not in set(outdated)]
+        needed = frozenset[str]().union(*(self._files_of(uuid) for uuid in kept))
+        freed = frozenset[str]().union(*(self._files_of(uuid) for uuid in outdated)) - needed
+        for uuid in outdated:
+            self._remote.remove_manifest(uuid)
+            del self._files[uuid]
+        self._remote.remove_batches(sorted(freed))
+        return len(outdated)
+
+    def _files_of(self, uuid: UUID) -> frozenset[str]:
+        if uuid not in self._files:
+            self._files[uuid] = frozenset(self._remote.files_of(uuid))
+        return self._files[uuid]
