@@ -56,7 +56,7 @@ def test_a_standby_follows_and_takes_over(make: Make, tmp_path: Path) -> None:
     primary.insert("t", {"id": 2, "v": 12, "name": "a"})
     second = push(primary)
     eventually(lambda: f"checkpoint pulled successfully: {second}" in standby.log)
-    assert f"belongs to pipeline-{primary.pipeline_id}" in standby.log
+    assert f"belongs to tested (id: pipeline-{primary.pipeline_id})" in standby.log
     primary.insert("t", {"id": 3, "v": 13, "name": "b"})
     third = push(primary)
     primary.kill()
