@@ -199,9 +199,9 @@ class PipelineGetters(PipelineBase):
     def errors(self) -> list[Mapping[str, Any]]:
         """Everything that is wrong with the pipeline at the moment.
 
-        :returns: one mapping per error, whose only key says where it is from: ``sql_compilation``, ``rust_compilation``,
-            ``system_error``, ``deployment_error``, or ``stop_error`` of a pipeline that could not take its last checkpoint and
-            stays up
+        :returns: one mapping per error. Those of the program have one key: ``sql_compilation``, ``rust_compilation`` or
+            ``system_error``. The deployment error, and that of a stop that was given up, are as they are: ``message``,
+            ``error_code`` and ``details``
         """
         descriptor = self._read(PipelineFieldSelector.ALL)
         program_error = descriptor["program_error"] or {}
@@ -213,10 +213,10 @@ class PipelineGetters(PipelineBase):
         if program_error.get("system_error"):
             found.append({"system_error": program_error["system_error"]})
         if descriptor["deployment_error"]:
-            found.append({"deployment_error": descriptor["deployment_error"]})
+            found.append(descriptor["deployment_error"])
         stop_error = stop_error_of(descriptor)
         if stop_error is not None:
-            found.append({"stop_error": stop_error})
+            found.append(stop_error)
         return found
 
     def _deployment(self) -> dict[str, Any]:

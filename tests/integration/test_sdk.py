@@ -105,7 +105,7 @@ def test_load_listen_query_and_fail(client: PipelineClient, pipeline_name: str, 
     with pytest.raises(PipelineFailedError, match=r"(?i)division by zero|divide") as caught:
         pipeline.wait_for_token(pipeline.input_json("readings", {"id": 4, "value": 0}, wait=False), timeout_s=60)
     assert caught.value.deployment_error is not None
-    assert pipeline.errors() == [{"deployment_error": pipeline.deployment_error()}]
+    assert pipeline.errors() == [pipeline.deployment_error()]
     eventually(lambda: not listener.is_alive)
     pipeline.start(timeout_s=60)
     assert list(pipeline.query("select count(*) as n from readings")) == [{"n": 203}]
