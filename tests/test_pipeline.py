@@ -15,7 +15,7 @@ def service() -> Scripted:
     return Scripted()
 
 
-NOT_AVAILABLE = ["activate", "start_standby", "start_transaction", "commit_transaction"]
+NOT_AVAILABLE = ["start_transaction", "commit_transaction"]
 
 
 @pytest.mark.parametrize("name", NOT_AVAILABLE)
