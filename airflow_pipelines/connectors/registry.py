@@ -103,10 +103,7 @@ def _check_format(connector: Connector, formats: tuple[str, ...], schema: Relati
     if connector.direction is ConnectorDirection.INPUT:
         input_parser(schema, connector.format, connector.format_config, where)
     else:
-        options = _options(_FORMATS[connector.format], connector.format_config, f"format {connector.format!r}", where)
-        if isinstance(options, JsonOptions) and options.update_format in {"weighted", "debezium"}:
-            message = f"{where}: option 'update_format' of format 'json': {options.update_format!r} can be read and not written"
-            raise InvalidOptionError(message, "update_format")
+        output_format(connector)
 
 
 def formats_of(transport: str) -> tuple[str, ...]:
@@ -115,6 +112,19 @@ def formats_of(transport: str) -> tuple[str, ...]:
     :param transport: its name
     """
     return _TRANSPORTS[transport].formats
+
+
+def output_format(connector: Connector) -> CsvOptions | JsonOptions | None:
+    """The options of the format of an output whose transport carries it; None for a transport that needs none.
+
+    :raises UnknownOptionError: like :func:`validate`
+    """
+    if connector.format not in formats_of(connector.transport):
+        return None
+    config, of, where = connector.format_config, f"format {connector.format!r}", f"connector {connector.endpoint!r}"
+    if connector.format == "csv":
+        return _options(CsvOptions, config, of, where)
+    return _options(JsonOptions, config, of, where)
 
 
 def input_options(connector: Connector) -> InputOptions:
@@ -194,6 +204,9 @@ def input_parser(schema: RelationSchema, format_name: str, config: Mapping[str, 
     if format_name not in _FORMATS:
         raise UnknownOptionError(f"{where}: {_unknown('format', format_name, _FORMATS)}")
     options = _options(_FORMATS[format_name], config, f"format {format_name!r}", where)
+    if isinstance(options, JsonOptions) and options.update_format == "snowflake":
+        message = "'snowflake' can be written and not read; use 'insert_delete', 'raw', 'weighted' or 'debezium'"
+        raise InvalidOptionError(f"{where}: option 'update_format' of format 'json': {message}", "update_format")
     try:
         return _PARSERS[format_name](schema, options)
     except RecordProblem as problem:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from airflow_pipelines.connectors.formats.delta import WRITTEN_UPDATE_FORMATS
+from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS, PlannedTransport
-from airflow_pipelines.connectors.registry import formats_of, output_options
+from airflow_pipelines.connectors.registry import formats_of, output_format, output_options
 from airflow_pipelines.connectors.transports.datagen.makers import PlanProblem
 from airflow_pipelines.connectors.transports.datagen.options import DatagenOptions
 from airflow_pipelines.connectors.transports.datagen.plans import plans_for
@@ -32,14 +34,26 @@ def check_usable(connector: Connector, schema: RelationSchema) -> None:
             f"format {connector.format!r} of transport {connector.transport!r} is not part of this release. What there is instead: "
             f"{', '.join(formats)}",
         )
-    if connector.direction is ConnectorDirection.OUTPUT and output_options(connector).index is not None:
-        reason = "option 'index' is not part of this release; changes are written as deletes and inserts"
-        raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, reason)
+    if connector.direction is ConnectorDirection.OUTPUT:
+        _check_output(connector)
     if connector.transport == "datagen":
         try:
             plans_for(DatagenOptions.model_validate(dict(connector.transport_config)), schema, seed=0)
         except PlanProblem as problem:
             raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, str(problem)) from problem
+
+
+def _check_output(connector: Connector) -> None:
+    if output_options(connector).index is not None:
+        reason = "option 'index' is not part of this release; changes are written as deletes and inserts"
+        raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, reason)
+    options = output_format(connector)
+    if isinstance(options, JsonOptions) and options.update_format not in WRITTEN_UPDATE_FORMATS:
+        known = ", ".join(sorted(WRITTEN_UPDATE_FORMATS))
+        reason = (
+            f"'update_format' {options.update_format!r} of format 'json' cannot be written by {connector.transport!r}; use {known}"
+        )
+        raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, reason)
 
 
 def _missing_transport(connector: Connector, planned: PlannedTransport) -> Problem:

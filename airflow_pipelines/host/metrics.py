@@ -18,13 +18,25 @@ _GLOBAL = (
     ("uptime_milliseconds", MetricKind.GAUGE, "Time since the start of the incarnation.", "uptime_msecs"),
 )
 _INPUT = (
-    ("input_connector_records_total", "Records received by an input.", "total_records"),
-    ("input_connector_parse_errors_total", "Malformed records of an input.", "num_parse_errors"),
-    ("input_connector_transport_errors_total", "Transport errors of an input.", "num_transport_errors"),
+    ("input_connector_records_total", MetricKind.COUNTER, "Records received by an input.", "total_records"),
+    ("input_connector_bytes_total", MetricKind.COUNTER, "Bytes received by an input.", "total_bytes"),
+    (
+        "input_connector_buffered_records",
+        MetricKind.GAUGE,
+        "Records of an input that wait for a step.",
+        "buffered_records",
+    ),
+    ("input_connector_buffered_bytes", MetricKind.GAUGE, "Bytes of an input that wait for a step.", "buffered_bytes"),
+    ("input_connector_parse_errors_total", MetricKind.COUNTER, "Malformed records of an input.", "num_parse_errors"),
+    ("input_connector_transport_errors_total", MetricKind.COUNTER, "Transport errors of an input.", "num_transport_errors"),
 )
 _OUTPUT = (
-    ("output_connector_records_total", "Records written by an output.", "transmitted_records"),
-    ("output_connector_transport_errors_total", "Transport errors of an output.", "num_transport_errors"),
+    ("output_connector_records_total", MetricKind.COUNTER, "Records written by an output.", "transmitted_records"),
+    ("output_connector_bytes_total", MetricKind.COUNTER, "Bytes written by an output.", "transmitted_bytes"),
+    ("output_connector_buffered_records", MetricKind.GAUGE, "Records that an output keeps in its buffer.", "buffered_records"),
+    ("output_connector_queued_records", MetricKind.GAUGE, "Records that a listener has not read yet.", "queued_records"),
+    ("output_connector_encode_errors_total", MetricKind.COUNTER, "Records that an output could not write.", "num_encode_errors"),
+    ("output_connector_transport_errors_total", MetricKind.COUNTER, "Transport errors of an output.", "num_transport_errors"),
 )
 
 
@@ -40,8 +52,8 @@ def measure(stats: Mapping[str, Any], pipeline: str, memory_limit: int | None) -
     text = "The memory that the configuration allows (max_rss_mb, else resources.memory_mb_max); 0 for no limit."
     found.append(Metric("max_rss_bytes", MetricKind.GAUGE, text, memory_limit or 0, labels))
     for group, names in (("inputs", _INPUT), ("outputs", _OUTPUT)):
-        for name, text, key in names:
+        for name, kind, text, key in names:
             for endpoint in stats[group]:
                 place = {**labels, "endpoint": endpoint["endpoint_name"]}
-                found.append(Metric(name, MetricKind.COUNTER, text, endpoint["metrics"][key], place))
+                found.append(Metric(name, kind, text, endpoint["metrics"][key], place))
     return found

@@ -68,7 +68,7 @@ def test_bad_inputs(changes: dict[str, Any], message: str) -> None:
         ),
         ({"format": "parqet"}, "unknown format 'parqet'; known formats: csv, json"),
         ({"options": {"paused": True}}, "unknown option 'paused'"),
-        ({"format_config": {"update_format": "debezium"}}, "'debezium' can be read and not written"),
+        ({"format_config": {"update_format": "debezum"}}, "option 'update_format' of format 'json'"),
     ],
 )
 def test_bad_outputs(changes: dict[str, Any], message: str) -> None:

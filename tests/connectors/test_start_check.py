@@ -51,6 +51,11 @@ def test_a_plan_for_a_column_that_is_not_there_compiles_and_does_not_start() -> 
         (replace(INPUT, format="avro"), ErrorCode.UNKNOWN_INPUT_FORMAT, "format 'avro' of transport 'file_input' is not part"),
         (replace(OUTPUT, format="parquet"), ErrorCode.UNKNOWN_OUTPUT_FORMAT, "What there is instead: csv, json"),
         (replace(OUTPUT, options={"index": "i"}), ErrorCode.INVALID_TRANSPORT_CONFIG, "option 'index' is not part"),
+        (
+            replace(OUTPUT, format="json", format_config={"update_format": "raw"}),
+            ErrorCode.INVALID_TRANSPORT_CONFIG,
+            "'raw' of format 'json' cannot be written",
+        ),
     ],
 )
 def test_what_is_not_there_for_a_transport_that_is(declared: Connector, code: ErrorCode, message: str) -> None:

@@ -9,13 +9,11 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict
 
 from airflow_pipelines.connectors.formats import columns, jsontext
-from airflow_pipelines.connectors.formats.encode import encode_rows
+from airflow_pipelines.connectors.formats.flavors import FORMS, JsonFlavor
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
 from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.schema import RelationSchema
-
-__all__ = ["JsonOptions", "JsonParser", "encode_rows"]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NEXT_RECORD = re.compile(r"^[{\[]", re.MULTILINE)
@@ -30,16 +28,16 @@ class JsonOptions(BaseModel):
     """Options of the JSON format.
 
     :param update_format: what a record is: a row (``raw``), a change (``insert_delete``), a row with the number of times that it is
-        added, or taken away (``weighted``), or a change as Debezium writes it (``debezium``)
-    :param json_flavor: ``pandas`` also takes milliseconds for dates and times
+        added, or taken away (``weighted``), a change as Debezium writes it (``debezium``) or as Snowflake reads it (``snowflake``)
+    :param json_flavor: how dates and times, bytes and exact numbers are written
     :param array: each top-level value is a list of records, taken or refused as a whole
     :param lines: ``single`` promises one record a line, so that a broken record never costs its neighbours
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    update_format: Literal["insert_delete", "raw", "weighted", "debezium"] = "insert_delete"
-    json_flavor: Literal["default", "pandas"] = "default"
+    update_format: Literal["insert_delete", "raw", "weighted", "debezium", "snowflake"] = "insert_delete"
+    json_flavor: JsonFlavor = JsonFlavor.DEFAULT
     array: bool = False
     lines: Literal["multiple", "single"] = "multiple"
 
@@ -50,12 +48,13 @@ class JsonParser:
     def __init__(self, schema: RelationSchema, options: JsonOptions | None = None) -> None:
         self._schema = schema
         self._options = options or JsonOptions()
-        self._reader = RowReader(schema, pandas=self._options.json_flavor == "pandas")
+        forms = FORMS[self._options.json_flavor]
+        self._reader = RowReader(schema, forms)
         self._vectorised = (
             columns.JsonColumns(
                 schema, self._reader, inserts=self._options.update_format == "insert_delete", array=self._options.array
             )
-            if self._options.json_flavor == "default" and self._options.update_format in {"insert_delete", "raw"}
+            if not forms.has_numeric_times and self._options.update_format in {"insert_delete", "raw"}
             else None
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from airflow_pipelines.connectors.formats.flavors import DEFAULT_FORMS, ValueForms
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
 from airflow_pipelines.connectors.formats.values import Converter, is_null_text, json_converter, text_converter
 from airflow_pipelines.engine.schema import RelationSchema
@@ -17,9 +18,9 @@ from airflow_pipelines.sql.values.durations import microseconds, months
 class RowReader:
     """Reads rows of one table from parsed JSON objects, JSON arrays and lists of texts."""
 
-    def __init__(self, schema: RelationSchema, *, pandas: bool = False) -> None:
+    def __init__(self, schema: RelationSchema, forms: ValueForms = DEFAULT_FORMS) -> None:
         self.columns = schema.columns
-        self._from_json = [json_converter(column.type, pandas=pandas) for column in schema.columns]
+        self._from_json = [json_converter(column.type, forms) for column in schema.columns]
         self._from_text = [text_converter(column.type) for column in schema.columns]
         self._defaults = [_Default(column, convert) for column, convert in zip(schema.columns, self._from_text, strict=True)]
         self._key = [place for place, column in enumerate(schema.columns) if column.name in schema.primary_key]

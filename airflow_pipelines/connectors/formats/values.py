@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from airflow_pipelines.connectors.formats import jsontext, variant
+from airflow_pipelines.connectors.formats.flavors import DEFAULT_FORMS, BinaryForm, ValueForms
 from airflow_pipelines.connectors.formats.intervals import interval_converter
 from airflow_pipelines.connectors.formats.parsed import RecordProblem, excerpt
 from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA, ColumnType
@@ -39,23 +40,25 @@ _TIMESTAMP = re.compile(
 )
 _EPOCH = dt.datetime(1970, 1, 1)
 _DIGITS = Context(prec=60)
+_UNIT_NAMES = {1: "microseconds", 1_000: "milliseconds", 86_400_000_000: "days"}
 _LONGEST_INTEGER = 40
 """Powers of ten beyond this fit no type, and expanding them could take all memory."""
 
 
-def json_converter(kind: ColumnType, *, pandas: bool = False) -> Converter:
+def json_converter(kind: ColumnType, forms: ValueForms = DEFAULT_FORMS) -> Converter:
     """A converter from parsed JSON (floats parsed as Decimal) to values of ``kind``.
 
-    :param pandas: dates, times and timestamps may be numbers of milliseconds, as pandas writes them
+    :param kind: the type
+    :param forms: how values are written besides the usual way
     :raises RecordProblem: at once, when values of ``kind`` cannot be read
     """
     name = kind.name
     if kind.component is not None:
-        return _list_converter(kind.component, pandas)
+        return _list_converter(kind.component, forms)
     if kind.key is not None and kind.value is not None:
-        return _map_converter(kind.key, kind.value, pandas)
+        return _map_converter(kind.key, kind.value, forms)
     if kind.fields is not None:
-        return _struct_converter(kind.fields, pandas)
+        return _struct_converter(kind.fields, forms)
     if name in INTEGER_RANGES:
         return _integer_converter(name)
     if name == "DECIMAL":
@@ -65,25 +68,27 @@ def json_converter(kind: ColumnType, *, pandas: bool = False) -> Converter:
     if name in {"VARCHAR", "CHAR"}:
         return _string_converter(kind)
     if name in {"BINARY", "VARBINARY"}:
-        return _binary_converter(kind)
+        return _binary_converter(kind, forms.binary)
     if kind.is_interval:
         return interval_converter(kind)
     simple: dict[str, Converter] = {
         "BOOLEAN": _boolean,
         "UUID": _uuid,
-        "VARIANT": variant.encode,
+        "VARIANT": _variant_text if forms.variants_are_texts else variant.encode,
         "DATE": _from_text(_date, "a date as 'YYYY-MM-DD'"),
         "TIME": _from_text(_time, "a time as 'HH:MM:SS[.f]'"),
         "TIMESTAMP": _from_text(_timestamp, "a timestamp as 'YYYY-MM-DD HH:MM:SS[.f]'"),
         "TIMESTAMP_TZ": _from_text(_timestamp_tz, "a timestamp as 'YYYY-MM-DD HH:MM:SS[.f]'"),
     }
-    if pandas:
-        simple |= {
-            "DATE": _or_milliseconds(lambda ms: (_EPOCH + ms).date(), simple["DATE"]),
-            "TIME": _or_milliseconds(_time_of_day, simple["TIME"]),
-            "TIMESTAMP": _or_milliseconds(lambda ms: _EPOCH + ms, simple["TIMESTAMP"]),
-            "TIMESTAMP_TZ": _or_milliseconds(lambda ms: (_EPOCH + ms).replace(tzinfo=dt.UTC), simple["TIMESTAMP_TZ"]),
-        }
+    numeric: dict[str, tuple[int | None, Callable[[dt.timedelta], Any]]] = {
+        "DATE": (forms.date, lambda since: (_EPOCH + since).date()),
+        "TIME": (forms.time, _time_of_day),
+        "TIMESTAMP": (forms.timestamp, lambda since: _EPOCH + since),
+        "TIMESTAMP_TZ": (forms.timestamp, lambda since: (_EPOCH + since).replace(tzinfo=dt.UTC)),
+    }
+    unit, make = numeric.get(name, (None, None))
+    if unit is not None and make is not None:
+        return _or_number(unit, make, simple[name])
     if name in simple:
         return simple[name]
     raise RecordProblem(f"values of type {name} cannot be read from an input")
@@ -226,18 +231,37 @@ def _string_converter(kind: ColumnType) -> Converter:
     return convert
 
 
-def _binary_converter(kind: ColumnType) -> Converter:
+def _binary_converter(kind: ColumnType, form: BinaryForm) -> Converter:
     length = kind.precision
 
     def convert(value: Any) -> bytes:
-        if not isinstance(value, list) or not all(type(byte) is int and 0 <= byte <= 255 for byte in value):
-            raise _wanted("an array of byte numbers (0..255)", value)
-        if length is not None and len(value) > length:
-            raise RecordProblem(f"{len(value)} bytes are more than {kind.name}({length}) holds")
-        data = bytes(value)
+        data = _bytes(value, form)
+        if length is not None and len(data) > length:
+            raise RecordProblem(f"{len(data)} bytes are more than {kind.name}({length}) holds")
         return data.ljust(length, b"\0") if kind.name == "BINARY" and length is not None else data
 
     return convert
+
+
+def _bytes(value: Any, form: BinaryForm) -> bytes:
+    if isinstance(value, list) and all(type(byte) is int and 0 <= byte <= 255 for byte in value):
+        return bytes(value)
+    if isinstance(value, str) and form is not BinaryForm.NUMBERS:
+        try:
+            return form.read(value)
+        except ValueError:
+            pass
+    raise _wanted(form.value, value)
+
+
+def _variant_text(value: Any) -> Any:
+    """JSON within a text; what is no text is taken as it is."""
+    if not isinstance(value, str):
+        return variant.encode(value)
+    try:
+        return variant.encode(jsontext.loads(value))
+    except jsontext.MALFORMED as error:
+        raise RecordProblem(f"{excerpt(value)!r} is not JSON: {error}") from error
 
 
 def _uuid(value: Any) -> str:
@@ -296,16 +320,18 @@ def _timestamp_tz(text: str) -> dt.datetime:
     return _timestamp(text).replace(tzinfo=dt.UTC)
 
 
-def _or_milliseconds(make: Callable[[dt.timedelta], Any], otherwise: Converter) -> Converter:
+def _or_number(unit: int, make: Callable[[dt.timedelta], Any], otherwise: Converter) -> Converter:
+    """A converter of numbers, of which one is ``unit`` microseconds, and of what ``otherwise`` takes."""
+
     def convert(value: Any) -> Any:
         if type(value) is Decimal and value.adjusted() < _LONGEST_INTEGER and value == value.to_integral_value(context=_DIGITS):
             value = int(value)
         if type(value) is not int:
             return otherwise(value)
         try:
-            return make(dt.timedelta(milliseconds=value))
+            return make(dt.timedelta(microseconds=value * unit))
         except (OverflowError, ValueError) as error:
-            raise RecordProblem(f"{excerpt(str(value), 60)} milliseconds are out of range") from error
+            raise RecordProblem(f"{excerpt(str(value), 60)} {_UNIT_NAMES[unit]} are out of range") from error
 
     return convert
 
@@ -316,8 +342,8 @@ def _time_of_day(since_midnight: dt.timedelta) -> dt.time:
     return (_EPOCH + since_midnight).time()
 
 
-def _list_converter(component: ColumnType, pandas: bool) -> Converter:
-    element = nullable_converter(json_converter(component, pandas=pandas), component, "an element")
+def _list_converter(component: ColumnType, forms: ValueForms) -> Converter:
+    element = nullable_converter(json_converter(component, forms), component, "an element")
 
     def convert(value: Any) -> list[Any]:
         if not isinstance(value, list):
@@ -327,9 +353,9 @@ def _list_converter(component: ColumnType, pandas: bool) -> Converter:
     return convert
 
 
-def _map_converter(key_kind: ColumnType, value_kind: ColumnType, pandas: bool) -> Converter:
+def _map_converter(key_kind: ColumnType, value_kind: ColumnType, forms: ValueForms) -> Converter:
     key = text_converter(key_kind)
-    item = nullable_converter(json_converter(value_kind, pandas=pandas), value_kind, "a map's value")
+    item = nullable_converter(json_converter(value_kind, forms), value_kind, "a map's value")
 
     def convert(value: Any) -> list[tuple[Any, Any]]:
         if not isinstance(value, dict):
@@ -356,8 +382,8 @@ def _comparable(value: Any) -> Any:
     return value
 
 
-def _struct_converter(fields: tuple[tuple[str, ColumnType], ...], pandas: bool) -> Converter:
-    readers = [(name, nullable_converter(json_converter(kind, pandas=pandas), kind, f"field {name!r}")) for name, kind in fields]
+def _struct_converter(fields: tuple[tuple[str, ColumnType], ...], forms: ValueForms) -> Converter:
+    readers = [(name, nullable_converter(json_converter(kind, forms), kind, f"field {name!r}")) for name, kind in fields]
 
     def convert(value: Any) -> dict[str, Any]:
         if isinstance(value, list) and len(value) == len(readers):

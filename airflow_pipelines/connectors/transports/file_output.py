@@ -18,6 +18,7 @@ from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.formats.csv import CsvOptions
 from airflow_pipelines.connectors.formats.delta import csv_changes, json_changes
+from airflow_pipelines.connectors.formats.flavors import FORMS
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.transports.step_ends import StepEnds
 from airflow_pipelines.engine.storage.fence import Fence
@@ -230,7 +231,10 @@ class FileOutput:
     def _lines(self, table: pa.Table) -> Iterator[str]:
         if isinstance(self._encoding, CsvOptions):
             return csv_changes(table, self._encoding.delimiter, self._encoding.quote)
-        return (change + "\n" for change in json_changes(table))
+        changes = json_changes(table, self._encoding.update_format, FORMS[self._encoding.json_flavor])
+        if self._encoding.array:
+            return iter((f"[{','.join(changes)}]\n",))
+        return (change + "\n" for change in changes)
 
 
 def _append(file: io.FileIO, data: bytes) -> int:

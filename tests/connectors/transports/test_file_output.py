@@ -12,6 +12,7 @@ import pytest
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import ChangesInMemory
 from airflow_pipelines.connectors.formats.csv import CsvOptions
+from airflow_pipelines.connectors.formats.flavors import JsonFlavor
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.transports import step_ends
 from airflow_pipelines.connectors.transports.file_output import FileOutput, FileOutputOptions
@@ -224,3 +225,14 @@ def test_null_output_counts() -> None:
     assert sink.write(1, delta((1, "x", 2), (2, "y", -3))) == (5, 0)
     assert sink.write(2, delta()) == (0, 0)
     sink.close()
+
+
+def test_json_in_the_form_of_others(tmp_path: Path) -> None:
+    path = tmp_path / "v.out"
+    options = JsonOptions(update_format="weighted", json_flavor=JsonFlavor.SNOWFLAKE, array=True)
+    sink = FileOutput(FileOutputOptions(path=str(path)), options, positions(path))
+    sink.open(False)
+    for step in (1, 2):
+        sink.write(step, delta((step, "a", 1), (step, "b", 1)))
+    sink.close()
+    assert [[change["data"]["name"] for change in json.loads(line)] for line in path.read_text().splitlines()] == [["a", "b"]] * 2

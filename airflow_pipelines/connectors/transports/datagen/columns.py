@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
+from airflow_pipelines.connectors.formats.flavors import PANDAS_FORMS
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
 from airflow_pipelines.connectors.formats.values import INTEGER_RANGES, json_converter
 from airflow_pipelines.connectors.transports.datagen.draws import FloatingNumbers, WholeNumbers
@@ -143,7 +144,7 @@ def _one_of(kind: ColumnType, options: FieldOptions, where: str) -> Maker:
 def _moment(kind: ColumnType, value: Any) -> Any:
     """A value that is written as a number: dates, times and timestamps are days or milliseconds from zero."""
     if kind.name in {"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_TZ"}:
-        return dt.date(1970, 1, 1) + dt.timedelta(days=value) if kind.name == "DATE" else json_converter(kind, pandas=True)(value)
+        return dt.date(1970, 1, 1) + dt.timedelta(days=value) if kind.name == "DATE" else json_converter(kind, PANDAS_FORMS)(value)
     return json_converter(kind)(_exactly(value))
 
 
