@@ -9,14 +9,19 @@ from airflow_pipelines._pipeline.clock import PipelineClock
 from airflow_pipelines._pipeline.diagnostics import PipelineDiagnostics
 from airflow_pipelines._pipeline.program_changes import PipelineProgramChanges
 from airflow_pipelines._pipeline.queries import PipelineQueries
-from airflow_pipelines._pipeline.unavailable import PipelineUnavailable
+from airflow_pipelines._pipeline.transactions import PipelineTransactions
 from airflow_pipelines.client import PipelineClient
-from airflow_pipelines.contract.enums import PipelineFieldSelector, TransactionStatus
+from airflow_pipelines.contract.enums import PipelineFieldSelector
 from airflow_pipelines.output_handler import OutputHandler
 
 
 class Pipeline(
-    PipelineQueries, PipelineCheckpoints, PipelineClock, PipelineProgramChanges, PipelineDiagnostics, PipelineUnavailable
+    PipelineQueries,
+    PipelineCheckpoints,
+    PipelineClock,
+    PipelineProgramChanges,
+    PipelineTransactions,
+    PipelineDiagnostics,
 ):
     """A long-lived, stateful pipeline of a service.
 
@@ -59,22 +64,6 @@ class Pipeline(
         pipeline._name = descriptor["name"]
         pipeline._descriptor = dict(descriptor)
         return pipeline
-
-    def transaction_status(self) -> TransactionStatus:
-        """Where the pipeline stands with transactions.
-
-        :returns: the status
-        :raises PipelineAPIError: when the pipeline has no host
-        """
-        return self._metrics().transaction_status or TransactionStatus.NoTransaction
-
-    def transaction_id(self) -> int | None:
-        """The current transaction.
-
-        :returns: its number; None when there is none
-        :raises PipelineAPIError: when the pipeline has no host
-        """
-        return self._metrics().transaction_id or None
 
     def __repr__(self) -> str:
         return f"Pipeline({self._name!r}, client={self.client!r})"

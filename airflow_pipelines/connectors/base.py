@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import Enum
 from typing import Protocol, runtime_checkable
 
 from airflow_pipelines.connectors.changes import Changes
@@ -19,6 +20,15 @@ class ConnectorError:
     message: str
     index: int = 0
     timestamp: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+
+class ChunkInTransaction(Enum):
+    """Where a chunk stands in a transaction of its input, which opens or joins the pipeline's with the first of its chunks."""
+
+    MORE = "more"
+    """The input has more for the transaction."""
+    LAST = "last"
+    """The input's part of the transaction ends with this chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,7 @@ class InputChunk:
     parse_errors: tuple[ConnectorError, ...] = ()
     num_parse_errors: int = 0
     end_of_input: bool = False
+    transaction: ChunkInTransaction | None = None
 
 
 class InputTransport(Protocol):

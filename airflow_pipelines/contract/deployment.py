@@ -38,6 +38,7 @@ class Deployment(BaseModel):
     initial: str = "running"
     bootstrap_policy: str = "await_approval"
     silent_bootstrap: bool = False
+    concurrent_bootstrap: bool = False
     from_checkpoint: UUID | None = None
     newest_checkpoint: UUID | None = None
 

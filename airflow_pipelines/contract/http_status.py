@@ -47,6 +47,7 @@ _CODES: Final[Mapping[HTTPStatus, tuple[ErrorCode, ...]]] = {
         ErrorCode.INVALID_TRANSITION,
         ErrorCode.INVALID_TRANSPORT_CONFIG,
         ErrorCode.NAME_DOES_NOT_MATCH_PATTERN,
+        ErrorCode.NO_TRANSACTION_IN_PROGRESS,
         ErrorCode.PARSE_ERRORS,
         ErrorCode.SQL_ERROR,
         ErrorCode.START_FAILED_DUE_TO_FAILED_COMPILATION,
@@ -94,6 +95,7 @@ _CODES: Final[Mapping[HTTPStatus, tuple[ErrorCode, ...]]] = {
         ErrorCode.BOOTSTRAP_REJECTED,
         ErrorCode.DUPLICATE_NAME,
         ErrorCode.HOST_IN_USE,
+        ErrorCode.TRANSACTION_IN_PROGRESS,
     ),
     HTTPStatus.GONE: (
         ErrorCode.PIPELINE_RESTARTED,

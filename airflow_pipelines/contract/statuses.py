@@ -13,6 +13,8 @@ class RuntimeStatus(StrEnum):
     AWAITING_APPROVAL = "AwaitingApproval"
     INITIALIZING = "Initializing"
     BOOTSTRAPPING = "Bootstrapping"
+    CONCURRENT_BOOTSTRAPPING = "ConcurrentBootstrapping"
+    SYNCHRONIZING = "Synchronizing"
     REPLAYING = "Replaying"
     PAUSED = "Paused"
     RUNNING = "Running"

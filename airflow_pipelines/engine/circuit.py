@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.operators.state import Kept
+from airflow_pipelines.engine.pending import Collected, Pending
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.scheduler import Workers
 from airflow_pipelines.engine.snapshot import Snapshot
@@ -89,11 +90,18 @@ class Circuit:
         self._workers = Workers(sessions.small.sparkContext)
         self._lock = threading.RLock()
         self._snapshot = Snapshot(layouts=self.layouts)
+        self._evaluation_under_way: Evaluation | None = None
 
     @property
     def snapshot(self) -> Snapshot:
         """The contents after the newest published step."""
         return self._snapshot
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many operators of the step under way have been evaluated, and how many are being evaluated."""
+        evaluation = self._evaluation_under_way
+        return (0, 0) if evaluation is None else evaluation.progress
 
     @property
     def follows_clock(self) -> bool:
@@ -131,6 +139,40 @@ class Circuit:
         timed = self.timing.begin(self._snapshot, clock, found.deltas)
         timed.late += found.late
         return self._apply(found.deltas, timed, started, found.rejected)
+
+    def collect(self, changes: Sequence[TableChanges], pending: Pending) -> Collected:
+        """Normalise the changes of tables without evaluating a step over them; what is current stays as it is.
+
+        :param changes: in arrival order
+        :param pending: what was collected before, on top of the current snapshot
+        :returns: what waits now, and the changes that were left out
+        :raises StepError: when stored rows cannot be looked up
+        :raises StorageError: when rows cannot be read or written
+        :raises ValueError: when a change is not allowed for its table
+        """
+        base = pending.on(self._snapshot)
+        found = table_deltas(changes, self.program, self.wiring, base, self._context({}), pending.arrived)
+        deltas = dict(pending.deltas)
+        for name, delta in found.deltas.items():
+            if delta.rows:
+                trace = deltas.get(name, Trace(self.wiring.schemas[name])).append(self._settled(name, delta))
+                deltas[name] = trace.merge(self._compacted, self.limits) if trace.needs_merge(self.limits) else trace
+        arrived = pending.arrived + sum(change.rows.num_rows for change in changes)
+        return Collected(Pending(deltas, (*pending.late, *found.late), arrived), found.rejected)
+
+    def step_over(self, pending: Pending, clock: int | None = None) -> Step:
+        """Evaluate one step over all that was collected.
+
+        :param pending: what was collected on top of the current snapshot
+        :param clock: the time to which the clock moves with this step
+        :raises StepError: when a view cannot be evaluated
+        :raises StorageError: when rows cannot be read or written
+        """
+        started = time.monotonic()
+        deltas = {name: self._emitted(trace.batches) for name, trace in pending.deltas.items() if trace.batches}
+        timed = self.timing.begin(self._snapshot, clock, deltas)
+        timed.late += pending.late
+        return self._apply(deltas, timed, started)
 
     def apply(self, deltas: Mapping[str, Batch], clock: int | None = None, waterlines: Waterlines | None = None) -> Step:
         """Evaluate one step over deltas that are normalised already: of tables, and of the system view.
@@ -331,7 +373,9 @@ class Circuit:
             kept = Kept(evaluation.states.get(operator.relation), contents)
             evaluation.evaluate(operator, self.wiring.owners[operator.relation], kept)
 
+        self._evaluation_under_way = evaluation
         self._workers.run(self.operators, due, evaluate)
+        self._evaluation_under_way = None
         reported = self.timing.reports(timed.late) if SYSTEM_VIEW not in table_deltas else None
         if reported is not None:
             table_deltas[SYSTEM_VIEW] = reported

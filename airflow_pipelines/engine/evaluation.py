@@ -36,6 +36,7 @@ class Evaluation:
     :param states: the states of all operators, by relation and name
     :param accept: what the step takes of a relation's delta, and the relations that change with it
     :param stats: of the operators that had something to do, by relation
+    :param begun: the relations whose operators are, or were, evaluated
     """
 
     context: Context
@@ -43,6 +44,13 @@ class Evaluation:
     states: dict[str, Mapping[str, Trace]]
     accept: Accept
     stats: dict[str, OperatorStats] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How many operators have been evaluated, and how many are being evaluated."""
+        done = len(self.stats)
+        return done, max(0, len(self.begun) - done)
 
     def changed(self, operator: Operator[Any]) -> frozenset[str]:
         """The relations that an operator reads and that the step changes, as far as they are evaluated."""
@@ -57,6 +65,7 @@ class Evaluation:
         :raises StepError: when it cannot be evaluated
         """
         started = time.monotonic()
+        self.begun.add(operator.relation)
         outcome, delta = self._outcome(operator, view, kept)
         before = self.relations[operator.relation]
         versions = replace(before, delta=(delta,) if delta.rows else ())

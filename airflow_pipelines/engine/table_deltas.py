@@ -36,7 +36,7 @@ class TableDeltas:
 
 
 def table_deltas(
-    changes: Iterable[TableChanges], program: Program, wiring: Wiring, base: Snapshot, context: Context
+    changes: Iterable[TableChanges], program: Program, wiring: Wiring, base: Snapshot, context: Context, arrived: int = 0
 ) -> TableDeltas:
     """Normalise the changes of all tables.
 
@@ -45,6 +45,7 @@ def table_deltas(
     :param wiring: that of its circuit
     :param base: the contents before the step
     :param context: finds stored rows
+    :param arrived: how many rows have arrived before for the same step
     :raises StepError: when stored rows cannot be looked up
     :raises StorageError: when rows cannot be read
     :raises ValueError: when a change is not allowed for its table
@@ -52,7 +53,7 @@ def table_deltas(
     deltas: dict[str, Batch] = {}
     rejected: list[Rejected] = []
     late: list[Late] = []
-    for name, parts in _by_table(changes, base.step + 1).items():
+    for name, parts in _by_table(changes, (base.step + 1) * ROWS_PER_STEP + arrived).items():
         schema = program.schemas[name]
         trace = base.traces.get(name) or Trace(wiring.schemas[name])
         normaliser = Normaliser(program.tables[name], schema, _lookup(trace, context))
@@ -70,9 +71,9 @@ def table_deltas(
     return TableDeltas(deltas, tuple(rejected), tuple(late))
 
 
-def _by_table(changes: Iterable[TableChanges], step: int) -> dict[str, list[Arrived]]:
+def _by_table(changes: Iterable[TableChanges], arrived: int) -> dict[str, list[Arrived]]:
+    """The changes of each table with the number of their first row, when that of the first row of all is ``arrived``."""
     found: dict[str, list[Arrived]] = {}
-    arrived = step * ROWS_PER_STEP
     for change in changes:
         found.setdefault(change.table, []).append(Arrived(change, arrived))
         arrived += change.rows.num_rows

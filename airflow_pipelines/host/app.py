@@ -20,7 +20,18 @@ from airflow_pipelines.engine.spark.failures import failure_text
 from airflow_pipelines.host.bounds import BoundedRequests
 from airflow_pipelines.host.fleet import Fleet
 from airflow_pipelines.host.path_segments import EncodedSlashes
-from airflow_pipelines.host.routers import changes, checkpoints, clock, connectors, deployments, diagnostics, egress, query, rows
+from airflow_pipelines.host.routers import (
+    changes,
+    checkpoints,
+    clock,
+    connectors,
+    deployments,
+    diagnostics,
+    egress,
+    query,
+    rows,
+    transactions,
+)
 
 
 class _TokenCheck:
@@ -59,7 +70,7 @@ def create_app(fleet: Fleet, token: str, shut_down: Callable[[], None], may_shut
     app.state.slow = anyio.CapacityLimiter(SLOW_REQUESTS)
     app.state.shut_down = shut_down
     app.state.may_shut_down = may_shut_down
-    for module in (deployments, changes, rows, egress, query, connectors, checkpoints, clock, diagnostics):
+    for module in (deployments, changes, rows, egress, query, connectors, checkpoints, clock, diagnostics, transactions):
         app.include_router(module.router)
 
     @app.exception_handler(Problem)

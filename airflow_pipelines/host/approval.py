@@ -6,6 +6,7 @@ from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.statuses import RuntimeStatus
+from airflow_pipelines.host.bootstrap import BootstrapMode, BootstrapPlan
 from airflow_pipelines.host.change_planning import PlannedChange
 from airflow_pipelines.host.fence_watch import FenceWatch
 from airflow_pipelines.host.pipeline_log import PipelineLog
@@ -17,20 +18,26 @@ class Approval:
     """The question whether to go on with a changed program, and its answer."""
 
     def __init__(self, deployment: Deployment, state: RunState, fence: FenceWatch, log: PipelineLog) -> None:
-        self.silent = deployment.silent_bootstrap
-        """Whether outputs get nothing of the bootstrap."""
+        self.mode = BootstrapMode.of(silent=deployment.silent_bootstrap, concurrent=deployment.concurrent_bootstrap)
+        """How the changed views are evaluated."""
         self._policy = deployment.bootstrap_policy
         self._program = ProgramVersion.of(deployment.source, deployment.program_version)
         self._state = state
         self._fence = fence
         self._log = log
         self._waiting: ProgramChange | None = None
+        self._asked: BootstrapPlan | None = None
         self._approved = False
 
-    def approve(self, *, silent: bool, expected: ProgramChange | None = None, timeout_s: float = 60.0) -> None:
+    @property
+    def is_given(self) -> bool:
+        """Whether nobody is asked, because the policy of the start allows or rejects all changes."""
+        return self._policy != "await_approval"
+
+    def approve(self, mode: BootstrapMode, expected: ProgramChange | None = None, timeout_s: float = 60.0) -> None:
         """Let a pipeline that awaits approval go on, and wait until it has left that state. Do nothing for any other.
 
-        :param silent: whether outputs get nothing of the bootstrap
+        :param mode: how the changed views are evaluated; replaces what the start said
         :param expected: the programs that the approval is for, None for whatever waits
         :param timeout_s: seconds to wait at most
         :raises Problem: when the programs are other ones; nothing is approved then
@@ -40,7 +47,9 @@ class Approval:
                 self._expect(expected)
             if self._state.status is not RuntimeStatus.AWAITING_APPROVAL:
                 return
-            self.silent = silent
+            if self._asked is not None:
+                self._asked.check(mode)
+            self.mode = mode
             self._approved = True
             self._state.notify()
             self._state.wait(lambda: self._state.status is not RuntimeStatus.AWAITING_APPROVAL, timeout_s)
@@ -63,7 +72,7 @@ class Approval:
             )
         if self._policy != "await_approval":
             return
-        self._waiting = change.programs
+        self._waiting, self._asked = change.programs, change.bootstrap
         self._state.record(RuntimeStatus.AWAITING_APPROVAL, details=change.to_wire())
         while not self._state.wait(self._is_decided, self._fence.until_due):
             self._fence.look()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from enum import Enum
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
@@ -17,6 +18,24 @@ from airflow_pipelines.program.diff import PipelineDiff, ProgramDiff, compare
 from airflow_pipelines.program.fingerprints import Fingerprints
 from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.program.names import SYSTEM_VIEW
+
+
+class BootstrapMode(Enum):
+    """How new and changed views are evaluated at a start."""
+
+    PLAIN = "plain"
+    """Their contents go to their outputs."""
+    SILENT = "silent"
+    """Their outputs get nothing of it."""
+    CONCURRENT = "concurrent"
+    """As plain. Only views may have changed, so that all others could go on meanwhile."""
+
+    @classmethod
+    def of(cls, *, silent: bool, concurrent: bool) -> BootstrapMode:
+        """The mode for two flags of a request, of which at most one may be set."""
+        if silent:
+            return cls.SILENT
+        return cls.CONCURRENT if concurrent else cls.PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +61,21 @@ class BootstrapPlan:
     renamed_relations: Mapping[str, str] = field(default_factory=dict)
     refusals: tuple[Problem, ...] = ()
 
-    def check(self) -> None:
+    def check(self, mode: BootstrapMode) -> None:
         """Go on only with a program that can.
 
+        :param mode: how its changed views are to be evaluated
         :raises Problem: ``BootstrapNotAllowed`` when it cannot
         """
         if self.refusals:
             raise self.refusals[0]
+        changes = self.diff.program_diff or ProgramDiff()
+        tables = ", ".join(sorted(changes.fresh_tables))
+        if mode is BootstrapMode.CONCURRENT and tables:
+            raise _not_allowed(
+                f"A program with added or modified tables cannot be bootstrapped concurrently: {tables}. "
+                "Start it without concurrent_bootstrap."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +195,8 @@ def _refusals(saved_late: frozenset[str], new: Program, fresh_tables: Set[str], 
         found.append(
             _not_allowed(
                 f"The new or modified views cannot be computed, because tables that they read are not materialized: {listed}. "
-                "Declare the tables with 'materialized' = 'true', or clear the pipeline's storage."
+                "Such a table is no replay source for them. Declare the tables with 'materialized' = 'true', or clear the "
+                "pipeline's storage."
             )
         )
     return found

@@ -20,6 +20,7 @@ class CheckpointRequests:
         self._success: int | None = None
         self._failure: dict[str, Any] | None = None
         self._started_at: datetime | None = None
+        self._delayed: tuple[list[str], datetime] | None = None
 
     def request(self) -> int:
         """The number of a new request."""
@@ -30,7 +31,18 @@ class CheckpointRequests:
 
     def started(self) -> None:
         """A checkpoint is being written."""
-        self._started_at = datetime.now(UTC)
+        with self._lock:
+            self._delayed = None
+            self._started_at = datetime.now(UTC)
+
+    def delayed(self, reasons: list[str]) -> None:
+        """A checkpoint has to wait.
+
+        :param reasons: why, in wire form
+        """
+        with self._lock:
+            since = datetime.now(UTC) if self._delayed is None else self._delayed[1]
+            self._delayed = (reasons, since)
 
     def succeeded(self, number: int) -> None:
         """The request ``number`` led to a checkpoint."""
@@ -73,6 +85,8 @@ class CheckpointRequests:
         return self._failure is not None and int(self._failure["sequence_number"]) >= number
 
     def _activity(self) -> dict[str, Any]:
-        if self._started_at is None:
-            return {"status": "idle"}
-        return {"status": "in_progress", "started_at": stamp(self._started_at)}
+        if self._started_at is not None:
+            return {"status": "in_progress", "started_at": stamp(self._started_at)}
+        if self._delayed is not None:
+            return {"status": "delayed", "reasons": self._delayed[0], "delayed_since": stamp(self._delayed[1])}
+        return {"status": "idle"}

@@ -18,20 +18,33 @@ from airflow_pipelines.host.opening import Opening
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.run_state import RunState
 from airflow_pipelines.host.storage_problems import STORAGE_CODES
+from airflow_pipelines.host.transactions import Transactions
 
 SHORTEST_WAIT_S = 0.05
+TRANSACTION_IN_PROGRESS = "TransactionInProgress"
+"""Why a checkpoint has to wait, in wire form."""
 
 
 class Checkpointer:
     """Decides when checkpoints are taken and says what became of them; ``requests`` has them by number."""
 
-    def __init__(self, deployment: Deployment, state: RunState, opening: Opening, intake: Intake, log: PipelineLog) -> None:
+    def __init__(
+        self,
+        deployment: Deployment,
+        state: RunState,
+        opening: Opening,
+        intake: Intake,
+        transactions: Transactions,
+        log: PipelineLog,
+    ) -> None:
         self.requests = CheckpointRequests(deployment.deployment_id)
         self._pipeline = deployment.pipeline_name
         self._state = state
         self._opening = opening
         self._intake = intake
         self._log = log
+        self._transactions = transactions
+        self._delayed: list[int] = []
         self._lock = threading.Lock()
         self._durable_request: int | None = None
         """The checkpoint that was asked for to make rows durable."""
@@ -48,7 +61,10 @@ class Checkpointer:
         """
         self._opening.require_storage()
         number = self.requests.request()
-        self._intake.submit(lambda: self._take_requested(live, number))
+        if self._transactions.current is not None:
+            # Whoever has asked sees at once that it waits.
+            self.requests.delayed([TRANSACTION_IN_PROGRESS])
+        self._intake.submit(lambda: self._take_or_delay(live, number))
         return number
 
     def make_durable(self, live: LivePipeline) -> None:
@@ -94,10 +110,17 @@ class Checkpointer:
         if interval is not None and options.storage and time.monotonic() - self._last >= interval:
             newest = live.durability.checkpoints.latest_listed()
             if newest is None or newest.steps != live.circuit.snapshot.step:
-                self._take_requested(live, self.requests.request())
+                self._take_or_delay(live, self.requests.request())
             self._last = time.monotonic()
         if self._opening.sync is not None:
             self._opening.sync.push_if_due()
+
+    def take_delayed(self, live: LivePipeline) -> None:
+        """Take the checkpoint that was asked for during a transaction, which has committed."""
+        numbers, self._delayed = self._delayed, []
+        if numbers:
+            # It holds what each of those asked for would have held.
+            self._take_requested(live, numbers[-1])
 
     def shorten_journal(self, live: LivePipeline) -> None:
         """Replace a journal that has grown long by a recovery point, where no periodic checkpoint does."""
@@ -134,6 +157,13 @@ class Checkpointer:
             live.save_recovery_point()
         except Exception as error:  # noqa: BLE001  the failed step is what ends the incarnation; this must not hide it
             self._log.failure("the steps since the last checkpoint could not be saved: %s", error, cause=error)
+
+    def _take_or_delay(self, live: LivePipeline, number: int) -> None:
+        if self._transactions.current is None:
+            self._take_requested(live, number)
+            return
+        self._delayed.append(number)
+        self.requests.delayed([TRANSACTION_IN_PROGRESS])
 
     def _take_requested(self, live: LivePipeline, number: int) -> None:
         self.requests.started()

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import traceback
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 
-from airflow_pipelines.connectors.base import ConnectorError, ConnectorFailure, InputChunk, InputTransport, Resting
+from airflow_pipelines.connectors.base import (
+    ChunkInTransaction,
+    ConnectorError,
+    ConnectorFailure,
+    InputChunk,
+    InputTransport,
+    Resting,
+)
 from airflow_pipelines.connectors.common_options import InputOptions
 from airflow_pipelines.engine.allowed_changes import allowed_changes, with_soft_deletes
 from airflow_pipelines.host.inputs import InputEndpoint
@@ -105,12 +113,21 @@ class ConnectorInput:
 
     def take(self) -> list[InputChunk]:
         """The chunks for one step: at least one when there is any, and no more rows than the connector's limit."""
+        return self._taken(self._step_records)
+
+    def take_all(self) -> list[InputChunk]:
+        """The chunks that wait at the moment, whatever the connector's limit is, up to the end of a transaction of its own."""
+        return self._taken(math.inf)
+
+    def _taken(self, most: float) -> list[InputChunk]:
         taken: list[InputChunk] = []
         records = 0
         with self._condition:
             if self.endpoint.paused:
                 return taken
-            while self._queue and (not taken or records + self._queue[0].records <= self._step_records):
+            while self._queue and (not taken or records + self._queue[0].records <= most):
+                if taken and _is_boundary(taken[-1], self._queue[0]):
+                    break
                 chunk = self._queue.popleft()
                 records += chunk.records
                 self._queued_bytes -= chunk.size_bytes
@@ -215,3 +232,8 @@ class ConnectorInput:
         self.endpoint.metrics.transport_errors.add(ConnectorError("transport", message))
         self._log.failure("connector %s cannot go on: %s", self.endpoint.name, message)
         self._arrived(0, 0)
+
+
+def _is_boundary(before: InputChunk, after: InputChunk) -> bool:
+    """Whether a transaction of the connector begins or ends between two chunks."""
+    return before.transaction is ChunkInTransaction.LAST or (before.transaction is None) != (after.transaction is None)

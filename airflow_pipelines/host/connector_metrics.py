@@ -21,6 +21,8 @@ class InputMetrics:
     processed_records: int = 0
     processed_bytes: int = 0
     completed_records: int = 0
+    collected_records: int = 0
+    collected_bytes: int = 0
     durable_records: int = 0
     end_of_input: bool = False
     parse_errors: ErrorList = field(default_factory=ErrorList)
@@ -31,8 +33,8 @@ class InputMetrics:
         return {
             "total_bytes": self.total_bytes,
             "total_records": self.total_records,
-            "buffered_records": self.total_records - self.processed_records,
-            "buffered_bytes": self.total_bytes - self.processed_bytes,
+            "buffered_records": self.total_records - self.processed_records - self.collected_records,
+            "buffered_bytes": self.total_bytes - self.processed_bytes - self.collected_bytes,
             "num_transport_errors": self.transport_errors.count,
             "num_parse_errors": self.parse_errors.count,
             "end_of_input": self.end_of_input,

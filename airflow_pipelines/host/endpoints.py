@@ -34,6 +34,13 @@ from airflow_pipelines.references import References
 OUTPUTS = "outputs"
 """The folder of a pipeline's storage in which its outputs keep how far they are."""
 
+Wanted = Callable[[InputEndpoint], bool]
+"""Which inputs are meant."""
+
+
+def _all(_: InputEndpoint) -> bool:
+    return True
+
 
 class Endpoints:
     """The inputs and outputs of one incarnation.
@@ -137,14 +144,29 @@ class Endpoints:
         """Pause or start one connector."""
         self._readers[endpoint].set_paused(paused)
 
-    @property
-    def have_work(self) -> bool:
-        """Whether a connector has something for a step."""
-        return any(reader.has_work for reader in self._readers.values())
+    def have_work(self, wanted: Wanted = _all) -> bool:
+        """Whether a connector has something for a step.
 
-    def take(self) -> dict[InputEndpoint, list[InputChunk]]:
-        """What each connector has for the next step."""
-        taken = {reader.endpoint: reader.take() for reader in self._readers.values()}
+        :param wanted: which connectors are asked
+        """
+        return any(reader.has_work for reader in self._readers.values() if wanted(reader.endpoint))
+
+    def take(self, wanted: Wanted = _all) -> dict[InputEndpoint, list[InputChunk]]:
+        """What each connector has for the next step.
+
+        :param wanted: which connectors are asked
+        """
+        return self._taken(wanted, ConnectorInput.take)
+
+    def take_all(self, wanted: Wanted) -> dict[InputEndpoint, list[InputChunk]]:
+        """All that each connector has read.
+
+        :param wanted: which connectors are asked
+        """
+        return self._taken(wanted, ConnectorInput.take_all)
+
+    def _taken(self, wanted: Wanted, take: Callable[[ConnectorInput], list[InputChunk]]) -> dict[InputEndpoint, list[InputChunk]]:
+        taken = {reader.endpoint: take(reader) for reader in self._readers.values() if wanted(reader.endpoint)}
         return {endpoint: chunks for endpoint, chunks in taken.items() if chunks}
 
     def release_labels(self) -> None:

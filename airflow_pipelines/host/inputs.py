@@ -18,6 +18,11 @@ class Consumed:
     size_bytes: int
     position: Position | None = None
 
+    def plus(self, later: Consumed) -> Consumed:
+        """This and what is taken after it."""
+        position = self.position if later.position is None else later.position
+        return Consumed(self.records + later.records, self.size_bytes + later.size_bytes, position)
+
 
 NOTHING_CONSUMED = Consumed(0, 0)
 
@@ -46,6 +51,15 @@ class InputEndpoint:
         """Count rows that arrived."""
         self.metrics.total_records += records
         self.metrics.total_bytes += size_bytes
+
+    def collect(self, consumed: Consumed) -> None:
+        """Count rows that a transaction has collected, whose step has not come yet."""
+        self.metrics.collected_records += consumed.records
+        self.metrics.collected_bytes += consumed.size_bytes
+
+    def forget_collected(self) -> None:
+        """The transaction's step has come."""
+        self.metrics.collected_records = self.metrics.collected_bytes = 0
 
     def consume(self, consumed: Consumed) -> None:
         """Count rows that a committed step consumed, and move on in the source."""

@@ -29,6 +29,7 @@ class Push:
     records: int
     size_bytes: int
     accepted: Future[None] = field(default_factory=Future)
+    number: int = 0
     committed: Future[int] = field(default_factory=Future)
 
     def done(self, step: int) -> None:
@@ -58,13 +59,9 @@ class Intake:
         self._blocked: deque[Push] = deque()
         self._tasks: deque[Callable[[], None]] = deque()
         self._taken: list[Push] = []
+        self._next = 0
         self._open = False
         self._closed: Problem | None = None
-
-    @property
-    def has_work(self) -> bool:
-        """Whether there are accepted rows or tasks."""
-        return bool(self._accepted or self._tasks)
 
     def push(self, push: Push, *, force: bool) -> None:
         """Queue rows. While the pipeline is paused they are not accepted, unless ``force``.
@@ -116,12 +113,29 @@ class Intake:
             self._tasks.clear()
         return tasks
 
-    def take(self) -> list[Push]:
-        """The rows for one step: requests that wait at the same time share it."""
+    @property
+    def has_tasks(self) -> bool:
+        """Whether there are tasks."""
+        return bool(self._tasks)
+
+    def mark(self) -> int:
+        """The number that the next accepted push gets."""
+        return self._next
+
+    def has_before(self, mark: int | None) -> bool:
+        """Whether accepted pushes wait that came before a mark; None stands for all."""
+        with self._condition:
+            return bool(self._accepted) and (mark is None or self._accepted[0].number < mark)
+
+    def take(self, before: int | None = None) -> list[Push]:
+        """The rows for one step: requests that wait at the same time share it.
+
+        :param before: a mark from which on pushes stay where they are
+        """
         records = 0
         with self._condition:
             self._taken = []
-            while self._accepted and records <= STEP_RECORDS:
+            while self._accepted and records <= STEP_RECORDS and (before is None or self._accepted[0].number < before):
                 self._taken.append(self._accepted.popleft())
                 records += self._taken[-1].records
             return self._taken
@@ -148,5 +162,7 @@ class Intake:
         self._received(push.records, push.size_bytes)
         if push.endpoint is not None:
             push.endpoint.received(push.records, push.size_bytes)
+        push.number = self._next
+        self._next += 1
         self._accepted.append(push)
         push.accepted.set_result(None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
@@ -143,12 +142,25 @@ class Listeners:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._listeners: list[Listener] = []
-        self._closed_at: float | None = None
+        self._held: list[Listener] = []
+        self._closed = False
+
+    def hold(self, listener: Listener) -> None:
+        """Register a listener that gets nothing before :meth:`add`; one that comes after the end is closed at once."""
+        with self._lock:
+            if not self._closed:
+                self._held.append(listener)
+                return
+        listener.close()
 
     def add(self, listener: Listener) -> None:
-        """Register a listener; one that comes after the end is closed at once."""
+        """Give a listener all that comes; one after the end is closed at once, and one whose client has gone is forgotten."""
         with self._lock:
-            if self._closed_at is None:
+            if listener in self._held:
+                self._held.remove(listener)
+            if listener.closed:
+                return
+            if not self._closed:
                 self._listeners.append(listener)
                 return
         listener.close()
@@ -156,28 +168,31 @@ class Listeners:
     def remove(self, listener: Listener) -> None:
         """Forget a listener whose client has gone."""
         with self._lock:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
+            for known in (self._listeners, self._held):
+                if listener in known:
+                    known.remove(listener)
         listener.close()
 
     @property
     def count(self) -> int:
         """How many listeners there are."""
-        return len(self._listeners)
+        return len(self._listeners) + len(self._held)
 
     def all(self) -> list[Listener]:
         """Those that there are now."""
         with self._lock:
-            return list(self._listeners)
+            return [*self._listeners, *self._held]
 
     def of(self, view: str) -> list[Listener]:
-        """The listeners of one view."""
-        return [listener for listener in self.all() if listener.view == view]
+        """The listeners that get what comes of one view."""
+        with self._lock:
+            return [listener for listener in self._listeners if listener.view == view]
 
     def close(self) -> None:
         """End all streams."""
         with self._lock:
-            self._closed_at = time.monotonic()
-            listeners, self._listeners = self._listeners, []
+            self._closed = True
+            listeners = [*self._listeners, *self._held]
+            self._listeners, self._held = [], []
         for listener in listeners:
             listener.close()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 
 import pyspark.sql.functions as f
@@ -17,6 +17,7 @@ from airflow_pipelines.connectors.changes import Changes, ChangesInMemory, Strea
 from airflow_pipelines.engine.batch import WEIGHT
 from airflow_pipelines.engine.circuit import Circuit
 from airflow_pipelines.engine.layout import CANONICAL_FORM
+from airflow_pipelines.engine.normalise import Rejected
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import Snapshot
 from airflow_pipelines.engine.spark.collecting import collected
@@ -31,12 +32,12 @@ from airflow_pipelines.host.deliveries import Deliveries
 from airflow_pipelines.host.durability import Durability, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
 from airflow_pipelines.host.front_ends import front_end_for
-from airflow_pipelines.host.inputs import Consumed, InputEndpoint
 from airflow_pipelines.host.listeners import Listener
 from airflow_pipelines.host.merged_steps import RecordedStep, merged_steps
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
-from airflow_pipelines.host.step_input import StepInput
+from airflow_pipelines.host.step_input import Consumption, StepInput
+from airflow_pipelines.host.transactions import Transaction
 from airflow_pipelines.program.identity import ProgramIdentity
 
 KEPT_STATS = 100
@@ -69,35 +70,66 @@ class LivePipeline:
         :raises StepError: when a view cannot be evaluated; nothing of the step is kept
         """
         started = time.monotonic()
-        consumed = taken.consumed()
+        consumption = taken.consumption()
         changes = taken.changes
         if changes or clock is not None:
             step = self.circuit.step(changes, clock)
             # Before the commit, which keeps what the inputs have counted.
-            self._report_rejected(step, taken)
-            if not step.quiet:
-                self._commit(step, taken, consumed)
-            self.circuit.publish(step)
-            self._count(taken, consumed, steps=0 if step.quiet else 1)
-            if not step.quiet:
-                self.recent.append(step.stats)
-                self.endpoints.deliver(step.number, step.deltas)
+            self._report_rejected(step.rejected, taken)
+            self._show(step, consumption)
         else:
             # Only malformed rows, or nothing but the end of an input: no step, but the place in the source moves on.
-            self._count(taken, consumed, steps=0)
-        self._complete()
-        if self.durability.journals:
-            self.endpoints.count_durable()
-        self.metrics.busy(time.monotonic() - started)
+            self._count(consumption, steps=0)
+        self._finish(started)
         for push in taken.pushes:
             push.done(self.circuit.snapshot.step)
+
+    def collect(self, taken: StepInput, transaction: Transaction) -> None:
+        """Add what was taken to a transaction; nothing is evaluated or shown.
+
+        :param taken: what is added
+        :param transaction: the open transaction
+        :raises StepError: when stored rows cannot be looked up
+        """
+        started = time.monotonic()
+        collected = self.circuit.collect(taken.changes, transaction.pending)
+        self._report_rejected(collected.rejected, taken)
+        transaction.pending = collected.pending
+        consumption = taken.consumption()
+        transaction.consumption = transaction.consumption.plus(consumption)
+        for endpoint, part in consumption.parts.items():
+            endpoint.collect(part)
+        self.metrics.collected(transaction.consumption.records, transaction.consumption.size_bytes)
+        self.metrics.busy(time.monotonic() - started)
+        for push in taken.pushes:
+            push.done(self.circuit.snapshot.step + 1)
+
+    def commit(self, transaction: Transaction, clock: int | None = None) -> None:
+        """Run one step over all that a transaction has collected.
+
+        :param transaction: the transaction
+        :param clock: the time of the tick that the step takes along, in microseconds since the epoch
+        :raises StepError: when a view cannot be evaluated; nothing of the transaction is kept
+        """
+        started = time.monotonic()
+        consumption = replace(transaction.consumption, transactions=1)
+        if transaction.pending.is_empty and clock is None:
+            self._count(consumption, steps=0)
+        else:
+            self._show(self.circuit.step_over(transaction.pending, clock), consumption)
+        for endpoint in consumption.parts:
+            endpoint.forget_collected()
+        self.metrics.collected(0, 0)
+        self._finish(started)
+        took = (time.monotonic() - started) * 1000
+        self.log.info("transaction %d: %d records, committed in %.0f ms", transaction.number, consumption.records, took)
 
     def start_empty(self) -> None:
         """Evaluate what has rows before any input has come, such as a count of nothing; the clock ticks for the first time."""
         if self.circuit.follows_clock:
             self.move_clock(self.clock.now())
         else:
-            _start_empty(self.circuit, self.endpoints)
+            self._deliver_kept(_start_empty(self.circuit), frozenset(self.program.views))
 
     def tick(self) -> int | None:
         """The time of a tick that is due, in microseconds since the epoch; else None."""
@@ -110,9 +142,9 @@ class LivePipeline:
     def move_clock(self, clock: int) -> None:
         """Take a time that a request has set. It is kept even when it changes nothing."""
         step = self.circuit.step([], clock)
-        self._commit(step, StepInput([], {}), {}, always=True)
+        self._commit(step, Consumption(), always=True)
         self.circuit.publish(step)
-        self._count(StepInput([], {}), {}, steps=0 if step.quiet else 1)
+        self._count(Consumption(), steps=0 if step.quiet else 1)
         if not step.quiet:
             self.recent.append(step.stats)
             self.endpoints.deliver(step.number, step.view_deltas)
@@ -230,26 +262,15 @@ class LivePipeline:
         self.endpoints.count_durable()
         self.durability.collect_garbage()
 
-    def _commit(self, step: Step, taken: StepInput, consumed: Mapping[InputEndpoint, Consumed], *, always: bool = False) -> None:
-        ticked = step.snapshot.clock != self.circuit.snapshot.clock
-        if not always and not ticked and not any(delta.rows for delta in step.table_deltas.values()):
-            return
-        now = self.metrics.counters()
-        counters = replace(
-            now,
-            processed_records=now.processed_records + taken.records,
-            processed_bytes=now.processed_bytes + taken.size_bytes,
-            initiated_steps=now.initiated_steps + (0 if step.quiet else 1),
-        )
-        states = {endpoint.name: endpoint.to_state(part) for endpoint, part in consumed.items()}
-        identity, metrics = self.identity, self.metrics
-        start, snapshot = metrics.initial_start_time, step.snapshot
-        self.durability.commit(step.number, step.table_deltas, states, counters, identity, start, snapshot)
-
-    def _count(self, taken: StepInput, consumed: Mapping[InputEndpoint, Consumed], *, steps: int) -> None:
-        for endpoint, part in consumed.items():
-            endpoint.consume(part)
-        self.metrics.add(processed_records=taken.records, processed_bytes=taken.size_bytes, initiated_steps=steps)
+    def _show(self, step: Step, consumption: Consumption) -> None:
+        """Make a step durable, then current, and deliver it."""
+        if not step.quiet:
+            self._commit(step, consumption)
+        self.circuit.publish(step)
+        self._count(consumption, steps=0 if step.quiet else 1)
+        if not step.quiet:
+            self.recent.append(step.stats)
+            self.endpoints.deliver(step.number, step.deltas)
 
     def _complete(self) -> None:
         """Everything processed so far has been delivered, but for what outputs keep in their buffers."""
@@ -265,9 +286,43 @@ class LivePipeline:
         counters = self.metrics.counters()
         self.endpoints.count_delivered(counters.completed_records, counters.completed_steps)
 
-    def _report_rejected(self, step: Step, taken: StepInput) -> None:
+    def _finish(self, started: float) -> None:
+        """All that was consumed is delivered; the work on it began at ``started``."""
+        self._complete()
+        if self.durability.journals:
+            self.endpoints.count_durable()
+        self.metrics.busy(time.monotonic() - started)
+
+    def _commit(self, step: Step, consumption: Consumption, *, always: bool = False) -> None:
+        ticked = step.snapshot.clock != self.circuit.snapshot.clock
+        if not always and not ticked and not any(delta.rows for delta in step.table_deltas.values()):
+            return
+        now = self.metrics.counters()
+        counters = replace(
+            now,
+            processed_records=now.processed_records + consumption.records,
+            processed_bytes=now.processed_bytes + consumption.size_bytes,
+            initiated_steps=now.initiated_steps + (0 if step.quiet else 1),
+            transactions=now.transactions + consumption.transactions,
+        )
+        states = {endpoint.name: endpoint.to_state(part) for endpoint, part in consumption.parts.items()}
+        identity, metrics = self.identity, self.metrics
+        start, snapshot = metrics.initial_start_time, step.snapshot
+        self.durability.commit(step.number, step.table_deltas, states, counters, identity, start, snapshot)
+
+    def _count(self, consumption: Consumption, *, steps: int) -> None:
+        for endpoint, part in consumption.parts.items():
+            endpoint.consume(part)
+        self.metrics.add(
+            processed_records=consumption.records,
+            processed_bytes=consumption.size_bytes,
+            initiated_steps=steps,
+            transactions=consumption.transactions,
+        )
+
+    def _report_rejected(self, found: Iterable[Rejected], taken: StepInput) -> None:
         """Count what the engine left out with the input that it came from, and say which row was the first."""
-        for rejected in step.rejected:
+        for rejected in found:
             sources = taken.origins(rejected.table)
             for part in rejected.parts:
                 source, before = sources[part.change]
@@ -275,7 +330,7 @@ class LivePipeline:
                 if source is None:
                     self.log.limited(f"rejected {rejected.table}", "an ad-hoc statement: %s", text)
                     continue
-                row = source.metrics.processed_records + before + part.first_row
+                row = source.metrics.processed_records + source.metrics.collected_records + before + part.first_row
                 self.log.limited(f"rejected {source.name}", "connector %s: row %d: %s", source.name, row, text)
                 source.metrics.parse_errors.extend([ConnectorError("rejected", f"row {row}: {text}", row)], part.count)
 
@@ -284,7 +339,7 @@ class LivePipeline:
         if base is None:
             # With a clock, the start is the journal's first record.
             if not circuit.follows_clock:
-                _start_empty(circuit, None)
+                self._deliver_kept(_start_empty(circuit), kept)
         else:
             circuit.restore(base)
             # Before the records: what they change must be there.
@@ -301,15 +356,20 @@ class LivePipeline:
         ):
             step = circuit.apply(deltas, record.clock, record.waterlines)
             circuit.publish(step)
-            self.endpoints.deliver(step.number, {name: delta for name, delta in step.view_deltas.items() if name in kept})
+            self._deliver_kept(step, kept)
         if saved.records:
             self.log.info("replayed %d committed steps from the journal", len(saved.records))
 
+    def _deliver_kept(self, step: Step | None, kept: frozenset[str]) -> None:
+        """Give the deltas of some views to their outputs."""
+        if step is not None:
+            self.endpoints.deliver(step.number, {name: delta for name, delta in step.view_deltas.items() if name in kept})
 
-def _start_empty(circuit: Circuit, endpoints: Endpoints | None) -> None:
+
+def _start_empty(circuit: Circuit) -> Step | None:
+    """The first step of a circuit in which something has rows before any input has come; None for any other."""
     if not any(stage.node.starts_with_rows for stage in circuit.stages):
-        return
+        return None
     step = circuit.apply({})
     circuit.publish(step)
-    if endpoints is not None:
-        endpoints.deliver(step.number, step.view_deltas)
+    return step

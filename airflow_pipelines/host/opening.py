@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,7 @@ from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.checkpoint_sources import CheckpointSources
 from airflow_pipelines.engine.storage.sync import Owner
 from airflow_pipelines.host.approval import Approval
-from airflow_pipelines.host.bootstrap import SavedProgram, plan_bootstrap
+from airflow_pipelines.host.bootstrap import BootstrapMode, BootstrapPlan, SavedProgram, plan_bootstrap
 from airflow_pipelines.host.change_planning import NewProgram, planned_change
 from airflow_pipelines.host.checkpoint_sync import COPY_S, CheckpointSync
 from airflow_pipelines.host.clock import Clock
@@ -213,7 +213,8 @@ class Opening:
         front_end = front_end_for(saved.program.source, self._sessions)
         before = SavedProgram(saved.program, saved.holdings, front_end, saved.layouts)
         plan = plan_bootstrap(before, live.program, live.circuit.wiring)
-        plan.check()
+        # Whoever approves may still choose another mode.
+        plan.check(self._approval.mode if self._approval.is_given else BootstrapMode.PLAIN)
         base = "the recovery point" if saved.base is None or not saved.base.listed else f"checkpoint {saved.base.uuid}"
         self._log.info("going on from %s: step %d, %d processed records", base, saved.step, saved.counters.processed_records)
         for view, reason in plan.outdated.items():
@@ -237,8 +238,19 @@ class Opening:
         live.restore(saved, plan)
         self._state.check()
         if not plan.diff.is_empty:
-            self._state.record(RuntimeStatus.BOOTSTRAPPING)
-            live.bootstrap(plan, silent=self._approval.silent)
-            live.send_snapshots(resumed, frozenset() if self._approval.silent else {*plan.evaluated, *plan.renamed})
+            self._bootstrap(live, plan, resumed)
         if live.durability.journals and (saved.records or not plan.diff.is_empty):
             live.save_recovery_point()
+
+    def _bootstrap(self, live: LivePipeline, plan: BootstrapPlan, resumed: Set[str]) -> None:
+        """Evaluate what is new, and give outputs what they are to have of it.
+
+        :param resumed: outputs that go on from an earlier incarnation
+        """
+        mode = self._approval.mode
+        silent, concurrent = mode is BootstrapMode.SILENT, mode is BootstrapMode.CONCURRENT
+        self._state.record(RuntimeStatus.CONCURRENT_BOOTSTRAPPING if concurrent else RuntimeStatus.BOOTSTRAPPING)
+        live.bootstrap(plan, silent=silent)
+        if concurrent:
+            self._state.record(RuntimeStatus.SYNCHRONIZING)
+        live.send_snapshots(resumed, frozenset() if silent else {*plan.evaluated, *plan.renamed})

@@ -6,6 +6,7 @@ import os
 import resource
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -29,6 +30,7 @@ class PipelineMetrics:
         self._busy_s = 0.0
         self._lock = threading.Lock()
         self._counters: dict[str, int] = asdict(Counters())
+        self._collected = (0, 0)
 
     def restore(self, counters: Counters, initial_start_time: float) -> None:
         """Go on counting where a checkpoint or the journal stopped.
@@ -50,6 +52,10 @@ class PipelineMetrics:
         with self._lock:
             for name, delta in deltas.items():
                 self._counters[name] += delta
+
+    def collected(self, records: int, size_bytes: int) -> None:
+        """Set what the transaction in progress has collected; its step has not come yet."""
+        self._collected = (records, size_bytes)
 
     def complete(self) -> None:
         """Everything processed so far has been delivered."""
@@ -83,7 +89,9 @@ class PipelineMetrics:
         """What is measured every second."""
         return Sample(int(time.time() * 1000), self.counters().processed_records, _rss_bytes(), self._stored())
 
-    def to_wire(self, *, state: str, bootstrapping: bool, pipeline_complete: bool) -> dict[str, Any]:
+    def to_wire(
+        self, *, state: str, bootstrapping: bool, pipeline_complete: bool, transaction: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """The wire's ``global_metrics`` object.
 
         :param state: the pipeline's status on the wire
@@ -91,16 +99,14 @@ class PipelineMetrics:
         :param pipeline_complete: whether all inputs have ended and all of them is processed
         """
         counters = self.counters()
+        # A transaction has taken what it has collected, although its step comes later.
+        processed_records = counters.processed_records + self._collected[0]
+        processed_bytes = counters.processed_bytes + self._collected[1]
         usage = resource.getrusage(resource.RUSAGE_SELF)
         return {
             "state": state,
             "bootstrap_in_progress": bootstrapping,
-            "transaction_status": "NoTransaction",
-            "transaction_id": 0,
-            "transaction_msecs": None,
-            "transaction_records": None,
-            "commit_progress": None,
-            "transaction_initiators": {"transaction_id": None, "initiated_by_api": None, "initiated_by_connectors": {}},
+            **transaction,
             "concurrent_bootstrap_phase": None,
             "concurrent_bootstrap_progress": None,
             "rss_bytes": _rss_bytes(),
@@ -114,12 +120,12 @@ class PipelineMetrics:
             "storage_bytes": self._stored(),
             "storage_mb_secs": 0,
             "runtime_elapsed_msecs": int(self._busy_s * 1000),
-            "buffered_input_records": counters.input_records - counters.processed_records,
-            "buffered_input_bytes": counters.input_bytes - counters.processed_bytes,
+            "buffered_input_records": counters.input_records - processed_records,
+            "buffered_input_bytes": counters.input_bytes - processed_bytes,
             "total_input_records": counters.input_records,
             "total_input_bytes": counters.input_bytes,
-            "total_processed_records": counters.processed_records,
-            "total_processed_bytes": counters.processed_bytes,
+            "total_processed_records": processed_records,
+            "total_processed_bytes": processed_bytes,
             "total_completed_records": counters.completed_records,
             "output_stall_msecs": 0,
             "total_initiated_steps": counters.initiated_steps,

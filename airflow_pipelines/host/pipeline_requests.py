@@ -20,7 +20,7 @@ from airflow_pipelines.engine.wiring import wired
 from airflow_pipelines.host.bootstrap import SavedProgram, plan_bootstrap
 from airflow_pipelines.host.change_planning import NewProgram, PlannedChange, planned_change
 from airflow_pipelines.host.checkpoint_sync import CheckpointSync
-from airflow_pipelines.host.checkpointer import Checkpointer
+from airflow_pipelines.host.checkpointer import TRANSACTION_IN_PROGRESS, Checkpointer
 from airflow_pipelines.host.clock import described
 from airflow_pipelines.host.failures import as_problem
 from airflow_pipelines.host.front_ends import front_end_for
@@ -34,6 +34,7 @@ from airflow_pipelines.host.profile import circuit_profile
 from airflow_pipelines.host.run_state import RunState
 from airflow_pipelines.host.time_series import TimeSeries
 from airflow_pipelines.host.tokens import CompletionToken
+from airflow_pipelines.host.transactions import Transactions
 from airflow_pipelines.program.sources import ProgramSource
 
 
@@ -49,6 +50,7 @@ class PipelineRequests:
         state: RunState,
         opening: Opening,
         intake: Intake,
+        transactions: Transactions,
         checkpointer: Checkpointer,
         metrics: PipelineMetrics,
     ) -> None:
@@ -56,6 +58,7 @@ class PipelineRequests:
         self._state = state
         self._opening = opening
         self._intake = intake
+        self._transactions = transactions
         self._checkpointer = checkpointer
         self._metrics = metrics
         self.series = TimeSeries()
@@ -123,25 +126,33 @@ class PipelineRequests:
         :param send_snapshot: whether the relation's contents come first; then it is attached between two steps
         """
         live = self.serving()
-        if not send_snapshot:
-            # Deltas of the steps from now on need no consistent cut.
-            live.endpoints.attach(listener)
-            return
         attached: Future[None] = Future()
 
         def attach() -> None:
-            self.serving()
             live.endpoints.attach(listener)
             # Contents that are larger than the queue wait for the client, who reads only when this request is answered.
             attached.set_result(None)
-            live.send_contents(listener)
+            if send_snapshot:
+                live.send_contents(listener)
+
+        def attach_between_steps() -> None:
+            self.serving()
+            attach()
 
         def fail(done: Future[None]) -> None:
             error = done.exception()
             if error is not None and not attached.done():
                 attached.set_exception(error)
 
-        self._intake.submit(attach).add_done_callback(fail)
+        live.endpoints.listeners.hold(listener)
+        if self._transactions.after_commit(attach):
+            # Whoever comes in the middle of a transaction gets nothing of it.
+            return
+        if not send_snapshot:
+            # Deltas of the steps from now on need no consistent cut.
+            attach()
+            return
+        self._intake.submit(attach_between_steps).add_done_callback(fail)
         attached.result()
 
     def wake(self) -> None:
@@ -187,6 +198,25 @@ class PipelineRequests:
             raise self._state.terminating()
         return self._opening.sync
 
+    # Transactions.
+
+    def start_transaction(self) -> int:
+        """Open a transaction.
+
+        :returns: its number
+        :raises Problem: when one is in progress
+        """
+        self.serving()
+        return self._transactions.start()
+
+    def commit_transaction(self) -> None:
+        """Commit the transaction that was started; its step is run by the pipeline's thread.
+
+        :raises Problem: when none is in progress
+        """
+        self.serving()
+        self._transactions.commit()
+
     # The clock.
 
     def advance_clock(self, delta_ms: int | None) -> dict[str, Any]:
@@ -227,6 +257,11 @@ class PipelineRequests:
         def task() -> None:
             self.serving()
             reached.append(move())
+            transaction = self._transactions.current
+            if transaction is not None:
+                # Views follow with the commit.
+                transaction.clock = reached[0]
+                return
             try:
                 live.move_clock(reached[0])
             except Exception as failure:
@@ -294,12 +329,35 @@ class PipelineRequests:
         counters = self._metrics.counters()
         complete = endpoints.all_ended and counters.completed_records == counters.input_records
         state = "Running" if self._state.is_running else "Paused"
-        suspend_error = None if self._opening.options.storage else {"Permanent": ["StorageRequired"]}
+        transaction = self._transactions.to_wire() | {"commit_progress": self._commit_progress()}
+        suspend_error = self._suspend_error()
         return {
-            "global_metrics": self._metrics.to_wire(state=state, bootstrapping=False, pipeline_complete=complete),
+            "global_metrics": self._metrics.to_wire(
+                state=state, bootstrapping=False, pipeline_complete=complete, transaction=transaction
+            ),
             "inputs": [endpoint.to_wire(errors=errors) for endpoint in list(endpoints.inputs.values())],
             "outputs": [output.to_wire(errors=errors) for output in endpoints.all_outputs],
             "suspend_error": suspend_error,
             "checkpoint_activity": self._checkpointer.requests.activity(),
-            "permanent_checkpoint_errors": None if suspend_error is None else suspend_error["Permanent"],
+            "permanent_checkpoint_errors": None if suspend_error is None else suspend_error.get("Permanent"),
         }
+
+    def _commit_progress(self) -> dict[str, int] | None:
+        """How far the commit of a transaction is, in operators. Spark does not say how far a single one is."""
+        transaction, live = self._transactions.current, self._opening.live
+        if transaction is None or live is None or not transaction.has_all:
+            return None
+        completed, in_progress = live.circuit.progress
+        return {
+            "completed": completed,
+            "in_progress": in_progress,
+            "remaining": len(live.circuit.operators) - completed - in_progress,
+            "in_progress_processed_records": 0,
+            "in_progress_total_records": transaction.consumption.records if in_progress else 0,
+        }
+
+    def _suspend_error(self) -> dict[str, list[str]] | None:
+        """Why no checkpoint can be taken now."""
+        if not self._opening.options.storage:
+            return {"Permanent": ["StorageRequired"]}
+        return None if self._transactions.current is None else {"Temporary": [TRANSACTION_IN_PROGRESS]}

@@ -27,6 +27,7 @@ from airflow_pipelines.host.queries import Queries
 from airflow_pipelines.host.run_state import RunState, SuspendedEarly, TakenDown
 from airflow_pipelines.host.spark_health import spark_problem
 from airflow_pipelines.host.step_loop import StepLoop
+from airflow_pipelines.host.transactions import Transactions
 from airflow_pipelines.references import References
 
 CANCEL_AGAIN_S = 0.5
@@ -55,9 +56,12 @@ class PipelineRunner:
         self._opening = opening = Opening(
             deployment, sessions, references, state, self.approval, fence, self._metrics, self.log, self._arrived
         )
-        self._checkpointer = Checkpointer(deployment, state, opening, self._intake, self.log)
+        self._transactions = Transactions(state.condition, self._intake, lambda: self._metrics.counters().transactions)
+        self._checkpointer = Checkpointer(deployment, state, opening, self._intake, self._transactions, self.log)
         self.checkpoints = self._checkpointer.requests
-        self.requests = PipelineRequests(deployment, state, opening, self._intake, self._checkpointer, self._metrics)
+        self.requests = PipelineRequests(
+            deployment, state, opening, self._intake, self._transactions, self._checkpointer, self._metrics
+        )
         self._thread = threading.Thread(target=self._run, name=f"pipeline {deployment.pipeline_name}", daemon=True)
 
     def start(self) -> None:
@@ -123,7 +127,8 @@ class PipelineRunner:
             begin_jobs(self._sessions.small.sparkContext, self._job_group, f"pipeline {self.deployment.pipeline_name}")
             self.log.info("starting incarnation %s", self.deployment.deployment_id)
             self._state.record(RuntimeStatus.INITIALIZING)
-            StepLoop(self._opening.open(), self._state, self._intake, self._checkpointer, self._fence).run()
+            live = self._opening.open()
+            StepLoop(live, self._state, self._intake, self._transactions, self._checkpointer, self._fence).run()
             end = RuntimeStatus.SUSPENDED
         except SuspendedEarly:
             end = RuntimeStatus.SUSPENDED

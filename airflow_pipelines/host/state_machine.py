@@ -11,24 +11,18 @@ from airflow_pipelines.contract.statuses import RuntimeStatus
 SERVING = frozenset({RuntimeStatus.RUNNING, RuntimeStatus.PAUSED})
 """Here requests are answered and steps are run."""
 _ENDS = frozenset({RuntimeStatus.STOPPED, RuntimeStatus.SUSPENDED})
+_BOOTSTRAPS = frozenset({RuntimeStatus.BOOTSTRAPPING, RuntimeStatus.CONCURRENT_BOOTSTRAPPING})
 _NEXT: Mapping[RuntimeStatus | None, frozenset[RuntimeStatus]] = {
     None: frozenset({RuntimeStatus.INITIALIZING}) | _ENDS,
     RuntimeStatus.INITIALIZING: frozenset(
-        {
-            RuntimeStatus.STANDBY,
-            RuntimeStatus.AWAITING_APPROVAL,
-            RuntimeStatus.REPLAYING,
-            RuntimeStatus.BOOTSTRAPPING,
-            *SERVING,
-            *_ENDS,
-        }
+        {RuntimeStatus.STANDBY, RuntimeStatus.AWAITING_APPROVAL, RuntimeStatus.REPLAYING, *_BOOTSTRAPS, *SERVING, *_ENDS}
     ),
-    RuntimeStatus.STANDBY: frozenset(
-        {RuntimeStatus.AWAITING_APPROVAL, RuntimeStatus.REPLAYING, RuntimeStatus.BOOTSTRAPPING, *SERVING, *_ENDS}
-    ),
-    RuntimeStatus.AWAITING_APPROVAL: frozenset({RuntimeStatus.REPLAYING, RuntimeStatus.BOOTSTRAPPING, *SERVING, *_ENDS}),
-    RuntimeStatus.REPLAYING: frozenset({RuntimeStatus.BOOTSTRAPPING, *SERVING, *_ENDS}),
+    RuntimeStatus.STANDBY: frozenset({RuntimeStatus.AWAITING_APPROVAL, RuntimeStatus.REPLAYING, *_BOOTSTRAPS, *SERVING, *_ENDS}),
+    RuntimeStatus.AWAITING_APPROVAL: frozenset({RuntimeStatus.REPLAYING, *_BOOTSTRAPS, *SERVING, *_ENDS}),
+    RuntimeStatus.REPLAYING: _BOOTSTRAPS | SERVING | _ENDS,
     RuntimeStatus.BOOTSTRAPPING: SERVING | _ENDS,
+    RuntimeStatus.CONCURRENT_BOOTSTRAPPING: frozenset({RuntimeStatus.SYNCHRONIZING}) | _ENDS,
+    RuntimeStatus.SYNCHRONIZING: SERVING | _ENDS,
     RuntimeStatus.RUNNING: frozenset({RuntimeStatus.PAUSED}) | _ENDS,
     RuntimeStatus.PAUSED: frozenset({RuntimeStatus.RUNNING}) | _ENDS,
 }
@@ -39,6 +33,8 @@ _REFUSALS = {
     RuntimeStatus.AWAITING_APPROVAL: (ErrorCode.AWAITING_APPROVAL, "awaits the approval of its program changes"),
     RuntimeStatus.REPLAYING: (ErrorCode.RESTORE_IN_PROGRESS, "is replaying its journal"),
     RuntimeStatus.BOOTSTRAPPING: (ErrorCode.BOOTSTRAP_IN_PROGRESS, "is bootstrapping its changed views"),
+    RuntimeStatus.CONCURRENT_BOOTSTRAPPING: (ErrorCode.BOOTSTRAP_IN_PROGRESS, "is bootstrapping its changed views"),
+    RuntimeStatus.SYNCHRONIZING: (ErrorCode.BOOTSTRAP_IN_PROGRESS, "is about to show its changed views"),
     RuntimeStatus.SUSPENDED: (ErrorCode.SUSPENDED, "is suspended"),
 }
 

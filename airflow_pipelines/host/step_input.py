@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from airflow_pipelines.connectors.base import InputChunk
 from airflow_pipelines.engine.changes import TableChanges
 from airflow_pipelines.host.inputs import Consumed, InputEndpoint
 from airflow_pipelines.host.intake import Push
+
+
+@dataclass(frozen=True, slots=True)
+class Consumption:
+    """What a step takes from inputs, or a transaction so far.
+
+    :param records: rows
+    :param size_bytes: their bytes
+    :param parts: what that is of each endpoint
+    :param transactions: how many transactions end with it
+    """
+
+    records: int = 0
+    size_bytes: int = 0
+    parts: Mapping[InputEndpoint, Consumed] = field(default_factory=dict)
+    transactions: int = 0
+
+    def plus(self, later: Consumption) -> Consumption:
+        """This and what is taken after it."""
+        parts = dict(self.parts)
+        for endpoint, part in later.parts.items():
+            parts[endpoint] = parts[endpoint].plus(part) if endpoint in parts else part
+        transactions = self.transactions + later.transactions
+        return Consumption(self.records + later.records, self.size_bytes + later.size_bytes, parts, transactions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +70,11 @@ class StepInput:
         """Bytes in it."""
         return sum(push.size_bytes for push in self.pushes) + sum(c.size_bytes for chunks in self.chunks.values() for c in chunks)
 
-    def consumed(self) -> dict[InputEndpoint, Consumed]:
+    def consumption(self) -> Consumption:
+        """What it takes from inputs."""
+        return Consumption(self.records, self.size_bytes, self._parts())
+
+    def _parts(self) -> dict[InputEndpoint, Consumed]:
         """What each endpoint contributes."""
         found = {
             endpoint: Consumed(sum(c.records for c in chunks), sum(c.size_bytes for c in chunks), chunks[-1].position)

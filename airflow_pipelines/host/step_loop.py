@@ -9,15 +9,25 @@ from airflow_pipelines.host.intake import Intake
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.run_state import RunState
 from airflow_pipelines.host.step_input import StepInput
+from airflow_pipelines.host.transactions import Transaction, Transactions
 
 
 class StepLoop:
     """Runs an open pipeline until it is told to end. Used by the pipeline's thread only."""
 
-    def __init__(self, live: LivePipeline, state: RunState, intake: Intake, checkpointer: Checkpointer, fence: FenceWatch) -> None:
+    def __init__(
+        self,
+        live: LivePipeline,
+        state: RunState,
+        intake: Intake,
+        transactions: Transactions,
+        checkpointer: Checkpointer,
+        fence: FenceWatch,
+    ) -> None:
         self._live = live
         self._state = state
         self._intake = intake
+        self._transactions = transactions
         self._checkpointer = checkpointer
         self._fence = fence
 
@@ -33,10 +43,12 @@ class StepLoop:
             desired = self._state.desired
             self._state.check()
             if desired is RuntimeStatus.SUSPENDED:
-                if self._checkpointer.take_last(self._live):
-                    return
-                continue
-            if desired is not self._state.status:
+                # The stop waits for the end of a transaction, which goes on meanwhile.
+                if self._transactions.current is None:
+                    if self._checkpointer.take_last(self._live):
+                        return
+                    continue
+            elif desired is not self._state.status:
                 self._switch(desired)
             for task in self._intake.take_tasks():
                 task()
@@ -48,14 +60,23 @@ class StepLoop:
             self._checkpointer.take_if_due(self._live)
 
     def _has_work(self) -> bool:
-        if self._state.has_to_change or self._intake.has_work or self._state.has_errors_to_tell:
+        state, transaction = self._state, self._transactions.current
+        waits = transaction is not None and state.desired is RuntimeStatus.SUSPENDED and not state.taken_down
+        if (state.has_to_change and not waits) or state.has_errors_to_tell:
             return True
-        return self._state.is_running and self._live.endpoints.have_work
+        if self._intake.has_tasks:
+            return True
+        if transaction is None:
+            return self._intake.has_before(None) or (state.is_running and self._live.endpoints.have_work())
+        if transaction.has_all or self._intake.has_before(transaction.last_push):
+            return True
+        return state.is_running and self._live.endpoints.have_work(transaction.takes_from)
 
     def _until_due(self) -> float | None:
         """Seconds until there is something to do even if nothing comes in: a tick, a full buffer, a checkpoint, a look around."""
         live = self._live
-        tick = live.until_tick() if self._state.is_running else None
+        ticks = self._state.is_running and self._transactions.current is None
+        tick = live.until_tick() if ticks else None
         waits = (tick, live.endpoints.until_flush, self._checkpointer.until_due, self._fence.until_due)
         return min((wait for wait in waits if wait is not None), default=None)
 
@@ -69,8 +90,21 @@ class StepLoop:
 
     def _step_or_maintain(self) -> None:
         """Run a step over what has come in, or with the next tick of the clock; without input, merge traces that need it."""
+        transaction = self._transactions.current
+        if transaction is not None and not self._intake.has_before(transaction.first_push):
+            self._collect_or_commit(transaction)
+            return
         live, running = self._live, self._state.is_running
-        taken = StepInput(self._intake.take(), live.endpoints.take() if running else {})
+        if transaction is not None:
+            # These rows were accepted before the transaction was started.
+            taken = StepInput(self._intake.take(transaction.first_push), {})
+        else:
+            taken = StepInput(self._intake.take(), live.endpoints.take() if running else {})
+            transaction = self._transactions.opened_by(taken)
+            if transaction is not None:
+                live.collect(taken, transaction)
+                live.endpoints.release_labels()
+                return
         clock = live.tick() if running else None
         if not taken.is_empty or clock is not None:
             live.step(taken, clock)
@@ -79,3 +113,41 @@ class StepLoop:
         if not taken.is_empty or clock is not None:
             live.endpoints.release_labels()
             self._checkpointer.shorten_journal(live)
+
+    def _collect_or_commit(self, transaction: Transaction) -> None:
+        """Add what has come in to the transaction, or commit it when its participants have nothing to add."""
+        live = self._live
+        taken = self._taken_for(transaction)
+        if not taken.is_empty:
+            self._transactions.note(transaction, taken)
+            live.collect(taken, transaction)
+            live.endpoints.release_labels()
+            return
+        if not transaction.has_all:
+            live.circuit.maintain()
+            return
+        live.commit(transaction, self._clock_of(transaction))
+        self._transactions.close()
+        live.endpoints.release_labels()
+        self._checkpointer.take_delayed(live)
+        self._checkpointer.shorten_journal(live)
+
+    def _taken_for(self, transaction: Transaction) -> StepInput:
+        """What there is for a transaction. What has come since its commit was asked for belongs to later steps."""
+        if transaction.by_api is None and transaction.has_all:
+            return StepInput([], {})
+        pushes = self._intake.take(transaction.last_push)
+        endpoints = self._live.endpoints
+        if not self._state.is_running:
+            return StepInput(pushes, {})
+        if transaction.last_push is None or transaction.drained:
+            return StepInput(pushes, endpoints.take(transaction.takes_from))
+        chunks = endpoints.take_all(transaction.takes_from)
+        transaction.drained = True
+        return StepInput(pushes, chunks)
+
+    def _clock_of(self, transaction: Transaction) -> int | None:
+        """The time of the tick that a commit takes along."""
+        tick = self._live.tick() if self._state.is_running else None
+        times = [time for time in (tick, transaction.clock) if time is not None]
+        return max(times, default=None)

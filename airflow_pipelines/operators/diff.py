@@ -65,6 +65,10 @@ def change_text(change: PendingChange) -> str:
     """A change as text: its diff, its programs, and the unchanged views that are evaluated anew."""
     lines = [diff_text(change.diff), *(f"program {line}" for line in _programs(change))]
     lines += [f"evaluated anew: view {view} ({reason})" for view, reason in sorted(change.views_evaluated_anew.items())]
+    if change.plan is not None:
+        lines += [f"evaluated from {view.rows} stored rows: view {name}" for name, view in sorted(change.plan.evaluated.items())]
+        lines += [f"dropped with {rows} stored rows: {name}" for name, rows in sorted(change.plan.dropped.items())]
+        lines.append(f"about {change.plan.seconds:g} s")
     return "\n".join(lines)
 
 
@@ -75,6 +79,12 @@ def change_markdown(change: PendingChange) -> str:
         rows = [f"| `{view}` | {reason} |" for view, reason in sorted(change.views_evaluated_anew.items())]
         head = "These views have not changed and are evaluated anew; no output and no reader gets anything of it:"
         parts.append("\n".join([head, "", "| view | reason |", "| --- | --- |", *rows]))
+    if change.plan is not None and change.plan.evaluated:
+        rows = [f"| `{name}` | {view.rows} | {view.seconds:g} |" for name, view in sorted(change.plan.evaluated.items())]
+        parts.append("\n".join(["| view to evaluate | stored rows read | seconds, about |", "| --- | --- | --- |", *rows]))
+    if change.plan is not None and change.plan.dropped:
+        rows = [f"| `{name}` | {count} |" for name, count in sorted(change.plan.dropped.items())]
+        parts.append("\n".join(["| dropped | stored rows |", "| --- | --- |", *rows]))
     if change.programs:
         parts.append("\n".join(f"- program {line}" for line in _programs(change)))
     return "\n\n".join(parts)

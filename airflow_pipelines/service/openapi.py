@@ -185,6 +185,14 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "POST /v0/pipelines/{name}/update_runtime": Operation("Move a stopped pipeline to this release", answer=_PIPELINE),
     "POST /v0/pipelines/{name}/testing": Operation("Pretend that another release has compiled the program"),
     "POST /v0/pipelines/{name}/rebalance": Operation("Nothing: Spark balances by itself", answer=TEXT, failures=_RUNTIME),
+    "POST /v0/pipelines/{name}/start_transaction": Operation(
+        "Collect what inputs bring, to make one step of it",
+        answer=_object(("transaction_id",), transaction_id={"type": "integer"}),
+        failures=_RUNTIME,
+    ),
+    "POST /v0/pipelines/{name}/commit_transaction": Operation(
+        "Make one step of all that the transaction has collected", answer=TEXT, failures=_RUNTIME
+    ),
     "POST /v0/pipelines/{name}/start_compaction": Operation("Merge the batches of traces now", answer=TEXT, failures=_RUNTIME),
     "GET /v0/pipelines/{name}/stats": Operation(
         "Counters of the pipeline and its connectors",

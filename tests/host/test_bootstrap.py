@@ -93,3 +93,40 @@ CREATE MATERIALIZED VIEW seen AS SELECT id, CAST(x AS VARCHAR) AS x, TO_JSON(m) 
     assert pipeline.query("SELECT * FROM seen ORDER BY id") == [{"id": 1, **shown}, {"id": 2, **shown}]
     pipeline.ingest("t", {"delete": {"id": 1, **row}}, {"delete": {"id": 2, **row}})
     assert pipeline.query("SELECT * FROM seen") == []
+
+
+def test_views_are_bootstrapped_concurrently_and_tables_are_not(make: Make, tmp_path: Path) -> None:
+    sink = tmp_path / "out.csv"
+    pipeline = make(program(sink).replace("CREATE VIEW large", "CREATE TABLE plain (x INT); CREATE VIEW large"))
+    pipeline.start()
+    pipeline.insert("t", {"id": 1, "v": 5, "name": "a"}, {"id": 2, "v": 7, "name": "b"})
+    pipeline.suspend()
+    before, shown = pipeline.program, sink.read_text()
+    changes = {
+        "cannot be bootstrapped concurrently: t2": before + "CREATE TABLE t2 (x INT);",
+        "is no replay source for them": before + "CREATE VIEW v AS SELECT x FROM plain;",
+    }
+    for reason, changed in changes.items():
+        pipeline.program = changed
+        refused = pipeline.start("Stopped", bootstrap_policy="allow", concurrent_bootstrap=True)
+        assert refused.error is not None
+        assert refused.error["error_code"] == "BootstrapNotAllowed"
+        assert reason in refused.error["message"]
+        pipeline.kill()
+
+    pipeline.program = before.replace("SUM(v)", "MAX(v)")
+    pipeline.start("AwaitingApproval")
+    assert pipeline.post("approve", concurrent_bootstrap=True).status_code == 200
+    pipeline.wait_for("Running")
+    assert pipeline.statuses()[-3:] == ["ConcurrentBootstrapping", "Synchronizing", "Running"]
+    assert totals(pipeline) == {"a": 5, "b": 7}
+    assert sorted(sink.read_text()[len(shown) :].splitlines()) == ["a,5,1", "b,7,1"]
+
+    pipeline.suspend()
+    pipeline.program += "CREATE TABLE t2 (x INT);"
+    pipeline.start("AwaitingApproval")
+    refusal = pipeline.post("approve", concurrent_bootstrap=True)
+    assert (refusal.status_code, refusal.json()["error_code"]) == (400, "BootstrapNotAllowed")
+    assert pipeline.statuses()[-1] == "AwaitingApproval", "nothing was approved"
+    assert pipeline.post("approve").status_code == 200
+    pipeline.wait_for("Running")

@@ -42,7 +42,7 @@ def test_the_pipelines_counters_go_on(tmp_path: Path) -> None:
     metrics = PipelineMetrics(uuid4(), tmp_path)
     metrics.restore(Counters(input_records=9, processed_records=7, completed_records=6, initiated_steps=3), 1700000000.0)
     metrics.add(input_records=2)
-    wire = metrics.to_wire(state="Running", bootstrapping=False, pipeline_complete=False)
+    wire = metrics.to_wire(state="Running", bootstrapping=False, pipeline_complete=False, transaction={})
     assert wire["total_input_records"] == 9
     assert wire["total_processed_records"] == wire["total_completed_records"] == 7
     assert wire["buffered_input_records"] == 2

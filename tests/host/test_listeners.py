@@ -115,12 +115,19 @@ def test_a_listener_that_leaves_frees_the_writer() -> None:
     asyncio.run(scenario())
 
 
-def test_one_that_comes_after_the_end_gets_an_end() -> None:
+def test_the_end_of_a_pipeline_ends_all_of_them() -> None:
     async def scenario() -> None:
         registry = Listeners()
+        held, early, late = (Listener("v", "json", False, asyncio.get_running_loop()) for _ in range(3))
+        for listener in (held, early):
+            registry.hold(listener)
+        assert registry.all() == [held, early]
+        registry.add(early)
+        assert registry.of("v") == [early], "the other one gets nothing yet"
+        assert registry.count == 2
         registry.close()
-        late = Listener("v", "json", False, asyncio.get_running_loop())
         registry.add(late)
-        assert len([item async for item in late.stream()]) == 1
+        for listener in (held, early, late):
+            assert len([item async for item in listener.stream()]) == 1
 
     asyncio.run(scenario())

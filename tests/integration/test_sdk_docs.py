@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines import Pipeline
-
 pytestmark = pytest.mark.integration
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "sdk.md"
@@ -29,10 +27,3 @@ def test_the_snippets_run(warm_home: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert "[{'customer': 'Carol', 'total': Decimal('1.00'), 'orders': 1, 'insert_delete': 1}]" in printed
     assert "[{'n': 2}]" in printed
     assert "400 AdHocQueryError" in printed
-
-
-def test_the_table_of_missing_methods_is_complete() -> None:
-    section = DOCS.read_text().split("## Not available in this release")[1]
-    listed = set(re.findall(r"`(\w+)`", section.split("Programs run on Spark")[0])) - {"NotImplementedError", "Pipeline"}
-    missing = {name for name in dir(Pipeline) if (getattr(Pipeline, name).__doc__ or "").startswith("Not available")}
-    assert listed == missing

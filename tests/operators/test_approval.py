@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
+from airflow_pipelines.contract.change_plan import ChangePlan, ViewEvaluation
 from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.operators import approval
 from airflow_pipelines.operators.approval import ApprovePipelineOperator, ReviewPipelineChangeOperator
@@ -55,6 +57,14 @@ def test_a_change_shows_its_programs_and_the_views_that_are_evaluated_anew() -> 
     assert text.startswith(diff_text(CHANGE) + "\n")
     assert f"program new: version 4, hash {'a' * 64}" in text
     assert "evaluated anew: view totals (totals was saved in another layout)" in text
+    plan = ChangePlan(evaluated={"avg_grade": ViewEvaluation({"grades": 1200}, 2, 0.3)}, dropped={"avg_grade": 40})
+    planned = replace(change, plan=plan)
+    assert change_text(planned).endswith(
+        "evaluated from 1200 stored rows: view avg_grade\ndropped with 40 stored rows: avg_grade\nabout 0.3 s"
+    )
+    assert "| `avg_grade` | 1200 | 0.3 |" in change_markdown(planned)
+    assert "| `avg_grade` | 40 |" in change_markdown(planned)
+    assert change_fingerprint(planned) == change_fingerprint(change), "rows may come while somebody decides"
     markdown = change_markdown(change)
     assert diff_markdown(CHANGE) in markdown
     assert "| `totals` | totals was saved in another layout |" in markdown

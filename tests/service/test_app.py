@@ -121,7 +121,7 @@ def test_delete_answers_with_nothing(api: TestClient, app: FastAPI) -> None:
         ("POST", "/v0/pipelines/p/ingress/t", b"", 503, "PipelineInteractionNotDeployed"),
         ("GET", "/v0/pipelines/p/query?sql=select", None, 503, "PipelineInteractionNotDeployed"),
         ("POST", "/v0/pipelines/p/tables/t/connectors/c/explode", None, 400, "InvalidConnectorAction"),
-        ("POST", "/v0/pipelines/p/commit_transaction", None, 501, "NotSupported"),
+        ("POST", "/v0/pipelines/p/commit_transaction", None, 503, "PipelineInteractionNotDeployed"),
         ("GET", "/v0/pipelines/p/heap_profile", None, 501, "NotSupported"),
         ("POST", "/v0/pipelines/p/testing", None, 405, "UnsupportedPipelineAction"),
         ("POST", "/v0/pipelines/none/testing", None, 404, "UnknownPipelineName"),

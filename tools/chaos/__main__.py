@@ -148,6 +148,8 @@ class Rounds:
                     self._send([(KEYS + at, self._next()) for at in range(LOAD)])
                 case dice if dice < 0.75:
                     self._send([(KEYS + at, None) for at in range(LOAD)])
+                case dice if dice < 0.8:
+                    self._transaction([self._change() for _ in range(4)])
                 case dice if dice < 0.85:
                     self.host.call("POST", "/checkpoint")
                 case dice if dice < 0.9:
@@ -171,12 +173,7 @@ class Rounds:
 
     def _send(self, changes: list[Change]) -> None:
         self._model.send(changes)
-        lines = (
-            json.dumps({"delete": {"id": key}} if value is None else {"insert": {"id": key, "v": value}}) for key, value in changes
-        )
-        answer = self.host.call("POST", "/ingress/t", params={"format": "json"}, content="\n".join(lines))
-        require(answer.status_code == 200, answer.text)
-        token = answer.json()["token"]
+        token = self._push(changes)
         while True:
             status = self.host.call("GET", "/completion_status", params={"token": token})
             require(status.status_code in {200, 202}, status.text)
@@ -184,6 +181,30 @@ class Rounds:
                 break
             time.sleep(0.01)
         self._model.acknowledge()
+
+    def _transaction(self, changes: list[Change]) -> None:
+        """Send changes in two requests that are one transaction."""
+        self._model.send(changes)
+        started = self.host.call("POST", "/start_transaction")
+        require(started.status_code == 200, started.text)
+        half = len(changes) // 2
+        self._push(changes[:half])
+        self._push(changes[half:])
+        committed = self.host.call("POST", "/commit_transaction")
+        require(committed.status_code == 200, committed.text)
+        while self.host.call("GET", "/stats").json()["global_metrics"]["transaction_id"]:
+            time.sleep(0.01)
+        self._model.acknowledge()
+
+    def _push(self, changes: list[Change]) -> str:
+        """Send changes; gives the token of what they lead to."""
+        lines = (
+            json.dumps({"delete": {"id": key}} if value is None else {"insert": {"id": key, "v": value}}) for key, value in changes
+        )
+        answer = self.host.call("POST", "/ingress/t", params={"format": "json"}, content="\n".join(lines))
+        require(answer.status_code == 200, answer.text)
+        token: str = answer.json()["token"]
+        return token
 
     def _insert(self) -> None:
         change = self._dice.randrange(KEYS), self._next()

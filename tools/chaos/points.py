@@ -55,7 +55,7 @@ _FUNCTIONS = {
     "engine.storage.durable": ["write_atomically", "sync_folder", "remove"],
     "engine.storage.batch_store": ["BatchStore.adopt", "BatchStore.persist", "BatchStore.garbage_collect"],
     # Commit and delivery.
-    "engine.circuit": ["Circuit.step", "Circuit.publish", "Circuit.maintain", "Circuit.bootstrap"],
+    "engine.circuit": ["Circuit.step", "Circuit.publish", "Circuit.maintain", "Circuit.bootstrap", "Circuit.step_over"],
     "engine.storage.journal": ["Journal.create", "Journal.append", "Journal.discard"],
     "engine.storage.journal_end": ["JournalEndFile.write"],
     "host.durability": ["Durability.commit", "Durability.save_checkpoint", "Durability.save_recovery_point", "Durability.close"],
@@ -66,7 +66,13 @@ _FUNCTIONS = {
     "engine.storage.checkpoint": ["CheckpointStore.save", "CheckpointStore.note", "CheckpointStore.garbage_collect"],
     "engine.storage.sync": ["RemoteCheckpoints.claim", "RemoteCheckpoints.push"],
     # Start and stop.
-    "host.live": ["LivePipeline.restore", "LivePipeline.bootstrap", "LivePipeline.start_empty"],
+    "host.live": [
+        "LivePipeline.restore",
+        "LivePipeline.bootstrap",
+        "LivePipeline.start_empty",
+        "LivePipeline.collect",
+        "LivePipeline.commit",
+    ],
 }
 POINTS = tuple(
     Point(module, function, moment) for module, functions in _FUNCTIONS.items() for function in functions for moment in Moment

@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -59,7 +59,10 @@ class BatchFiles(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """A pipeline's record counters (rows) as they stand after a step; input equals processed, since what waits is read again."""
+    """A pipeline's record counters (rows) as they stand after a step; input equals processed, since what waits is read again.
+
+    :param transactions: the number of the last transaction that has committed
+    """
 
     input_records: int = 0
     input_bytes: int = 0
@@ -68,6 +71,20 @@ class Counters:
     completed_records: int = 0
     initiated_steps: int = 0
     completed_steps: int = 0
+    transactions: int = 0
+
+    def to_stored(self) -> dict[str, Any]:
+        """The fields of a manifest and of a journal's record. Transactions have one of their own there."""
+        counters = asdict(self)
+        return {"transaction": counters.pop("transactions"), "counters": counters}
+
+    @classmethod
+    def from_stored(cls, fields: Mapping[str, Any]) -> Counters:
+        """The counters that :meth:`to_stored` wrote, among other fields.
+
+        :raises KeyError: when a field is missing that always was there
+        """
+        return cls(**fields["counters"], transactions=fields.get("transaction", 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,8 +420,8 @@ class CheckpointStore:
         epoch = 0 if self.fence is None else self.fence.epoch
         connectors = stored_connectors(contents.connectors)
         fields = asdict(replace(contents, connectors={})) | {"connectors": connectors} | contents.program.to_json()
-        # There are no transactions yet, but earlier releases read their number.
-        return {"uuid": str(uuid), "created_at": time.time(), "size": size, "epoch": epoch, **fields, "transaction": 0}
+        fields |= contents.counters.to_stored()
+        return {"uuid": str(uuid), "created_at": time.time(), "size": size, "epoch": epoch, **fields}
 
     def _info(self, uuid: UUID) -> CheckpointInfo:
         path = self.manifest_path(uuid)
@@ -432,7 +449,7 @@ def _contents(document: dict[str, Any]) -> CheckpointContents:
         snapshot=document["snapshot"],
         files=tuple(document["files"]),
         connectors=read_connectors(document["connectors"]),
-        counters=Counters(**document["counters"]),
+        counters=Counters.from_stored(document),
         initial_start_time=document["initial_start_time"],
     )
 

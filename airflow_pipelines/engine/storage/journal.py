@@ -220,14 +220,15 @@ def _record(document: dict[str, Any]) -> JournalRecord:
         document["tables"],
         document["inline"],
         read_connectors(document["connectors"]),
-        Counters(**document["counters"]),
+        Counters.from_stored(document),
         document.get("clock"),
         document.get("waterlines", {}),
     )
 
 
 def _stored(record: JournalRecord) -> dict[str, Any]:
-    return asdict(replace(record, connectors={})) | {"connectors": stored_connectors(record.connectors)}
+    fields = asdict(replace(record, connectors={})) | {"connectors": stored_connectors(record.connectors)}
+    return fields | record.counters.to_stored()
 
 
 def _encode(document: dict[str, Any], before: str) -> tuple[bytes, str]:

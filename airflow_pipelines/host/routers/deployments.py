@@ -15,6 +15,7 @@ from airflow_pipelines.contract.exposition import exposition, metrics_to_wire
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.engine.dataflow import dataflow
+from airflow_pipelines.host.bootstrap import BootstrapMode
 from airflow_pipelines.host.metrics import measure
 from airflow_pipelines.host.programs import expected_change
 from airflow_pipelines.host.routers.common import HostFleet, Runner, slowly
@@ -104,10 +105,17 @@ def activate(runner: Runner, initial: Literal[RuntimeStatus.RUNNING, RuntimeStat
 
 
 @router.post("/deployments/{deployment_id}/approve")
-async def approve(request: Request, runner: Runner, body: ApprovalRequest | None = None, silent_bootstrap: bool = False) -> str:
+async def approve(
+    request: Request,
+    runner: Runner,
+    body: ApprovalRequest | None = None,
+    silent_bootstrap: bool = False,
+    concurrent_bootstrap: bool = False,
+) -> str:
     """Let a deployment that awaits approval go on; answers when it has left that state."""
     expected = None if body is None else expected_change(body.programs)
-    await slowly(request, lambda: runner.approval.approve(silent=silent_bootstrap, expected=expected))
+    mode = BootstrapMode.of(silent=silent_bootstrap, concurrent=concurrent_bootstrap)
+    await slowly(request, lambda: runner.approval.approve(mode, expected))
     return "Pipeline changes approved"
 
 

@@ -202,6 +202,7 @@ class Incarnations:
             initial=record.deployment_initial or "running",
             bootstrap_policy=record.bootstrap_policy or requests.BootstrapPolicy.AWAIT_APPROVAL.value,
             silent_bootstrap=bool(record.silent_bootstrap),
+            concurrent_bootstrap=bool(record.concurrent_bootstrap),
             from_checkpoint=record.from_checkpoint,
             newest_checkpoint=record.newest_checkpoint,
         )

@@ -16,7 +16,7 @@ _READS = (
     "stats", "metrics", "completion_status", "checkpoint_status", "checkpoints", "checkpoints/remote", "checkpoint/sync_status",
     "steps", "time_series", "circuit_profile", "circuit_json_profile",
 )  # fmt: skip
-_WRITES = ("checkpoint", "checkpoint/sync", "start_compaction")
+_WRITES = ("checkpoint", "checkpoint/sync", "start_transaction", "commit_transaction", "start_compaction")
 _JSON = Depends(json_body)
 """A body is JSON, if there is one. The rows of ingress are in formats of their own, whatever their content type."""
 

@@ -8,9 +8,6 @@ from airflow_pipelines.service import errors
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.diagnostics import NO_NATIVE_PROFILER
 
-_OF_PIPELINES = (
-    ("POST", "start_transaction"), ("POST", "commit_transaction"),
-)  # fmt: skip
 _NATIVE_PROFILES = (("GET", "heap_profile"), ("GET", "samply_profile"), ("POST", "samply_profile"))
 _OF_SERVICE = (("POST", "tenants"), ("POST", "oidc_trust"))
 
@@ -18,8 +15,6 @@ _OF_SERVICE = (("POST", "tenants"), ("POST", "oidc_trust"))
 def router(control_plane: ControlPlane) -> APIRouter:
     """Endpoints under /v0 that answer 501; a pipeline's name is checked first."""
     router = APIRouter()
-    for method, tail in _OF_PIPELINES:
-        _refuse_for_pipeline(router, control_plane, method, tail)
     for method, tail in _NATIVE_PROFILES:
         _refuse_for_pipeline(router, control_plane, method, tail, NO_NATIVE_PROFILER)
     for method, tail in _OF_SERVICE:

@@ -135,7 +135,7 @@ class DatagenOptions(BaseModel):
     :param plan: what is made, one plan after the other
     :param workers: how many threads make rows
     :param seed: the same rows come for the same seed
-    :param transaction_size: about how many rows are one transaction; None or 0 for no transactions
+    :param transaction_size: how many rows are one transaction, fewer at the end; None or 0 for no transactions
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from airflow_pipelines.connectors.base import InputChunk
+from airflow_pipelines.connectors.base import ChunkInTransaction, InputChunk
 from airflow_pipelines.connectors.transports.datagen.options import DatagenOptions
 from airflow_pipelines.connectors.transports.datagen.plans import Plan, plans_for, size_in_bytes
 from airflow_pipelines.engine.changes import TableChanges
@@ -52,6 +52,8 @@ class Datagen:
         self._plan = 0
         self._row = 0
         self._due = 0.0
+        self._in_transaction = 0
+        """Rows of the transaction that is open. Each begins where a position is, since positions move with commits."""
         self._kept: tuple[Plan, int, pa.Table] | None = None
         self._pool = ThreadPoolExecutor(options.workers, "datagen") if options.workers > 1 else None
         self._closed = threading.Event()
@@ -69,16 +71,19 @@ class Datagen:
         """The rows that are due, or None when that are none within ``timeout_s``."""
         if not self._wait(timeout_s):
             return None
-        parts = list(self._due_parts(max_records))
+        size = self._options.transaction_size
+        parts = list(self._due_parts(min(max_records, size - self._in_transaction) if size else max_records))
         tables = list(map(self._made, parts) if self._pool is None else self._pool.map(self._made, parts))
         self._skip_finished()
         rows = pa.concat_tables(tables) if tables else None
+        ended = self._plan == len(self._plans)
         return InputChunk(
             changes=None if rows is None else TableChanges(self._schema.name, rows),
             records=0 if rows is None else rows.num_rows,
             size_bytes=0 if rows is None else size_in_bytes(rows.columns[:-1]),
             position={"seed": self._seed, "plan": self._plan, "row": self._row},
-            end_of_input=self._plan == len(self._plans),
+            end_of_input=ended,
+            transaction=self._place_in_transaction(0 if rows is None else rows.num_rows, ended=ended),
         )
 
     def close(self) -> None:
@@ -86,6 +91,16 @@ class Datagen:
         self._closed.set()
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _place_in_transaction(self, rows: int, *, ended: bool) -> ChunkInTransaction | None:
+        """Where a chunk of some rows stands in the transaction that it belongs to."""
+        self._in_transaction += rows
+        if not self._options.transaction_size or not self._in_transaction:
+            return None
+        if ended or self._in_transaction >= self._options.transaction_size:
+            self._in_transaction = 0
+            return ChunkInTransaction.LAST
+        return ChunkInTransaction.MORE
 
     def _wait(self, timeout_s: float) -> bool:
         """Wait until rows are due; returns whether they are."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_pipelines.connectors.base import InputChunk
+from airflow_pipelines.connectors.base import ChunkInTransaction, InputChunk
 from airflow_pipelines.connectors.transports.datagen.options import DatagenOptions
 from airflow_pipelines.connectors.transports.datagen.transport import Datagen
 from tests.connectors.relations import NESTED, SCALARS, col, relation
@@ -94,6 +94,19 @@ def test_a_rate_limits_rows_in_chunks() -> None:
     assert made.read(1000, 0.01) is None
     assert len(all_of(made)) == 8
     assert time.monotonic() - begun >= 0.19
+
+
+def test_a_transaction_has_so_many_rows_and_the_last_one_what_is_left() -> None:
+    made = source(plan=[{"limit": 5}, {"limit": 2}], transaction_size=3)
+    chunks = []
+    while not chunks or not chunks[-1].end_of_input:
+        chunk = made.read(2, 1.0)
+        assert chunk is not None
+        chunks.append(chunk)
+    more, last = ChunkInTransaction.MORE, ChunkInTransaction.LAST
+    assert [(chunk.records, chunk.transaction) for chunk in chunks] == [
+        (2, more), (1, last), (2, more), (1, last), (1, last),
+    ]  # fmt: skip
 
 
 def test_closing_ends_a_wait_at_once() -> None:
