@@ -71,6 +71,10 @@ class _Foreign:
     PipelineStatus = feldera.enums.PipelineStatus
     ProgramStatus = feldera.enums.ProgramStatus
     StorageStatus = feldera.enums.StorageStatus
+    TransactionStatus = feldera.enums.TransactionStatus
+    PipelineFieldSelector = feldera.enums.PipelineFieldSelector
+    DeploymentResourcesDesiredStatus = feldera.enums.DeploymentResourcesDesiredStatus
+    DeploymentRuntimeDesiredStatus = feldera.enums.DeploymentRuntimeDesiredStatus
     DeploymentResourcesStatus = feldera.enums.DeploymentResourcesStatus
     DeploymentRuntimeStatus = feldera.enums.DeploymentRuntimeStatus
     DeploymentDesiredStatus = feldera.enums.DeploymentDesiredStatus
