@@ -83,6 +83,12 @@ def test_a_class_is_that_of_the_reference(head: str, lines: list[str]) -> None:
             assert_takes(getattr(found, name), wanted, f"{found.__name__}.{name}")
 
 
+def test_nothing_of_the_sdk_is_missing() -> None:
+    package = Path(airflow_pipelines.__file__).parent
+    files = [*package.glob("*.py"), *(package / "_pipeline").glob("*.py")]
+    assert [path.name for path in files if "NotImplementedError" in path.read_text()] == []
+
+
 def test_the_page_names_every_method_of_pipelines_and_clients() -> None:
     page = (Path(__file__).parents[1] / "docs" / "sdk.md").read_text().partition("## Every method")[2]
     for of in (airflow_pipelines.Pipeline, airflow_pipelines.PipelineClient):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
@@ -47,13 +48,16 @@ class Listener:
         self._queue: deque[tuple[EgressData, bool]] = deque()
         self._queued = 0
         self._closed = False
+        self._stalled_at: float | None = None
         self._sequence = 0
 
     def put(self, data: EgressData, *, snapshot: bool) -> None:
         """Queue one chunk's data, as :func:`encode_egress` gives it. Called by the pipeline's thread."""
         with self._condition:
             if self._backpressure:
+                self._stalled_at = time.monotonic()
                 self._condition.wait_for(lambda: self._closed or not self._is_full)
+                self._stalled_at = None
             elif len(self._queue) >= MAX_QUEUED:
                 return
             if self._closed:
@@ -63,6 +67,12 @@ class Listener:
             self.metrics.queued_batches += 1
             self.metrics.queued_records += data.records
         self._wake()
+
+    @property
+    def stalled_s(self) -> float:
+        """For how many seconds the pipeline has been waiting for the client to read; 0 while it does not wait."""
+        since = self._stalled_at
+        return 0.0 if since is None else time.monotonic() - since
 
     @property
     def closed(self) -> bool:
@@ -172,6 +182,11 @@ class Listeners:
                 if listener in known:
                     known.remove(listener)
         listener.close()
+
+    @property
+    def stalled_s(self) -> float:
+        """For how many seconds the pipeline has been waiting for one of them; 0 while it does not wait."""
+        return max((listener.stalled_s for listener in self.all()), default=0.0)
 
     @property
     def count(self) -> int:

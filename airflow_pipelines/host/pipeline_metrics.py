@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from airflow_pipelines.engine.storage.checkpoint import Counters
-from airflow_pipelines.host.time_series import Sample
+from airflow_pipelines.host.time_series import EVERY_S, Sample
 
 
 class PipelineMetrics:
@@ -27,6 +27,7 @@ class PipelineMetrics:
         self._started = time.monotonic()
         self._storage = storage
         self._storage_bytes = (0.0, 0)
+        self._storage_mb_s = 0.0
         self._busy_s = 0.0
         self._lock = threading.Lock()
         self._counters: dict[str, int] = asdict(Counters())
@@ -86,17 +87,20 @@ class PipelineMetrics:
             return Counters(**self._counters)
 
     def sample(self) -> Sample:
-        """What is measured every second."""
-        return Sample(int(time.time() * 1000), self.counters().processed_records, _rss_bytes(), self._stored())
+        """What is measured every :data:`~airflow_pipelines.host.time_series.EVERY_S` seconds."""
+        stored = self._stored()
+        self._storage_mb_s += stored / 1e6 * EVERY_S
+        return Sample(int(time.time() * 1000), self.counters().processed_records, _rss_bytes(), stored)
 
     def to_wire(
-        self, *, state: str, bootstrapping: bool, pipeline_complete: bool, transaction: Mapping[str, Any]
+        self, *, state: str, bootstrapping: bool, pipeline_complete: bool, stalled_s: float, transaction: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The wire's ``global_metrics`` object.
 
         :param state: the pipeline's status on the wire
         :param bootstrapping: whether it evaluates views for a changed program
         :param pipeline_complete: whether all inputs have ended and all of them is processed
+        :param stalled_s: for how long it has been waiting for an output
         """
         counters = self.counters()
         # A transaction has taken what it has collected, although its step comes later.
@@ -118,7 +122,7 @@ class PipelineMetrics:
             "incarnation_uuid": str(self.incarnation),
             "initial_start_time": int(self.initial_start_time),
             "storage_bytes": self._stored(),
-            "storage_mb_secs": 0,
+            "storage_mb_secs": int(self._storage_mb_s),
             "runtime_elapsed_msecs": int(self._busy_s * 1000),
             "buffered_input_records": counters.input_records - processed_records,
             "buffered_input_bytes": counters.input_bytes - processed_bytes,
@@ -127,7 +131,7 @@ class PipelineMetrics:
             "total_processed_records": processed_records,
             "total_processed_bytes": processed_bytes,
             "total_completed_records": counters.completed_records,
-            "output_stall_msecs": 0,
+            "output_stall_msecs": int(stalled_s * 1000),
             "total_initiated_steps": counters.initiated_steps,
             "total_completed_steps": counters.completed_steps,
             "pipeline_complete": pipeline_complete,

@@ -333,7 +333,11 @@ class PipelineRequests:
         suspend_error = self._suspend_error()
         return {
             "global_metrics": self._metrics.to_wire(
-                state=state, bootstrapping=False, pipeline_complete=complete, transaction=transaction
+                state=state,
+                bootstrapping=False,
+                pipeline_complete=complete,
+                stalled_s=endpoints.listeners.stalled_s,
+                transaction=transaction,
             ),
             "inputs": [endpoint.to_wire(errors=errors) for endpoint in list(endpoints.inputs.values())],
             "outputs": [output.to_wire(errors=errors) for output in endpoints.all_outputs],

@@ -42,8 +42,18 @@ def test_the_pipelines_counters_go_on(tmp_path: Path) -> None:
     metrics = PipelineMetrics(uuid4(), tmp_path)
     metrics.restore(Counters(input_records=9, processed_records=7, completed_records=6, initiated_steps=3), 1700000000.0)
     metrics.add(input_records=2)
-    wire = metrics.to_wire(state="Running", bootstrapping=False, pipeline_complete=False, transaction={})
+    wire = metrics.to_wire(state="Running", bootstrapping=False, pipeline_complete=False, stalled_s=1.5, transaction={})
     assert wire["total_input_records"] == 9
     assert wire["total_processed_records"] == wire["total_completed_records"] == 7
     assert wire["buffered_input_records"] == 2
     assert wire["initial_start_time"] == 1700000000
+    assert (wire["output_stall_msecs"], wire["storage_mb_secs"]) == (1500, 0)
+
+
+def test_storage_is_counted_over_time(tmp_path: Path) -> None:
+    (tmp_path / "batch").write_bytes(b"x" * 2_500_000)
+    metrics = PipelineMetrics(uuid4(), tmp_path)
+    for _ in range(2):
+        assert metrics.sample().storage_bytes == 2_500_000
+    wire = metrics.to_wire(state="Running", bootstrapping=False, pipeline_complete=False, stalled_s=0.0, transaction={})
+    assert (wire["storage_bytes"], wire["storage_mb_secs"]) == (2_500_000, 5)

@@ -64,7 +64,12 @@ def test_without_backpressure_chunks_are_dropped_and_with_it_the_writer_waits() 
 
         thread = threading.Thread(target=write)
         thread.start()
+        deadline = time.monotonic() + 5
+        while waiting.stalled_s == 0.0 and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        assert waiting.stalled_s > 0
         got = [chunk(item) async for item in waiting.stream()]
+        assert waiting.stalled_s == 0
         thread.join(5)
         assert sum("sequence_number" in item for item in got) == total
 
