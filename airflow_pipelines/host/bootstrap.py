@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from airflow_pipelines.contract.error_codes import ErrorCode
@@ -18,6 +18,7 @@ from airflow_pipelines.program.diff import PipelineDiff, ProgramDiff, compare
 from airflow_pipelines.program.fingerprints import Fingerprints
 from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.program.names import SYSTEM_VIEW
+from airflow_pipelines.program.relations import ViewKind
 
 
 class BootstrapMode(Enum):
@@ -120,9 +121,11 @@ def plan_bootstrap(saved: SavedProgram, new: Program, wiring: Wiring) -> Bootstr
     changes = difference.program_diff or ProgramDiff()
     relations = {*new.tables, *new.views, SYSTEM_VIEW}
     kept = frozenset(relations - changes.fresh_tables - changes.fresh_views)
-    renamed, names = _renamed_views(saved, changes, new, wiring, kept)
+    sources = _Sources(new, changes.fresh_tables, kept, lambda: wiring.kept & saved.wiring().kept)
+    renamed, names = _renamed_views(saved, changes, wiring, sources)
     evaluated = changes.fresh_views - renamed.keys()
-    refusals = [] if changes.is_empty else _refusals(saved.late(), new, changes.fresh_tables, evaluated)
+    sources = replace(sources, unchanged=kept | renamed.keys())
+    refusals = [] if changes.is_empty else _refusals(saved.late(), sources, evaluated)
     outdated_views, unusable = _outdated_views(saved, new, wiring, kept)
     connectors = {
         connector.endpoint
@@ -141,6 +144,55 @@ def plan_bootstrap(saved: SavedProgram, new: Program, wiring: Wiring) -> Bootstr
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """What new and changed views can be evaluated from.
+
+    :param program: the new program
+    :param fresh_tables: its tables that start empty
+    :param unchanged: its relations that go on with what they have
+    :param held: gives the relations whose contents both programs keep. The saved program may have to be compiled for it
+    """
+
+    program: Program
+    fresh_tables: Set[str]
+    unchanged: Set[str]
+    held: Callable[[], Set[str]]
+
+    def unreadable(self, views: Set[str]) -> list[tuple[str, str]]:
+        """Which of some views have to be evaluated from the rows of which tables, although these are not materialized.
+
+        A view that has contents is read instead of its tables.
+
+        :param views: those to evaluate
+        """
+        kinds = self.program.views
+        materialized = {name for name in kinds.keys() & self.unchanged if kinds[name].kind is ViewKind.MATERIALIZED}
+        found = self._unreadable(views, materialized)
+        return found and self._unreadable(views, materialized | (self.held() & self.unchanged))
+
+    def _unreadable(self, views: Set[str], readable: Set[str]) -> list[tuple[str, str]]:
+        tables = self.program.tables
+        return sorted(
+            (view, name)
+            for view in views
+            for name in self._tables_behind(view, views | readable)
+            if name not in self.fresh_tables and not tables[name].materialized
+        )
+
+    def _tables_behind(self, view: str, others: Set[str]) -> set[str]:
+        """The tables that a view reads, itself or through views that are not among ``others``."""
+        tables: set[str] = set()
+        seen, waiting = {view}, [view]
+        while waiting:
+            reads = self.program.views[waiting.pop()].reads
+            tables |= {name for name in reads if name in self.program.tables}
+            further = {name for name in reads if name in self.program.views} - others - seen
+            seen |= further
+            waiting += further
+        return tables
+
+
 def compared(old: Program, new: Program) -> PipelineDiff:
     """The difference between two programs, whatever is saved.
 
@@ -150,8 +202,10 @@ def compared(old: Program, new: Program) -> PipelineDiff:
     """
     difference = compare(old.fingerprints, new.fingerprints)
     changes = difference.program_diff or ProgramDiff()
-    evaluated = changes.fresh_views - _same_queries(changes, old.fingerprints, new.fingerprints).keys()
-    refusals = [] if changes.is_empty else _refusals(old.late_relations, new, changes.fresh_tables, evaluated)
+    fresh = changes.fresh_views - _same_queries(changes, old.fingerprints, new.fingerprints).keys()
+    unchanged = {*new.tables, *new.views} - changes.fresh_tables - fresh
+    sources = _Sources(new, changes.fresh_tables, unchanged, lambda: wired(old, "auto").kept & wired(new, "auto").kept)
+    refusals = [] if changes.is_empty else _refusals(old.late_relations, sources, fresh)
     if refusals:
         raise refusals[0]
     return difference
@@ -165,23 +219,23 @@ def _same_queries(changes: ProgramDiff, old: Fingerprints, new: Fingerprints) ->
 
 
 def _renamed_views(
-    saved: SavedProgram, changes: ProgramDiff, new: Program, wiring: Wiring, kept: frozenset[str]
+    saved: SavedProgram, changes: ProgramDiff, wiring: Wiring, sources: _Sources
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The added views that take over a removed one, and the new names of all relations of these."""
     renamed: dict[str, str] = {}
     names: dict[str, str] = {}
-    for view, old in _same_queries(changes, saved.identity.fingerprints, new.fingerprints).items():
-        found = renamed_relations(saved.wiring(), old, wiring, view, saved.holdings, kept)
+    for view, old in _same_queries(changes, saved.identity.fingerprints, sources.program.fingerprints).items():
+        found = renamed_relations(saved.wiring(), old, wiring, view, saved.holdings, sources.unchanged)
         # Without contents there would be nothing to send to its outputs; it is evaluated, unless it cannot be.
-        if found is not None and (view in wiring.kept or _unreadable(new, changes.fresh_tables, {view})):
+        if found is not None and (view in wiring.kept or sources.unreadable({view})):
             renamed[view] = old
             names.update(found)
     return renamed, names
 
 
-def _refusals(saved_late: frozenset[str], new: Program, fresh_tables: Set[str], evaluated: Set[str]) -> list[Problem]:
+def _refusals(saved_late: frozenset[str], sources: _Sources, evaluated: Set[str]) -> list[Problem]:
     found = []
-    late = saved_late | new.late_relations
+    late = saved_late | sources.program.late_relations
     if late:
         found.append(
             _not_allowed(
@@ -189,27 +243,17 @@ def _refusals(saved_late: frozenset[str], new: Program, fresh_tables: Set[str], 
                 "Clear its storage to start the changed program from scratch."
             )
         )
-    unreadable = _unreadable(new, fresh_tables, evaluated)
+    unreadable = sources.unreadable(evaluated)
     if unreadable:
         listed = ", ".join(f"view {view} reads table {table}" for view, table in unreadable)
         found.append(
             _not_allowed(
-                f"The new or modified views cannot be computed, because tables that they read are not materialized: {listed}. "
-                "Such a table is no replay source for them. Declare the tables with 'materialized' = 'true', or clear the "
-                "pipeline's storage."
+                "The new or modified views cannot be computed, because tables that they read, themselves or through views without "
+                f"contents, are not materialized: {listed}. Such a table is no replay source for them. Declare the tables with "
+                "'materialized' = 'true', or clear the pipeline's storage."
             )
         )
     return found
-
-
-def _unreadable(program: Program, fresh_tables: Set[str], views: Set[str]) -> list[tuple[str, str]]:
-    """Which of the views read which tables whose rows were there before and are not materialized."""
-    return sorted(
-        (view, name)
-        for view in views
-        for name in program.views[view].reads
-        if name in program.tables and name not in fresh_tables and not program.tables[name].materialized
-    )
 
 
 def _outdated_views(

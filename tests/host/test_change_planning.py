@@ -120,6 +120,54 @@ def test_a_view_that_is_renamed_sends_its_contents_to_its_outputs(make: Make, tm
     assert sink.read_text().splitlines() == ["1,2,1", "1,2,-1", "1,3,1"]
 
 
+CHAIN = """
+CREATE TABLE events (x INT, y INT) WITH ('append_only' = 'true');
+CREATE VIEW passing AS SELECT x, y + 1 AS y FROM events WHERE y >= 0;
+CREATE VIEW counted AS SELECT x, COUNT(*) AS n FROM events GROUP BY x;
+CREATE VIEW pairs AS SELECT a.x, b.x AS other FROM counted a JOIN counted b ON a.n = b.n;
+CREATE MATERIALIZED VIEW kept AS SELECT x, y FROM events;
+CREATE MATERIALIZED VIEW top AS SELECT x, y * 2 AS y FROM passing;
+"""
+SUMMIT = CHAIN.replace("VIEW top", "VIEW summit")
+
+
+def test_a_view_is_not_evaluated_through_views_without_contents_from_rows_that_are_gone(make: Make) -> None:
+    pipeline = make(CHAIN)
+    pipeline.start()
+    pipeline.insert("events", {"x": 1, "y": 1}, {"x": 1, "y": 2}, {"x": 2, "y": 1})
+    refused = {
+        CHAIN + "CREATE VIEW more AS SELECT x, SUM(y) AS s FROM passing GROUP BY x;": "view more reads table events",
+        # What has no contents of its own can be taken over, but nothing can be read from it.
+        CHAIN.replace("passing", "through"): "view top reads table events",
+        CHAIN.replace("y + 1 AS y", "y + 2 AS y"): "view passing reads table events",
+    }
+    for changed, reason in refused.items():
+        (problem,) = planned(pipeline, changed)["plan"]["refusals"]
+        assert reason in problem["message"]
+        answer = pipeline.http.post("/diff", json={"old": {"program_code": CHAIN}, "new": {"program_code": changed}})
+        assert (answer.status_code, answer.json()["error_code"]) == (400, "BootstrapNotAllowed")
+        assert reason in answer.json()["message"]
+
+    changed = (
+        SUMMIT
+        + """
+CREATE MATERIALIZED VIEW most AS SELECT MAX(n) AS n FROM counted;
+CREATE MATERIALIZED VIEW ys AS SELECT y, COUNT(*) AS n FROM kept GROUP BY y;
+"""
+    )
+    plan = planned(pipeline, changed)["plan"]
+    assert plan["refusals"] == []
+    assert plan["evaluated"].keys() == {"most", "ys"}
+    pipeline.suspend()
+    pipeline.program = changed
+    pipeline.start("Running", bootstrap_policy="allow")
+    pipeline.insert("events", {"x": 2, "y": 0})
+    assert pipeline.query("SELECT * FROM most") == [{"n": 2}]
+    assert pipeline.query("SELECT * FROM ys ORDER BY y") == [{"y": 0, "n": 1}, {"y": 1, "n": 2}, {"y": 2, "n": 1}]
+    summit = [{"x": 1, "y": 4}, {"x": 1, "y": 6}, {"x": 2, "y": 2}, {"x": 2, "y": 4}]
+    assert pipeline.query("SELECT * FROM summit ORDER BY x, y") == summit
+
+
 def test_two_programs_are_compared_without_a_pipeline(make: Make) -> None:
     pipeline = make(BEFORE)
     new = BEFORE.replace("n > 1", "n > 2")
