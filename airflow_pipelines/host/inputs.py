@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow_pipelines.engine.storage.connector_state import InputState, Position
 from airflow_pipelines.host.connector_metrics import InputMetrics
+from airflow_pipelines.host.frontier import Frontier
 from airflow_pipelines.program.connectors import Connector
 
 
@@ -41,6 +42,7 @@ class InputEndpoint:
         self.fatal_error: str | None = None
         self.position: Position | None = None
         """Where the source stands after the last committed step."""
+        self._frontier = Frontier()
 
     @property
     def transient(self) -> bool:
@@ -51,6 +53,7 @@ class InputEndpoint:
         """Count rows that arrived."""
         self.metrics.total_records += records
         self.metrics.total_bytes += size_bytes
+        self._frontier.receive()
 
     def collect(self, consumed: Consumed) -> None:
         """Count rows that a transaction has collected, whose step has not come yet."""
@@ -67,14 +70,16 @@ class InputEndpoint:
         self.metrics.processed_bytes += consumed.size_bytes
         if consumed.position is not None:
             self.position = consumed.position
+            self._frontier.process(consumed.position, self.metrics.processed_records)
 
     def complete(self) -> None:
         """All outputs of what was consumed have been delivered."""
-        self.metrics.completed_records = self.metrics.processed_records
+        self.complete_until(self.metrics.processed_records)
 
     def complete_until(self, records: int) -> None:
         """All outputs of the first ``records`` rows have been delivered."""
         self.metrics.completed_records = records
+        self._frontier.complete(records)
 
     def secure(self) -> None:
         """The effect of all that was consumed is on disk."""
@@ -113,7 +118,7 @@ class InputEndpoint:
             "health": {"status": "Healthy", "description": None}
             if self.fatal_error is None
             else {"status": "Unhealthy", "description": self.fatal_error},
-            "completed_frontier": None,
+            "completed_frontier": self._frontier.to_wire(),
         }
         if errors:
             wire["parse_errors"] = metrics.parse_errors.to_wire()

@@ -92,6 +92,9 @@ def test_frames_and_connectors(sdk: Sdk, program: str) -> None:
     pipeline.wait_for_completion(timeout_s=60)
     stats = pipeline.input_connector_stats("items", "file")
     assert (stats.paused, stats.metrics.total_records, stats.metrics.num_parse_errors) == (False, 1, 1)
+    reached = stats.completed_frontier
+    assert reached.metadata
+    assert reached.ingested_at <= reached.processed_at <= reached.completed_at
     (error,) = stats.parse_errors
     assert "price" in error.message
     pipeline.pause_connector("items", "file")
