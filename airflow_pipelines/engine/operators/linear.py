@@ -20,4 +20,5 @@ class LinearOperator(Operator[Linear]):
         query, mode = delta_of(self.node, context)
         if query is None:
             return Outcome(Batch.empty(weighted(stage_schema(self.stage))))
-        return context.emit(self.stage, query, mode, may_grow=bool(self.rereads), unit_weights=context.gains(self.reads))
+        # A join gives many rows for one, and so does whatever unnests a value.
+        return context.emit(self.stage, query, mode, may_grow=True, unit_weights=context.gains(self.reads))
