@@ -41,6 +41,7 @@ from airflow_pipelines.sql.program.provided_functions import with_provided
 from airflow_pipelines.sql.rewrite.casts import cast_text, spark_type
 from airflow_pipelines.sql.rewrite.clauses import Tokens, around, level, selects, split
 from airflow_pipelines.sql.rewrite.clock_calls import clock_edits
+from airflow_pipelines.sql.rewrite.connector_metadata import without_metadata
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.dialect import SyntaxFailure
 from airflow_pipelines.sql.syntax.edits import Edited
@@ -176,7 +177,8 @@ class _Request:
 
     def default(self, column: Column) -> str:
         """The SQL text of the value that a column has when an INSERT does not name it."""
-        return Edited(column.default).edit(self.clock_edits(set())(column.default)).text if column.default else "NULL"
+        expression = without_metadata(column.default or "NULL")
+        return Edited(expression).edit(self.clock_edits(set())(expression)).text
 
     def named(self, frame: DataFrame, statement: AdhocStatement, query: Edited) -> DataFrame:
         """The frame with its unnamed columns named after the text of the request, not after the rewritten query."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -80,6 +80,8 @@ class RelationSchema:
     columns: tuple[Column, ...]
     primary_key: tuple[str, ...] = ()
     """A table's key columns; none for a table without a key, or a view."""
+    defaults: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """By column of a table, what a DEFAULT that is more than a literal was evaluated to, as Python has it."""
 
     @cached_property
     def column_names(self) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime as dt
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -260,6 +261,24 @@ def test_defaults_are_checked(sessions: SparkSessions) -> None:
     assert message.message == "The DEFAULT of column b is wrong: Function `foo` does not exist"
     (message,) = errors(sessions, "create table t (a int, b int default a)")
     assert "`a` cannot be resolved" in message.message
+
+
+def test_defaults_are_evaluated_once_where_they_are_always_the_same(sessions: SparkSessions) -> None:
+    text = """create table t (
+        a int default 1, a2 date default date '2024-01-01', a3 int default -1, a4 int default cast(1.7 as int),
+        b varchar default upper('x') || 'y', c date default date '2024-01-31' + interval 1 month,
+        d varchar array default array('p', NULL), e map<varchar, int> default map('k', 2), f timestamp default now(),
+        g varchar default uuid(), h timestamp default timestamp '2024-01-01 00:00:00' + interval '1' hour,
+        i bigint default cast(connector_metadata()['kafka_offset'] as bigint))"""
+    assert compile_program(text, sessions).schemas["t"].defaults == {
+        "a4": 1,
+        "b": "Xy",
+        "c": dt.date(2024, 2, 29),
+        "d": ["p", None],
+        "e": [("k", 2)],
+        "h": dt.datetime(2024, 1, 1, 1),
+        "i": None,
+    }
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.integration
 Deploy = Callable[..., Pipeline]
 
 PROGRAM = """
-create table t (id int not null, name varchar default 'none', at timestamp) with ('materialized' = 'true');
+create table t (id int not null, name varchar default lower('NO') || 'ne', at timestamp) with ('materialized' = 'true');
+create table d (id int, name varchar default upper('d'), o bigint default cast(connector_metadata()['offset'] as bigint))
+    with ('materialized' = 'true');
 create table keyed (id int not null primary key, name varchar, n int) with ('materialized' = 'true');
 create table "Raw/1" (line varchar) with ('materialized' = 'true');
 create table blobs (bytes varbinary) with ('materialized' = 'true');
@@ -80,6 +82,11 @@ def test_formats(deploy: Deploy, served_url: str) -> None:
     pq.write_table(pa.table({"name": ["p"], "id": pa.array([20], pa.int32())}), written)
     assert push("T", written.getvalue(), format="parquet").ok
     assert contents("select * from t where id = 20") == [{"id": 20, "name": "p", "at": None}]
+
+    # What is missing is the DEFAULT, of rows that are pushed as of those that a statement inserts.
+    pipeline.input_json("d", {"id": 1})
+    pipeline.execute("insert into d (id) values (2)")
+    assert contents("select * from d order by id") == [{"id": 1, "name": "D", "o": None}, {"id": 2, "name": "D", "o": None}]
 
     for table, status, params in (
         ("nope", 404, {}),

@@ -50,7 +50,8 @@ WRONG_PROGRAMS = {
     ),
     "format-option": (
         table_with("[{" + PLACE + ', "format": {"name": "csv", "config": {«"header"»: true}}}]'),
-        "unknown option 'header' of format 'csv'; known options: delimiter, headers, quote; did you mean 'headers'",
+        "unknown option 'header' of format 'csv'; known options: buffer_size_records, delimiter, headers, quote; did you mean "
+        "'headers'",
     ),
     "connector-option": (
         table_with('[{«"pause"»: true, ' + PLACE + ', "format": {"name": "csv"}}]'),

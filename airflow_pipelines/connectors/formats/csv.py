@@ -28,6 +28,7 @@ class CsvOptions(BaseModel):
         name, else it is skipped and the fields are the columns in order.
     :param delimiter: a single ASCII character
     :param quote: a single ASCII character; within a quoted field it is doubled
+    :param buffer_size_records: accepted from outputs; lines are lines however many are written at a time
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -35,6 +36,7 @@ class CsvOptions(BaseModel):
     headers: bool = False
     delimiter: str = Field(default=",", pattern=r"^[\x01-\x09\x0b\x0c\x0e-\x7f]$")
     quote: str = Field(default='"', pattern=r"^[\x01-\x09\x0b\x0c\x0e-\x7f]$")
+    buffer_size_records: int = Field(default=10_000, ge=1)
 
 
 class _Unfinished(Exception):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_pipelines.connectors.formats import columns, jsontext
 from airflow_pipelines.connectors.formats.flavors import FORMS, JsonFlavor
@@ -31,6 +31,7 @@ class JsonOptions(BaseModel):
         added, or taken away (``weighted``), a change as Debezium writes it (``debezium``) or as Snowflake reads it (``snowflake``)
     :param json_flavor: how dates and times, bytes and exact numbers are written
     :param array: each top-level value is a list of records, taken or refused as a whole
+    :param buffer_size_records: how many changes an array has at most that an output writes
     :param lines: ``single`` promises one record a line, so that a broken record never costs its neighbours
     """
 
@@ -40,6 +41,7 @@ class JsonOptions(BaseModel):
     json_flavor: JsonFlavor = JsonFlavor.DEFAULT
     array: bool = False
     lines: Literal["multiple", "single"] = "multiple"
+    buffer_size_records: int = Field(default=10_000, ge=1)
 
 
 class JsonParser:

@@ -22,7 +22,9 @@ class RowReader:
         self.columns = schema.columns
         self._from_json = [json_converter(column.type, forms) for column in schema.columns]
         self._from_text = [text_converter(column.type) for column in schema.columns]
-        self._defaults = [_Default(column, convert) for column, convert in zip(schema.columns, self._from_text, strict=True)]
+        self._defaults = [
+            _Default(column, convert, schema.defaults) for column, convert in zip(schema.columns, self._from_text, strict=True)
+        ]
         self._key = [place for place, column in enumerate(schema.columns) if column.name in schema.primary_key]
         self._places = {column.name: place for place, column in enumerate(schema.columns) if column.case_sensitive}
         self._folded = {column.name.lower(): place for place, column in enumerate(schema.columns) if not column.case_sensitive}
@@ -129,11 +131,16 @@ class RowReader:
 class _Default:
     """What a column gets when a record does not mention it."""
 
-    def __init__(self, column: Column, from_text: Converter) -> None:
-        self.constant: Any = None
-        self._column = column
+    def __init__(self, column: Column, from_text: Converter, evaluated: Mapping[str, Any]) -> None:
+        """Find the value.
+
+        :param column: the column
+        :param from_text: reads its values
+        :param evaluated: what DEFAULTs are that are more than literals, by column
+        """
+        self.constant: Any = evaluated.get(column.name)
         self._problem: str | None = None
-        if column.default is not None:
+        if column.default is not None and column.name not in evaluated:
             try:
                 self.constant = _constant(column, from_text)
             except ValueError as error:

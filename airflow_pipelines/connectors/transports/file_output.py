@@ -9,6 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -233,7 +234,9 @@ class FileOutput:
             return csv_changes(table, self._encoding.delimiter, self._encoding.quote)
         changes = json_changes(table, self._encoding.update_format, FORMS[self._encoding.json_flavor])
         if self._encoding.array:
-            return iter((f"[{','.join(changes)}]\n",))
+            size = self._encoding.buffer_size_records
+            arrays = range(0, table.num_rows, size)
+            return (f"[{','.join(islice(changes, size))}]\n" for _ in arrays)
         return (change + "\n" for change in changes)
 
 

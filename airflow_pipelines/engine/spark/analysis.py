@@ -9,11 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from airflow_pipelines.engine.arrow import shaped
 from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.failures import spark_cause
 from airflow_pipelines.engine.spark.internals import empty_rows, java_session
 from airflow_pipelines.engine.spark.java_errors import is_stack_overflow
@@ -53,7 +56,7 @@ class Analyzed:
 
 
 class Analysis:
-    """Analyzes queries over empty relations, which are temporary views of its session. Runs no Spark job."""
+    """Analyzes queries over empty relations, which are temporary views of its session."""
 
     def __init__(self, session: SparkSession) -> None:
         """:param session: a session that nothing else uses."""
@@ -85,6 +88,15 @@ class Analysis:
         with _refusals(query):
             optimized_plan(self._session.sql(query))
         return analyzed
+
+    def constants(self, query: str, types: pa.Schema) -> dict[str, Any]:
+        """What a query of constants gives: its only row, as Python has it.
+
+        :param query: a query that :meth:`evaluate_constants` takes
+        :param types: its columns, in the types of batches
+        """
+        rows: list[dict[str, Any]] = shaped(collected(self._session.sql(query)), types).to_pylist()
+        return rows[0]
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import pytest
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.engine.changes import GIVEN, OP, Op
+from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.column_types import ColumnType
 from tests.connectors.relations import GRADES, NESTED, SCALARS, col, relation, rows
 
@@ -191,6 +192,14 @@ def test_a_default_that_is_no_constant_is_an_error_only_where_it_is_needed() -> 
     parsed = parse('{"a": 1}\n{"a": 2, "b": "2025-01-01 00:00:00"}', schema, update_format="raw")
     assert [row["a"] for row in rows(parsed)] == [2]
     assert "its DEFAULT (current_timestamp()) is not a constant" in parsed.errors[0].message
+
+
+def test_defaults_that_were_evaluated_are_taken_as_they_are() -> None:
+    columns = (col("a", "INTEGER"), col("b", "ARRAY", component=ColumnType("VARCHAR"), default="array('x')"))
+    schema = RelationSchema("t", (*columns, col("c", "BIGINT", null=False, default="f()")), defaults={"b": ["x"], "c": None})
+    parsed = parse('{"a": 1, "c": 2}\n{"a": 2}', schema, update_format="raw")
+    assert rows(parsed) == [{"a": 1, "b": ["x"], "c": 2, OP: 1}]
+    assert "column 'c' is missing and NOT NULL" in parsed.errors[0].message
 
 
 def test_a_delete_needs_no_more_than_the_key() -> None:

@@ -229,10 +229,11 @@ def test_null_output_counts() -> None:
 
 def test_json_in_the_form_of_others(tmp_path: Path) -> None:
     path = tmp_path / "v.out"
-    options = JsonOptions(update_format="weighted", json_flavor=JsonFlavor.SNOWFLAKE, array=True)
+    options = JsonOptions(update_format="weighted", json_flavor=JsonFlavor.SNOWFLAKE, array=True, buffer_size_records=2)
     sink = FileOutput(FileOutputOptions(path=str(path)), options, positions(path))
     sink.open(False)
     for step in (1, 2):
-        sink.write(step, delta((step, "a", 1), (step, "b", 1)))
+        sink.write(step, delta((step, "a", 1), (step, "b", 1), (step, "c", 1)))
     sink.close()
-    assert [[change["data"]["name"] for change in json.loads(line)] for line in path.read_text().splitlines()] == [["a", "b"]] * 2
+    arrays = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [[change["data"]["name"] for change in array] for array in arrays] == [["a", "b"], ["c"]] * 2
