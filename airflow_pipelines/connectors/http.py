@@ -12,6 +12,7 @@ from typing import Any
 from airflow_pipelines.connectors.base import InvalidOptionError
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.formats import jsontext
+from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.delta import csv_changes, json_changes
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.connectors.registry import input_parser, options_of_format
@@ -19,17 +20,22 @@ from airflow_pipelines.engine.schema import RelationSchema
 
 
 def parse_ingress(
-    schema: RelationSchema, body: bytes, format_name: str = "csv", options: Mapping[str, Any] | None = None
+    schema: RelationSchema,
+    body: bytes,
+    format_name: str = "csv",
+    options: Mapping[str, Any] | None = None,
+    now: Now = wall_clock,
 ) -> Parsed:
     """The changes in the body of an ingress request.
 
     :param format_name: ``json``, ``csv``, ``raw`` or ``parquet``
     :param options: the request's format options, texts included (``"true"``): ``array``, ``update_format`` ... Those that only
         another format has are passed over
+    :param now: the clock that a DEFAULT may read
     :raises UnknownOptionError: for an unknown format or option, or a bad value of one
     """
     own = options_of_format(format_name, options or {})
-    return input_parser(schema, format_name, own, where="this request").parse(body)
+    return input_parser(schema, format_name, own, where="this request", now=now).parse(body)
 
 
 def check_egress_format(format_name: str) -> None:

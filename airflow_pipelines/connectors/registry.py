@@ -20,6 +20,7 @@ from airflow_pipelines.connectors.base import (
 )
 from airflow_pipelines.connectors.common_options import InputOptions, OutputOptions
 from airflow_pipelines.connectors.formats.csv import CsvOptions, CsvParser
+from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.connectors.formats.parquet import ParquetOptions, ParquetParser
 from airflow_pipelines.connectors.formats.parsed import Parser, RecordProblem
@@ -63,11 +64,11 @@ _FORMATS: Mapping[str, type[BaseModel]] = {
     "parquet": ParquetOptions,
     "raw": RawOptions,
 }
-_PARSERS: Mapping[str, Callable[[RelationSchema, Any], Parser]] = {
+_PARSERS: Mapping[str, Callable[[RelationSchema, Any, Now], Parser]] = {
     "csv": CsvParser,
     "json": JsonParser,
-    "parquet": lambda schema, _: ParquetParser(schema),
-    "raw": RawParser,
+    "parquet": lambda schema, _, now: ParquetParser(schema, now),
+    "raw": lambda schema, options, _: RawParser(schema, options),
 }
 
 
@@ -143,10 +144,11 @@ def output_options(connector: Connector) -> OutputOptions:
     return _options(OutputOptions, connector.options, "", f"connector {connector.endpoint!r}")
 
 
-def open_input(connector: Connector, schema: RelationSchema, references: References) -> InputTransport:
+def open_input(connector: Connector, schema: RelationSchema, references: References, now: Now = wall_clock) -> InputTransport:
     """The input that a declaration describes; it is not opened yet.
 
     :param references: what references in its options stand for
+    :param now: the clock that a DEFAULT may read
     :raises UnknownOptionError: like :func:`validate`
     :raises ConnectorFailure: when a reference has no value
     """
@@ -161,7 +163,7 @@ def open_input(connector: Connector, schema: RelationSchema, references: Referen
     format_config = _resolved(connector.format_config, references, where)
 
     def new_parser() -> Parser:
-        return input_parser(schema, format_name, format_config, where)
+        return input_parser(schema, format_name, format_config, where, now)
 
     if connector.transport == "url_input":
         return UrlInput(UrlInputOptions.model_validate(config), new_parser)
@@ -195,10 +197,11 @@ def open_output(
     return FileOutput(options, JsonOptions.model_validate(config), kept, fence)
 
 
-def input_parser(schema: RelationSchema, format_name: str, config: Mapping[str, Any], where: str) -> Parser:
+def input_parser(schema: RelationSchema, format_name: str, config: Mapping[str, Any], where: str, now: Now = wall_clock) -> Parser:
     """A parser for one stream of a format.
 
     :param where: what is being set up, for messages
+    :param now: the clock that a DEFAULT may read
     :raises UnknownOptionError: for an unknown format or option, a bad value, or a column type that no input can fill
     """
     if format_name not in _FORMATS:
@@ -208,7 +211,7 @@ def input_parser(schema: RelationSchema, format_name: str, config: Mapping[str, 
         message = "'snowflake' can be written and not read; use 'insert_delete', 'raw', 'weighted' or 'debezium'"
         raise InvalidOptionError(f"{where}: option 'update_format' of format 'json': {message}", "update_format")
     try:
-        return _PARSERS[format_name](schema, options)
+        return _PARSERS[format_name](schema, options, now)
     except RecordProblem as problem:
         raise InvalidOptionError(f"{where}: {problem}") from problem
 

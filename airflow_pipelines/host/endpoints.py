@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from airflow_pipelines.connectors.base import InputChunk
 from airflow_pipelines.connectors.changes import Changes, changes_of
+from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.http import encode_egress
 from airflow_pipelines.connectors.registry import input_options, open_input, open_output, output_options
 from airflow_pipelines.connectors.start_check import check_usable
@@ -53,6 +54,7 @@ class Endpoints:
     :param storage: the pipeline's storage folder, None where it has none
     :param fence: the run's epoch in the storage folder
     :param workers: those of the pipeline, which some limits are for each of
+    :param now: the pipeline's clock
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Endpoints:
         fence: Fence | None,
         *,
         workers: int,
+        now: Now,
     ) -> None:
         """Make all endpoints, and open none.
 
@@ -75,6 +78,7 @@ class Endpoints:
         self._session = session
         self._log = log
         self._references = references
+        self._now = now
         self._positions = storage / OUTPUTS if storage is not None else None
         self._fence = fence if storage is not None else None
         self.listeners = Listeners()
@@ -325,7 +329,7 @@ class Endpoints:
 
     def _input_opener(self, connector: Connector) -> Callable[[], Any]:
         schema = self._program.schemas[connector.relation]
-        return lambda: open_input(connector, schema, self._references)
+        return lambda: open_input(connector, schema, self._references, self._now)
 
     def _output_opener(self, connector: Connector) -> Callable[[], Any]:
         schema = self._program.schemas[connector.relation]

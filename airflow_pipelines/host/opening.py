@@ -181,6 +181,7 @@ class Opening:
     def _assembled(self, program: Program, durability: Durability) -> LivePipeline:
         deployment, options = self._deployment, self.options
         storage = Path(deployment.storage) if options.storage else None
+        clock = Clock(options.clock)
         endpoints = self.endpoints = Endpoints(
             program,
             self._sessions.large,
@@ -190,6 +191,7 @@ class Opening:
             storage,
             durability.fence,
             workers=options.workers,
+            now=clock.now,
         )
         self._state.watch_errors(lambda: endpoints.num_errors)
         circuit = Circuit(program, self._sessions, durability.batches, limits=options.limits)
@@ -204,7 +206,7 @@ class Opening:
             durability=durability,
             metrics=self._metrics,
             log=self._log,
-            clock=Clock(options.clock),
+            clock=clock,
         )
         return live
 

@@ -96,6 +96,11 @@ _ROW_OPTIONS = (
     Parameter("array", FLAG),
     Parameter("update_format", TEXT),
     Parameter("json_flavor", TEXT),
+    Parameter("lines", _one_of("multiple", "single")),
+    Parameter("headers", FLAG),
+    Parameter("delimiter", TEXT),
+    Parameter("quote", TEXT),
+    Parameter("mode", _one_of("blob", "lines")),
 )
 
 OPERATIONS: Final[Mapping[str, Operation]] = {

@@ -19,8 +19,8 @@ Deploy = Callable[..., Pipeline]
 
 PROGRAM = """
 create table t (id int not null, name varchar default lower('NO') || 'ne', at timestamp) with ('materialized' = 'true');
-create table d (id int, name varchar default upper('d'), o bigint default cast(connector_metadata()['offset'] as bigint))
-    with ('materialized' = 'true');
+create table d (id int, name varchar default upper('d'), o bigint default cast(connector_metadata()['offset'] as bigint),
+    at timestamp not null default now()) with ('materialized' = 'true');
 create table keyed (id int not null primary key, name varchar, n int) with ('materialized' = 'true');
 create table "Raw/1" (line varchar) with ('materialized' = 'true');
 create table blobs (bytes varbinary) with ('materialized' = 'true');
@@ -86,7 +86,8 @@ def test_formats(deploy: Deploy, served_url: str) -> None:
     # What is missing is the DEFAULT, of rows that are pushed as of those that a statement inserts.
     pipeline.input_json("d", {"id": 1})
     pipeline.execute("insert into d (id) values (2)")
-    assert contents("select * from d order by id") == [{"id": 1, "name": "D", "o": None}, {"id": 2, "name": "D", "o": None}]
+    assert contents("select id, name, o from d order by id") == [{"id": n, "name": "D", "o": None} for n in (1, 2)]
+    assert contents("select count(*) as n from d where at between now() - interval 1 minute and now()") == [{"n": 2}]
 
     for table, status, params in (
         ("nope", 404, {}),

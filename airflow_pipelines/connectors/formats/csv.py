@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_pipelines.connectors.formats import columns
+from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
 from airflow_pipelines.connectors.formats.rows import RowReader
 from airflow_pipelines.engine.changes import Op
@@ -46,10 +47,10 @@ class _Unfinished(Exception):
 class CsvParser:
     """Parses CSV records into inserts of one table. The index of a record is the number of its first line, from 1."""
 
-    def __init__(self, schema: RelationSchema, options: CsvOptions | None = None) -> None:
+    def __init__(self, schema: RelationSchema, options: CsvOptions | None = None, now: Now = wall_clock) -> None:
         self._schema = schema
         self._options = options or CsvOptions()
-        self._reader = RowReader(schema)
+        self._reader = RowReader(schema, now=now)
         self._vectorised = columns.CsvColumns(schema, self._options.delimiter, self._options.quote)
         self._order: list[int] | None = None if self._options.headers else list(range(len(schema.columns)))
         mark, quote = re.escape(self._options.delimiter), re.escape(self._options.quote)

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_pipelines.connectors.formats import columns, jsontext
+from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.flavors import FORMS, JsonFlavor
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer, excerpt
 from airflow_pipelines.connectors.formats.rows import RowReader
@@ -47,11 +48,11 @@ class JsonOptions(BaseModel):
 class JsonParser:
     """Parses a sequence of JSON values, separated by white space or nothing, into changes of one table."""
 
-    def __init__(self, schema: RelationSchema, options: JsonOptions | None = None) -> None:
+    def __init__(self, schema: RelationSchema, options: JsonOptions | None = None, now: Now = wall_clock) -> None:
         self._schema = schema
         self._options = options or JsonOptions()
         forms = FORMS[self._options.json_flavor]
-        self._reader = RowReader(schema, forms)
+        self._reader = RowReader(schema, forms, now)
         self._vectorised = (
             columns.JsonColumns(
                 schema, self._reader, inserts=self._options.update_format == "insert_delete", array=self._options.array

@@ -12,6 +12,7 @@ import pyarrow.types as pat
 from pydantic import BaseModel, ConfigDict
 
 from airflow_pipelines.connectors.formats import jsontext
+from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.encode import ROWS_AT_ONCE, json_texts
 from airflow_pipelines.connectors.formats.parsed import Parsed, RecordProblem, RowBuffer
 from airflow_pipelines.connectors.formats.rows import RowReader
@@ -33,9 +34,9 @@ class ParquetOptions(BaseModel):
 class ParquetParser:
     """Parses rows of Parquet files into inserts of one table. The index of a record is the row's number in its file, from 0."""
 
-    def __init__(self, schema: RelationSchema) -> None:
+    def __init__(self, schema: RelationSchema, now: Now = wall_clock) -> None:
         self._schema = schema
-        self._reader = RowReader(schema)
+        self._reader = RowReader(schema, now=now)
 
     def parse(self, data: bytes, first_index: int = 0) -> Parsed:
         """Parse a whole file."""

@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from airflow_pipelines.connectors.formats.defaults import Default, Now, wall_clock
 from airflow_pipelines.connectors.formats.flavors import DEFAULT_FORMS, ValueForms
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
 from airflow_pipelines.connectors.formats.values import Converter, is_null_text, json_converter, text_converter
 from airflow_pipelines.engine.schema import RelationSchema
-from airflow_pipelines.program.column_types import INTERVAL_UNITS
-from airflow_pipelines.program.relations import Column
-from airflow_pipelines.sql.values.constants import constant_text
-from airflow_pipelines.sql.values.durations import microseconds, months
 
 
 class RowReader:
     """Reads rows of one table from parsed JSON objects, JSON arrays and lists of texts."""
 
-    def __init__(self, schema: RelationSchema, forms: ValueForms = DEFAULT_FORMS) -> None:
+    def __init__(self, schema: RelationSchema, forms: ValueForms = DEFAULT_FORMS, now: Now = wall_clock) -> None:
+        """Make a reader.
+
+        :param schema: the table
+        :param forms: how JSON values are written besides the usual way
+        :param now: the clock that a DEFAULT may read
+        """
         self.columns = schema.columns
         self._from_json = [json_converter(column.type, forms) for column in schema.columns]
         self._from_text = [text_converter(column.type) for column in schema.columns]
         self._defaults = [
-            _Default(column, convert, schema.defaults) for column, convert in zip(schema.columns, self._from_text, strict=True)
+            Default(column, convert, schema.defaults, now) for column, convert in zip(schema.columns, self._from_text, strict=True)
         ]
         self._key = [place for place, column in enumerate(schema.columns) if column.name in schema.primary_key]
         self._places = {column.name: place for place, column in enumerate(schema.columns) if column.case_sensitive}
@@ -126,52 +129,3 @@ class RowReader:
         if value is None and not column.type.nullable:
             raise RecordProblem(f"column {column.name!r} is NOT NULL, but the value is null")
         return value
-
-
-class _Default:
-    """What a column gets when a record does not mention it."""
-
-    def __init__(self, column: Column, from_text: Converter, evaluated: Mapping[str, Any]) -> None:
-        """Find the value.
-
-        :param column: the column
-        :param from_text: reads its values
-        :param evaluated: what DEFAULTs are that are more than literals, by column
-        """
-        self.constant: Any = evaluated.get(column.name)
-        self._problem: str | None = None
-        if column.default is not None and column.name not in evaluated:
-            try:
-                self.constant = _constant(column, from_text)
-            except ValueError as error:
-                self._problem = f"column {column.name!r} is missing and its DEFAULT ({column.default}) is not a constant: {error}"
-        if self.constant is None and not column.type.nullable and self._problem is None:
-            self._problem = f"column {column.name!r} is missing and NOT NULL"
-
-    def value(self) -> Any:
-        """The value.
-
-        :raises RecordProblem: when there is none
-        """
-        if self._problem is not None:
-            raise RecordProblem(self._problem)
-        return self.constant
-
-
-def _constant_interval(column: Column) -> int:
-    read = months if column.type.name.rsplit("_", 1)[-1] in INTERVAL_UNITS[0] else microseconds
-    text = str(column.default).strip()
-    negative = text.startswith("-")
-    try:
-        length = read(text.removeprefix("-"))
-        return -length if negative else length
-    except ValueError as error:
-        raise RecordProblem(str(error)) from error
-
-
-def _constant(column: Column, from_text: Converter) -> Any:
-    """The value of a column's DEFAULT."""
-    if column.type.is_interval and str(column.default).strip().upper() != "NULL":
-        return _constant_interval(column)
-    text = constant_text(str(column.default))
-    return None if text is None else from_text(text)

@@ -38,7 +38,8 @@ async def ingress(request: Request, runner: Runner, table: str, format: str = "c
     options = {key: value for key, value in request.query_params.items() if key not in _OURS}
     body = await request.body()
     try:
-        parsed = await run_in_threadpool(parse_ingress, live.program.schemas[relation.name], body, format, options)
+        schema = live.program.schemas[relation.name]
+        parsed = await run_in_threadpool(parse_ingress, schema, body, format, options, live.clock.now)
     except UnknownOptionError as error:
         raise Problem(ErrorCode.INVALID_PARAM, str(error)) from error
     identity = json.dumps([format, sorted(options.items())]).encode()

@@ -188,10 +188,37 @@ def test_defaults() -> None:
 
 
 def test_a_default_that_is_no_constant_is_an_error_only_where_it_is_needed() -> None:
-    schema = relation(col("a", "INTEGER"), col("b", "TIMESTAMP", default="current_timestamp()"))
-    parsed = parse('{"a": 1}\n{"a": 2, "b": "2025-01-01 00:00:00"}', schema, update_format="raw")
+    schema = relation(col("a", "INTEGER"), col("b", "VARCHAR", default="uuid()"))
+    parsed = parse('{"a": 1}\n{"a": 2, "b": "x"}', schema, update_format="raw")
     assert [row["a"] for row in rows(parsed)] == [2]
-    assert "its DEFAULT (current_timestamp()) is not a constant" in parsed.errors[0].message
+    assert "its DEFAULT (uuid()) is not a constant" in parsed.errors[0].message
+
+
+def test_a_default_that_is_the_time_is_that_of_the_clock() -> None:
+    schema = relation(
+        col("a", "INTEGER"),
+        col("ts", "TIMESTAMP", null=False, default="now()"),
+        col("tz", "TIMESTAMP_TZ", default="current_timestamp"),
+        col("d", "DATE", default="CURRENT_DATE"),
+        col("t", "TIME", default="current_time()"),
+        col("s", "VARCHAR", default="now()"),
+    )
+    moment = dt.datetime(2024, 2, 29, 12, 30, 0, 5)
+    clock = int((moment - dt.datetime(1970, 1, 1)) / dt.timedelta(microseconds=1))
+    parser = JsonParser(schema, JsonOptions(update_format="raw"), lambda: clock)
+    parsed = parser.parse(b'{"a": 1, "s": "x"}\n{"a": 2}')
+    assert rows(parsed) == [
+        {
+            "a": 1,
+            "ts": moment,
+            "tz": moment.replace(tzinfo=dt.UTC),
+            "d": dt.date(2024, 2, 29),
+            "t": moment.time(),
+            "s": "x",
+            OP: 1,
+        }
+    ]
+    assert "its DEFAULT (now()) is not a constant" in parsed.errors[0].message
 
 
 def test_defaults_that_were_evaluated_are_taken_as_they_are() -> None:
