@@ -1,4 +1,4 @@
-"""Large results through egress and through a query that writes Parquet: their time, and the memory of the host's Python process."""
+"""Large results through egress and queries: their time, the first byte of a query, and the memory of the host's Python process."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import log10
 from pathlib import Path
 
 import httpx
@@ -29,6 +30,12 @@ LOOK_S = 0.02
 PATIENCE_S = 600.0
 TARGET = 1.3
 """The most by which the larger result may raise the peak of the host's memory."""
+FIRST_BYTE_TARGET_S = 1.0
+FIRST_BYTES = 5
+"""So many times the first byte is waited for; the slowest counts."""
+CHANGED = 1000
+"""So many rows are taken away before the first bytes are waited for again."""
+FORMATS = ("text", "json", "parquet", "arrow_ipc")
 PROGRAM = """
 create table seeds (id bigint not null primary key, n int not null) with ('materialized' = 'true');
 create materialized view results as
@@ -48,7 +55,7 @@ class Passed:
 
     def measurements(self) -> list[Measurement]:
         """The figures by name."""
-        name = f"large_results.{self.way}.1e{len(str(self.rows)) - 1}"
+        name = f"large_results.{self.way}.1e{round(log10(self.rows))}"
         return [
             Measurement(f"{name}.s", self.seconds, "s"),
             Measurement(f"{name}.rows_per_s", self.rows / self.seconds, "rows/s"),
@@ -66,7 +73,12 @@ def measure(_options: Options) -> list[Measurement]:
                 pipeline = PipelineBuilder(client, "large", sql=PROGRAM).create_or_replace()
                 pipeline.start(timeout_s=PATIENCE_S)
                 host = _host(home)
-                passed = [one for rows in SIZES for one in _passed(pipeline, service.url, rows, host, home)]
+                _seed(pipeline, SEEDS, 0)
+                sizes = zip((0, *SIZES), SIZES, strict=False)
+                passed = [one for before, rows in sizes for one in _passed(pipeline, service.url, before, rows, host, home)]
+                first_bytes = [_first_byte(service.url, form, "") for form in FORMATS]
+                _seed(pipeline, 1, SIZES[-1] // SEEDS - CHANGED)
+                first_bytes += [_first_byte(service.url, form, "_after_changes") for form in FORMATS]
         finally:
             stop_hosts(home)
     small, large = ([one for one in passed if one.rows == rows] for rows in SIZES)
@@ -74,15 +86,18 @@ def measure(_options: Options) -> list[Measurement]:
         Measurement(f"large_results_{one.way}_peak_rss_1e7_to_1e6", other.peak / one.peak, "x", TARGET)
         for one, other in zip(small, large, strict=True)
     ]
-    return [*ratios, *(item for one in passed for item in one.measurements())]
+    return [*ratios, *first_bytes, *(item for one in passed for item in one.measurements())]
 
 
-def _passed(pipeline: Pipeline, url: str, rows: int, host: int, folder: Path) -> Iterator[Passed]:
-    """Let a result of so many rows through: as one step's changes, as a snapshot, as a Parquet file, as JSON."""
-    pipeline.input_json("seeds", [{"id": seed, "n": 0} for seed in range(SEEDS)], timeout_s=PATIENCE_S)
-    seeds = [{"id": seed, "n": rows // SEEDS} for seed in range(SEEDS)]
-    changes = _Listener(url, rows, send_snapshot=False)
-    yield _measured("egress", rows, host, lambda: (pipeline.input_json("seeds", seeds, timeout_s=PATIENCE_S), changes.wait()))
+def _seed(pipeline: Pipeline, seeds: int, rows: int) -> None:
+    """Let each of the first seeds stand for so many rows."""
+    pipeline.input_json("seeds", [{"id": seed, "n": rows} for seed in range(seeds)], timeout_s=PATIENCE_S)
+
+
+def _passed(pipeline: Pipeline, url: str, before: int, rows: int, host: int, folder: Path) -> Iterator[Passed]:
+    """Let the result grow to so many rows, and through: as one step's changes, as a snapshot, as a Parquet file, as JSON."""
+    changes = _Listener(url, rows - before, send_snapshot=False)
+    yield _measured("egress", rows - before, host, lambda: (_seed(pipeline, SEEDS, rows // SEEDS), changes.wait()))
     target = folder / "results.parquet"
     yield _measured("query_parquet", rows, host, lambda: pipeline.query_parquet("select * from results", str(target)))
     _require(pq.read_metadata(target).num_rows, rows)
@@ -156,6 +171,22 @@ def _lines(url: str, rows: int) -> None:
     with httpx.stream("GET", f"{url}/v0/pipelines/large/query", params=params, timeout=timeout, trust_env=False) as answer:
         answer.raise_for_status()
         _require(sum(chunk.count(b"\n") for chunk in answer.iter_bytes()), rows)
+
+
+def _first_byte(url: str, form: str, state: str) -> Measurement:
+    """How long a query over the largest result takes to its first byte; then its client goes."""
+    params = {"sql": "select * from results", "format": form}
+    seen = []
+    for _ in range(FIRST_BYTES):
+        with (
+            timed() as watch,
+            httpx.stream("GET", f"{url}/v0/pipelines/large/query", params=params, timeout=PATIENCE_S, trust_env=False) as answer,
+        ):
+            answer.raise_for_status()
+            next(answer.iter_bytes())
+        seen.append(watch.seconds)
+    print(f"first byte of {form}{state}: {', '.join(f'{seconds:.2f}' for seconds in seen)} s", flush=True)
+    return Measurement(f"large_results_first_byte_{form}{state}_s", max(seen), "s", FIRST_BYTE_TARGET_S)
 
 
 def _require(found: int, rows: int) -> None:

@@ -6,12 +6,17 @@ import asyncio
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from typing import Final
 
 from airflow_pipelines.engine.spark.result_connection import AbortedError
 
 QUEUED_BYTES: Final = 8 << 20
 """No further part is made while so many bytes wait to be sent."""
+
+
+HELD_S: Final = 0.1
+"""What is there is sent when nothing went wrong for so many seconds."""
 
 
 class StalledError(Exception):
@@ -22,7 +27,7 @@ class BodyQueue:
     """A queue of bytes that one thread fills and one coroutine empties. It never holds more than ``QUEUED_BYTES`` and one part.
 
     :param stalled_s: seconds after which a reader that takes nothing is given up
-    :param held_bytes: nothing is sent before so many bytes are there, or all of them
+    :param held_bytes: nothing is sent before so many bytes are there, or all of them, or ``HELD_S`` seconds after the first ones
     """
 
     def __init__(self, stalled_s: float, held_bytes: int) -> None:
@@ -87,10 +92,16 @@ class BodyQueue:
 
         :raises Exception: what the thread ended with, when that was before anything had to be sent
         """
-        while not self._begun:
+        while not self._begun and not self._size:
             await self._next_change()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._until_begun(), HELD_S)
         if self._failure is not None and self._size < self._held_bytes:
             raise self._failure
+
+    async def _until_begun(self) -> None:
+        while not self._begun:
+            await self._next_change()
 
     async def next(self) -> bytes | None:
         """The next part, None after the last one.

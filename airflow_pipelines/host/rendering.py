@@ -121,7 +121,10 @@ def as_parquet(tables: Iterator[pa.Table]) -> Iterator[bytes]:
     first = next(tables)
     sink = _Sink()
     with pq.ParquetWriter(sink, first.schema, compression="snappy") as writer:
-        waiting, size = [first], first.nbytes
+        # The first rows are a row group of their own, so that the file begins with them.
+        writer.write_table(first)
+        yield sink.taken()
+        waiting, size = list[pa.Table](), 0
         for table in tables:
             waiting.append(table)
             size += table.nbytes
@@ -140,9 +143,10 @@ def as_arrow(tables: Iterator[pa.Table]) -> Iterator[bytes]:
     sink = _Sink()
     with pa.ipc.new_stream(sink, first.schema) as writer:
         writer.write_table(first)
+        yield sink.taken()
         for table in tables:
-            yield sink.taken()
             writer.write_table(table)
+            yield sink.taken()
     yield sink.taken()
 
 

@@ -66,6 +66,20 @@ def test_a_failure_comes_at_once_until_something_had_to_be_sent(monkeypatch: pyt
     asyncio.run(scenario())
 
 
+def test_what_is_there_is_sent_after_a_while() -> None:
+
+    async def scenario() -> None:
+        queue = BodyQueue(60, 2000)
+        queue.put(PART)
+        await asyncio.wait_for(queue.begun(), 10)
+        assert await queue.next() == PART
+        queue.end(ValueError("late"))
+        with pytest.raises(ValueError, match="late"):
+            await queue.next()
+
+    asyncio.run(scenario())
+
+
 def test_the_thread_goes_on_when_the_reader_is_gone_or_asleep(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_queue, "QUEUED_BYTES", 1000)
 

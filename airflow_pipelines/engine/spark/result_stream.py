@@ -5,6 +5,10 @@ reader who is slow holds up the scheduler of the whole application, and the righ
 ``DataFrame.toLocalIterator`` runs one partition after the other, row by row. Here a **window** of partitions runs as one job, its
 rows are read as Arrow batches, and the next window begins when somebody wants more. So the JVM holds the rows of one window, Python
 those of one batch, and nothing runs while the reader is busy.
+
+A window is read when all of its partitions are done, which takes seconds where each has millions of rows. So the first batch comes
+from a job of its own, which ends with that batch, where the partition gives the same rows in the same order when it runs again:
+files are read, nothing is exchanged, and no expression gives another value each time.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from pyspark.sql import DataFrame
 
 from airflow_pipelines.engine.arrow import arrow_schema
 from airflow_pipelines.engine.spark.internals import java_frame, jvm, scala_context
+from airflow_pipelines.engine.spark.logical_plans import analyzed_plan
 from airflow_pipelines.engine.spark.physical_plans import active_session
 from airflow_pipelines.engine.spark.result_connection import ResultConnection, check_served
 from airflow_pipelines.engine.values.intervals import readable_schema
@@ -27,6 +32,8 @@ WINDOW_BYTES: Final = 32 << 20
 """The next window has fewer partitions when one had more bytes than this, and more when it had far fewer."""
 GROWTH: Final = 4
 """A window grows by this factor, up to so many partitions for each core."""
+_READS_FILES: Final = "FileScanRDD"
+_EXCHANGES: Final = "Shuffle"
 
 
 def streamed(frame: DataFrame, connection: ResultConnection | None = None) -> Iterator[pa.Table]:
@@ -43,12 +50,18 @@ def streamed(frame: DataFrame, connection: ResultConnection | None = None) -> It
     connection = connection or ResultConnection()
     rows = _ArrowRows(frame)
     cores = frame.sparkSession.sparkContext.defaultParallelism
-    window, begin, is_empty = cores, 0, True
+    window, begin, is_empty, is_first = cores, 0, True, False
+    if rows.can_be_read_again and (first := rows.first(connection)) is not None:
+        is_empty, is_first = False, True
+        yield pa.Table.from_batches([first])
     while begin < rows.partitions:
         end = min(begin + window, rows.partitions)
         size = 0
         for batch in rows.read(begin, end, connection):
             size += batch.nbytes
+            if is_first:
+                is_first = False
+                continue
             is_empty = False
             yield pa.Table.from_batches([batch])
         window = _next_window(end - begin, size, cores)
@@ -82,6 +95,28 @@ class _ArrowRows:
         with active_session(frame.sparkSession), self._conf_for_tasks():
             self._rdd = inner.toArrowBatchRdd()
             self.partitions: int = self._rdd.getNumPartitions()
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """Whether reading a partition takes long enough to begin with its first rows, and gives the same rows each time."""
+        lineage = str(self._rdd.toDebugString())
+        return _READS_FILES in lineage and _EXCHANGES not in lineage and analyzed_plan(self._frame).deterministic
+
+    def first(self, connection: ResultConnection) -> pa.RecordBatch | None:
+        """The first batch of the first partition; None when that has no rows.
+
+        :param connection: what the rows come through
+        """
+        connection.check()
+        numbers = self._jvm.java.util.HashSet()
+        numbers.add(0)
+        # A set of Scala is the function that says what is in it.
+        only_first = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(numbers).toSet()
+        with self._conf_for_tasks():
+            partition = self._jvm.org.apache.spark.rdd.PartitionPruningRDD.create(self._rdd, only_first)
+            contents = list(partition.toJavaRDD().take(1))
+        connection.check()
+        return pa.ipc.read_record_batch(pa.py_buffer(bytes(contents[0])), self._schema) if contents else None
 
     def read(self, begin: int, end: int, connection: ResultConnection) -> Iterator[pa.RecordBatch]:
         """Run partitions as one job and read their rows.

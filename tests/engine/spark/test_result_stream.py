@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from uuid import uuid4
 
 import pyarrow as pa
@@ -54,6 +55,27 @@ def test_no_more_than_a_window_runs_before_somebody_wants_it(sessions: SparkSess
         assert context.getLocalProperty("spark.sql.session.timeZone") is None
     finally:
         context._jsc.clearJobGroup()  # type: ignore[attr-defined]
+
+
+def test_rows_of_files_begin_with_a_batch_of_their_own(sessions: SparkSessions, tmp_path: Path) -> None:
+    folder, session = str(tmp_path / "rows"), sessions.large
+    session.range(0, 40_000, 1, 2).write.parquet(folder)
+    rows = session.read.parquet(folder)
+    context = session.sparkContext
+    group, tracker = str(uuid4()), context.statusTracker()
+    context.setJobGroup(group, "a test")
+    try:
+        stream = streamed(rows.selectExpr("id * 2 AS x").where("x >= 10"))
+        first = next(stream)
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+        assert [stage.numTasks for stage in stages if stage is not None] == [1]
+        assert sorted(pa.concat_tables([first, *stream])["x"].to_pylist()) == list(range(10, 80_000, 2))
+    finally:
+        context._jsc.clearJobGroup()  # type: ignore[attr-defined]
+    # No partition is read twice that gives other rows then, and none has to have a first batch.
+    for frame, count in ((rows.groupBy("id").count(), 40_000), (rows.selectExpr("rand() AS r"), 40_000), (rows.where("id < 0"), 0)):
+        assert sum(table.num_rows for table in streamed(frame)) == count
 
 
 def test_windows_follow_the_size_of_the_rows() -> None:
