@@ -1,7 +1,7 @@
 """Rewrites fields and elements of VARIANT values, ``v['k']``, ``v[1]`` and ``v.k``, as calls of VARIANT_GET.
 
 Only Spark's analyzer knows which expressions are VARIANTs. It refuses these accesses one by one, and each is rewritten where it is
-refused. Casts whose meaning depends on types are rewritten in the same way.
+refused. Casts whose meaning depends on types are rewritten in the same way, and UNNEST of rows into their fields.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ from itertools import chain
 
 from sqlglot.tokenizer_core import TokenType
 
-from airflow_pipelines.compiler.time_casts import repaired_cast
+from airflow_pipelines.compiler.refused_casts import repaired_cast
 from airflow_pipelines.engine.spark.analysis import Analysis, Analyzed, QueryRefused
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 from airflow_pipelines.sql.values.json_path import path_literal, path_step
 
 _CONDITION = "INVALID_EXTRACT_BASE_FIELD_TYPE"
+_ALIASES = "NUM_TABLE_VALUE_ALIASES_MISMATCH"
+"""What Spark calls a generator with more or fewer columns than their names."""
 _BASE = re.compile(r'from "(?P<base>.*?)"\. ')
 
 
 def analyze_variants(query: Edited, analysis: Analysis) -> tuple[Edited, Analyzed]:
-    """Analyze a query, and rewrite accesses to VARIANTs and casts between timestamps and numbers until Spark accepts it.
+    """Analyze a query, and rewrite accesses to VARIANTs, casts and UNNEST of rows until Spark accepts it.
 
     :returns: the query as Spark accepts it, and what Spark knows of it
     :raises QueryRefused: with a place in ``query.text``
@@ -49,6 +51,8 @@ def _better(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tuple[
     cast = repaired_cast(edited, refused)
     if cast is not None:
         return cast, _asked(cast.text, analysis)
+    if refused.condition == _ALIASES:
+        return _with_fields(edited, refused, analysis)
     found = _BASE.search(refused.message)
     if refused.condition != _CONDITION or found is None or '"VARIANT"' not in refused.message:
         return None
@@ -69,6 +73,31 @@ def _better(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tuple[
             if not (isinstance(outcome, QueryRefused) and _is_wrong(outcome)):
                 return after, outcome
     return None
+
+
+def _with_fields(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tuple[Edited, Analyzed | QueryRefused] | None:
+    """The query with an EXPLODE that has a list of columns as INLINE, which makes the fields of rows columns."""
+    walker = TokenWalker(edited.text)
+    calls = [call for call in walker.calls() if call.name == "EXPLODE" and _names_columns(walker, call.close + 1)]
+    all_of_them = [Edit(walker.start(call.at), walker.end(call.at), "INLINE") for call in calls]
+    for edits in [all_of_them, *([edit] for edit in all_of_them)]:
+        if edits:
+            after = edited.edit(edits)
+            outcome = _asked(after.text, analysis)
+            if not (isinstance(outcome, QueryRefused) and outcome.message == refused.message) and not _wants_rows(outcome):
+                return after, outcome
+    return None
+
+
+def _names_columns(walker: TokenWalker, behind: int) -> bool:
+    """Whether a relation that ends before a token is given a name with two or more columns."""
+    opening = behind + (2 if walker.word(behind) == "as" else 1)
+    closing = walker.closing(opening) if walker.word(opening) == "(" else None
+    return closing is not None and closing > opening + 2
+
+
+def _wants_rows(outcome: Analyzed | QueryRefused) -> bool:
+    return isinstance(outcome, QueryRefused) and "inline(" in outcome.message.lower()
 
 
 def _is_wrong(refused: QueryRefused) -> bool:

@@ -97,7 +97,17 @@ def _output_column(compilation: Compilation, view: ViewDeclaration, name: str, f
     if column.type.name == "NULL":
         compilation.note(view.span, f"{title} is always NULL and has no type: write CAST(NULL AS <type>)")
         return None
+    if _has_untyped_map(column.type):
+        compilation.note(view.span, f"{title} has a MAP without types: write CAST(MAP() AS MAP<key, value>)")
+        return None
     return replace(column, case_sensitive=name != name.lower())
+
+
+def _has_untyped_map(kind: ColumnType) -> bool:
+    parts = [
+        part for part in (kind.component, kind.key, kind.value, *(inner for _, inner in kind.fields or ())) if part is not None
+    ]
+    return (kind.value is not None and any(part.name == "NULL" for part in parts)) or any(map(_has_untyped_map, parts))
 
 
 def _output_names(analyzed: Analyzed) -> list[str]:

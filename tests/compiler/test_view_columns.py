@@ -1,4 +1,4 @@
-"""Whether the query of a view that is declared recursive gives the declared columns."""
+"""The columns of views: those that cannot be stored, and those of a view that is declared recursive."""
 
 from __future__ import annotations
 
@@ -48,6 +48,11 @@ def test_columns_that_cannot_be_compared_and_columns_that_do_not_exist(sessions:
     text = "declare recursive view c(x int); create view c as select x from edges union select z from c;"
     assert "`z`" in _errors(text, sessions)[0].message
     assert "`z`" in _errors(CLOSURE + "create view w as select z from c;", sessions)[0].message
+
+
+@pytest.mark.parametrize("value", ["map()", "array(map())", "struct(map() as a)"])
+def test_maps_have_types(value: str, sessions: SparkSessions) -> None:
+    assert "has a MAP without types" in _errors(f"create view v as select {value} as m from edges;", sessions)[0].message
 
 
 def test_the_declared_columns_are_the_views_columns(sessions: SparkSessions) -> None:

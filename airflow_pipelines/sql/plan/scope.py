@@ -106,7 +106,8 @@ class Scope:
         clause = tree.args.get("with_")
         own = {common.alias for common in clause.expressions} if clause is not None else set()
         for table in tree.find_all(exp.Table):
-            if table.name in own:
+            # A table function has no name.
+            if table.name in own or not isinstance(table.this, exp.Identifier):
                 continue
             common = self.commons.get(table.name)
             if common is None:

@@ -6,20 +6,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sqlglot.tokenizer_core import TokenType
 
-from airflow_pipelines.sql.rewrite.constructs import difference_edits, ordinality_edits
+from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.sql.rewrite.array_aggregates import array_aggregate_edits
+from airflow_pipelines.sql.rewrite.casts import cast_text
+from airflow_pipelines.sql.rewrite.constructs import difference_edits, interval_edits, ordinality_edits, quantified_edits
 from airflow_pipelines.sql.rewrite.formats import FORMATTED, formatted
 from airflow_pipelines.sql.rewrite.json_access import JSON_ACCESS, json_access_call, json_operator_edits
 from airflow_pipelines.sql.rewrite.json_calls import JSON_CALLS, json_call
 from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
+from airflow_pipelines.sql.rewrite.truncation import TRUNCATIONS
 from airflow_pipelines.sql.syntax.edits import Edit
 
-_NTZ = "CAST({} AS TIMESTAMP_NTZ)"
-_UNITS = frozenset(
+_FIELDS = frozenset(
     {
-        "century", "day", "decade", "hour", "isoweek", "microsecond", "millennium", "millisecond", "minute", "month", "quarter",
-        "second", "week", "year",
+        "day", "dayofweek", "dow", "doy", "hour", "minute", "month", "quarter", "second", "week", "year",
     }
 )  # fmt: skip
+"""Fields of a date or time that Spark has."""
 
 TEMPLATES: Mapping[tuple[str, int], str] = {
     # Aggregates.
@@ -45,12 +48,16 @@ TEMPLATES: Mapping[tuple[str, int], str] = {
     ("truncate", 2): "(CASE WHEN {0} < 0 THEN CEIL({0}, {1}) ELSE FLOOR({0}, {1}) END)",
     # Texts and bytes.
     ("bin2utf8", 1): "DECODE({0}, 'UTF-8')",
+    ("initcap_spaces", 1): "INITCAP({0})",
     ("regexp_replace", 2): "REGEXP_REPLACE({0}, {1}, '')",
+    ("split", 1): "SPLIT({0}, ',')",
     ("strpos", 2): "INSTR({0}, {1})",
     ("to_hex", 1): "LOWER(HEX({0}))",
     # The first four bytes, the first of them the highest; the value of 32 bits may be negative.
     ("to_int", 1): "CASE WHEN LENGTH({0}) = 0 THEN 0 ELSE "
     "CAST(SHIFTRIGHT(SHIFTLEFT(CAST(CONV(HEX(LEFT({0}, 4)), 16, 10) AS BIGINT), 32), 32) AS INT) END",
+    # Dates.
+    ("week", 1): "WEEKOFYEAR({0})",
     # JSON.
     ("variantnull", 0): "PARSE_JSON('null')",
 }
@@ -88,9 +95,13 @@ def builtin_edits(walker: TokenWalker) -> Iterator[Edit]:
     yield from _subqueries(walker)
     yield from json_operator_edits(walker)
     yield from _timestamps(walker)
+    yield from _uuids(walker)
     yield from _bare_relations(walker)
     yield from ordinality_edits(walker)
     yield from difference_edits(walker)
+    yield from interval_edits(walker)
+    yield from quantified_edits(walker)
+    yield from array_aggregate_edits(walker)
 
 
 def _translated(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
@@ -115,9 +126,10 @@ def _chosen(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | 
 def _unnest(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
     # In FROM it has a name with columns behind it; elsewhere it means nothing.
     alias = call.close + (2 if walker.word(call.close + 1) == "as" else 1)
-    if len(arguments) != 1 or walker.word(alias + 1) != "(" or walker.word(call.at - 1) not in {",", "join", "lateral"}:
+    before = walker.word(call.at - 1)
+    if len(arguments) != 1 or walker.word(alias + 1) != "(" or before not in {",", "from", "join", "lateral"}:
         return None
-    return f"{'' if walker.word(call.at - 1) == 'lateral' else 'LATERAL '}EXPLODE({arguments[0]})"
+    return f"{'' if before in {'from', 'lateral'} else 'LATERAL '}EXPLODE({arguments[0]})"
 
 
 def _extract(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
@@ -129,20 +141,9 @@ def _extract(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str |
 
 def _date_part(_scan: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
     field = arguments[0].strip("'").lower() if len(arguments) == 2 else ""
-    return _EXTRACTED[field].format(arguments[1]) if field in _EXTRACTED else None
-
-
-def _timestamp_trunc(_scan: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
-    if len(arguments) != 2 or arguments[1].lower() not in _UNITS:
-        return None
-    return _NTZ.format(f"DATE_TRUNC('{arguments[1].upper()}', {arguments[0]})")
-
-
-def _date_trunc(_scan: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
-    # With the unit first, and quoted, it is Spark's own function.
-    if len(arguments) != 2 or arguments[1].lower() not in _UNITS:
-        return None
-    return f"CAST(DATE_TRUNC('{arguments[1].upper()}', {arguments[0]}) AS DATE)"
+    if field in _EXTRACTED:
+        return _EXTRACTED[field].format(arguments[1])
+    return f"EXTRACT({field.upper()} FROM {arguments[1]})" if field in _FIELDS and arguments[0].lower() == field else None
 
 
 def _trunc(_scan: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
@@ -157,25 +158,6 @@ def _date_shifted(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> s
     if len(arguments) != 2 or not arguments[1].lower().startswith("interval"):
         return None
     return f"({arguments[0]} {'+' if call.name == 'date_add' else '-'} {arguments[1]})"
-
-
-def _time_trunc(_scan: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
-    if len(arguments) != 2 or arguments[1].lower() not in _UNITS:
-        return None
-    return f"TIME_TRUNC('{arguments[1].upper()}', {arguments[0]})"
-
-
-def _rounded(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
-    """FLOOR and CEIL of a time to a unit."""
-    unit = walker.word(call.close - 1)
-    if len(arguments) != 1 or walker.word(call.close - 2) != "to" or unit not in _UNITS or call.close < call.at + 5:
-        return None
-    value = walker.piece(walker.start(call.at + 2), walker.end(call.close - 3))
-    floor = f"DATE_TRUNC('{unit.upper()}', {value})"
-    if call.name == "floor":
-        return _NTZ.format(floor)
-    above = f"TIMESTAMPADD({unit.upper()}, 1, {floor})"
-    return _NTZ.format(f"CASE WHEN {floor} = {value} THEN {floor} ELSE {above} END")
 
 
 def _brackets(walker: TokenWalker) -> Iterator[Edit]:
@@ -243,6 +225,14 @@ def _timestamps(walker: TokenWalker) -> Iterator[Edit]:
             yield Edit(token.start, token.end + 1, "TIMESTAMP_NTZ")
 
 
+def _uuids(walker: TokenWalker) -> Iterator[Edit]:
+    """``UUID '...'``."""
+    for at in range(len(walker.tokens) - 1):
+        if walker.name(at) == "uuid" and walker.tokens[at + 1].token_type is TokenType.STRING and not walker.follows_value(at):
+            literal = walker.piece(walker.start(at + 1), walker.end(at + 1))
+            yield Edit(walker.start(at), walker.end(at + 1), cast_text(literal, ColumnType("UUID")))
+
+
 def _bare_relations(walker: TokenWalker) -> Iterator[Edit]:
     """``VALUES (...)`` and ``TABLE t`` as whole queries, or as sides of a set operation."""
     for at in range(len(walker.tokens)):
@@ -260,17 +250,12 @@ _CLOSING = frozenset({")", "]", "}"})
 _SPECIAL: Mapping[str, _Special] = {
     **dict.fromkeys(("arg_max", "arg_min", "max_by", "min_by"), _chosen),
     "unnest": _unnest,
-    "ceil": _rounded,
-    "ceiling": _rounded,
     "date_part": _date_part,
-    "date_trunc": _date_trunc,
     "extract": _extract,
-    "floor": _rounded,
-    "time_trunc": _time_trunc,
-    "timestamp_trunc": _timestamp_trunc,
     **dict.fromkeys(FORMATTED, formatted),
     **dict.fromkeys(JSON_ACCESS, json_access_call),
     **dict.fromkeys(JSON_CALLS, json_call),
+    **TRUNCATIONS,
     "trunc": _trunc,
     "date_add": _date_shifted,
     "date_sub": _date_shifted,

@@ -1,4 +1,4 @@
-"""Rewrites standard SQL that Spark's grammar lacks: UNNEST WITH ORDINALITY, and differences of times in a unit."""
+"""Rewrites standard SQL that Spark's grammar lacks: UNNEST WITH ORDINALITY, differences of times in a unit, = ANY (subquery)."""
 
 from __future__ import annotations
 
@@ -71,6 +71,32 @@ def difference_edits(walker: TokenWalker) -> Iterator[Edit]:
             # Only with an interval added it is sure that numbers are not taken for one: (x - y) day may name a column.
             value = f"{walker.piece(walker.start(opened), walker.end(close))} + INTERVAL '0' SECOND"
         yield Edit(walker.start(opened), walker.end(stop - 1), f"CAST({value} AS {kind})")
+
+
+def interval_edits(walker: TokenWalker) -> Iterator[Edit]:
+    """``INTERVAL '10:20' HOURS TO MINUTES``, ``CAST(x AS INTERVAL DAYS)``: units in the plural."""
+    for at in range(len(walker.tokens)):
+        if walker.word(at) != "interval":
+            continue
+        is_type = bool(_unit(walker.word(at + 1)))
+        first = at + 1 if is_type else at + 2
+        pair = walker.word(first + 1) == "to"
+        # A single unit behind a value may be in the plural in Spark.
+        for place in (first, first + 2) if pair else (first,) if is_type else ():
+            if _unit(walker.word(place)) and walker.word(place).endswith("s"):
+                yield Edit(walker.start(place), walker.end(place), _unit(walker.word(place)))
+
+
+def quantified_edits(walker: TokenWalker) -> Iterator[Edit]:
+    """``x = ANY (SELECT ...)``, ``x = SOME (...)`` and ``x <> ALL (...)``, which are IN and NOT IN."""
+    for at in range(1, len(walker.tokens) - 3):
+        if walker.word(at + 2) != "(" or walker.word(at + 3) not in {"select", "with"}:
+            continue
+        compared = walker.word(at), walker.word(at + 1)
+        if compared in {("=", "any"), ("=", "some")}:
+            yield Edit(walker.start(at), walker.end(at + 1), "IN")
+        elif compared in {("<>", "all"), ("!=", "all")}:
+            yield Edit(walker.start(at), walker.end(at + 1), "NOT IN")
 
 
 def _units(walker: TokenWalker, at: int) -> tuple[str, str, int] | None:

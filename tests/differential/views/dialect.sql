@@ -121,3 +121,37 @@ select id, array(select n from u) as a, map(select distinct k, k + 1 from u wher
 create view dialect_div_null as
 select k, div_null(i, k) as a, div_null(d, k) as b, div_null(i, div_null(b, k)) as c, sum(div_null(i, k)) over (partition by g) as s from t;
 -- spark: select k, i div nullif(k, 0) as a, d / nullif(k, 0) as b, i div nullif(b div nullif(k, 0), 0) as c, sum(i div nullif(k, 0)) over (partition by g) as s from t
+
+create view dialect_lists as
+select k, array_agg(i order by b desc, i) as a, array_agg(i respect nulls) as c, array_agg(distinct i ignore nulls) as e, array_agg(s order by i desc nulls first) filter (where o) as f from t group by k;
+-- spark: select k, filter(transform(sort_array(collect_list(struct(b is null, -b, i as z))), r -> r.z), r -> r is not null) as a, transform(sort_array(collect_list(struct(i))), r -> r.i) as c,
+-- sort_array(collect_set(i)) as e, filter(transform(sort_array(collect_list(struct(i is not null, -i, s as z)) filter (where o)), r -> r.z), r -> r is not null) as f from t group by k
+
+create view dialect_running_lists as
+select id, array_agg(v order by v desc) over (partition by k order by id) as a from p;
+-- spark: select id, sort_array(array_agg(v) over (partition by k order by id), false) as a from p
+
+create view dialect_unnested_rows as
+select id, q.n, q.w from nest, unnest(ls) as q(n, w) union all select x.id, x.y, null from (select n.id, e.y from nest n cross join unnest(a) as e(y)) x union all select a, b, 'c' from unnest(map[1, 2]) as q(a, b);
+-- spark: select id, n, w from nest lateral view inline(ls) e as n, w union all select id, y, null from nest lateral view explode(a) e as y union all select 1, 2, 'c'
+
+create view dialect_variant_objects as
+select id, to_json(cast(st as variant)) as a, to_json(cast(m as variant)) as b, to_json(cast(ls as variant)) as c from nest;
+-- spark: select id, to_json(to_variant_object(st)) as a, to_json(to_variant_object(m)) as b, to_json(to_variant_object(ls)) as c from nest
+
+create view dialect_long_units as
+select ts, dt, floor(ts to decade) as a, ceil(ts to century) as b, date_trunc(dt, millennium) as c, timestamp_trunc(ts, isoweek) as d, date_part(month, ts) as e, week(ts) as f from t;
+-- spark: select ts, dt, cast(concat(left(cast(year(ts) as string), 3), '0-01-01') as timestamp_ntz) as a, if(ts is null, null, timestamp_ntz '2101-01-01 00:00:00') as b,
+-- if(dt is null, null, date '2001-01-01') as c, cast(date_trunc('week', ts) as timestamp_ntz) as d, month(ts) as e, weekofyear(ts) as f from t
+
+create view dialect_time_of_day as
+select id, cast(nt as time) as a, try_cast(nt as time) as b, cast(lt as time) as c from times;
+-- spark: select id, cast(date_format(nt, 'HH:mm:ss.SSSSSS') as time) as a, cast(date_format(nt, 'HH:mm:ss.SSSSSS') as time) as b, cast(date_format(lt, 'HH:mm:ss.SSSSSS') as time) as c from times
+
+create view dialect_quantified as
+select k, i from t where i = any (select n from u) and k <> all (select n from u where n > 2);
+-- spark: select k, i from t where i in (select n from u) and k not in (select n from u where n > 2)
+
+create view dialect_statistics as
+select k, regr_count(i, b) as e, bit_and(b) as f, bit_or(b) as h, mode(g) as j from (select k, g, cast(i as bigint) as i, i % 3 as b from t) group by k;
+-- spark: select k, regr_count(i, b) as e, bit_and(b) as f, bit_or(b) as h, mode() within group (order by g) as j from (select k, g, cast(i as bigint) as i, i % 3 as b from t) group by k

@@ -1,0 +1,79 @@
+"""Rewrites the rounding of dates and times to a unit: FLOOR and CEIL, TIMESTAMP_TRUNC, DATE_TRUNC and TIME_TRUNC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
+
+_YEARS: Mapping[str, tuple[int, int]] = {"decade": (10, 0), "century": (100, 1), "millennium": (1000, 1)}
+"""Units of several years that Spark lacks: how many, and the last digit of the first one. The year 2001 begins a century."""
+_UNITS: Mapping[str, str] = {
+    "isoweek": "WEEK",
+    **{
+        unit: unit.upper()
+        for unit in ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
+    },
+}
+"""Spark's name of each other unit."""
+_Rewrite = Callable[[TokenWalker, Call, Sequence[str]], str | None]
+
+
+def _is_unit(word: str) -> bool:
+    return word in _UNITS or word in _YEARS
+
+
+def _first(value: str, unit: str) -> str:
+    """The first moment of the unit of a date or time, in whatever type Spark has it."""
+    if unit in _UNITS:
+        return f"DATE_TRUNC('{_UNITS[unit]}', {value})"
+    count, first = _YEARS[unit]
+    return f"MAKE_DATE(CAST(FLOOR((YEAR({value}) - {first}) / {count}) * {count} + {first} AS INT), 1, 1)"
+
+
+def _floor(value: str, unit: str) -> str:
+    return f"CAST({_first(value, unit)} AS TIMESTAMP_NTZ)"
+
+
+def _ceil(value: str, unit: str) -> str:
+    first, count, step = _first(value, unit), _YEARS.get(unit, (1, 0))[0], _UNITS.get(unit, "YEAR")
+    return f"CAST(CASE WHEN {first} = {value} THEN {first} ELSE TIMESTAMPADD({step}, {count}, {first}) END AS TIMESTAMP_NTZ)"
+
+
+def _rounded(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
+    """``FLOOR(x TO unit)`` and ``CEIL(x TO unit)``."""
+    unit = walker.word(call.close - 1)
+    if len(arguments) != 1 or walker.word(call.close - 2) != "to" or not _is_unit(unit) or call.close < call.at + 5:
+        return None
+    value = walker.piece(walker.start(call.at + 2), walker.end(call.close - 3))
+    return _floor(value, unit) if call.name == "floor" else _ceil(value, unit)
+
+
+def _timestamp_trunc(_walker: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
+    if len(arguments) != 2 or not _is_unit(arguments[1].lower()):
+        return None
+    return _floor(arguments[0], arguments[1].lower())
+
+
+def _date_trunc(_walker: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
+    # With the unit first, and quoted, it is Spark's own function.
+    if len(arguments) != 2 or not _is_unit(arguments[1].lower()):
+        return None
+    return f"CAST({_first(arguments[0], arguments[1].lower())} AS DATE)"
+
+
+def _time_trunc(_walker: TokenWalker, _call: Call, arguments: Sequence[str]) -> str | None:
+    if len(arguments) != 2 or arguments[1].lower() not in _UNITS:
+        return None
+    return f"TIME_TRUNC('{_UNITS[arguments[1].lower()]}', {arguments[0]})"
+
+
+TRUNCATIONS: Mapping[str, _Rewrite] = {
+    "ceil": _rounded,
+    "ceiling": _rounded,
+    "date_trunc": _date_trunc,
+    "floor": _rounded,
+    "time_trunc": _time_trunc,
+    "timestamp_trunc": _timestamp_trunc,
+}
+"""Gives Spark SQL for a call, by the function's name; None when Spark has the call itself."""
