@@ -20,6 +20,7 @@ from airflow_pipelines.engine.functions.python_functions import register_functio
 from airflow_pipelines.engine.layout import CANONICAL_FORM
 from airflow_pipelines.engine.limits import DEFAULT_LIMITS, Limits
 from airflow_pipelines.engine.lookup.index import file_index
+from airflow_pipelines.engine.lookup.large_contents import LargeContents
 from airflow_pipelines.engine.normalise import Rejected
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.operator import Operator
@@ -88,6 +89,7 @@ class Circuit:
         self.timing = Timing(program, sessions, self.wiring.readers, () if strategy == "full" else program.retention)
         self._by_cost = strategy == "auto"
         self._workers = Workers(sessions.small.sparkContext)
+        self._large_contents = LargeContents()
         self._lock = threading.RLock()
         self._snapshot = Snapshot(layouts=self.layouts)
         self._evaluation_under_way: Evaluation | None = None
@@ -313,9 +315,10 @@ class Circuit:
         """
         if name not in self.kept:
             raise KeyError(name)
-        return self.batch_views.with_views(
-            self.batch_views.contents(self._trace(snapshot, name), single_partition=single_partition)
-        )
+        trace, table = self._trace(snapshot, name), self.program.tables.get(name)
+        key = (table.primary_key if table is not None else None) or ()
+        query = None if single_partition else self._large_contents.query(trace, key, self._context({}))
+        return self.batch_views.with_views(query or self.batch_views.contents(trace, single_partition=single_partition))
 
     def maintain(self) -> bool:
         """Merge traces that have many batches, and forget what late rows can no longer touch; for when there is nothing else to do.
@@ -344,6 +347,7 @@ class Circuit:
     def close(self) -> None:
         """Forget all batches in Spark and end the threads."""
         self._workers.close()
+        self._large_contents.forget()
         self.batch_views.close()
 
     def _apply(self, deltas: Mapping[str, Batch], timed: TimedStep, started: float, rejected: tuple[Rejected, ...] = ()) -> Step:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import httpx
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from feldera import Pipeline
@@ -51,8 +52,19 @@ def test_programs_and_queries(deploy: Callable[..., Pipeline], served_url: str, 
     assert list(pipeline.query("SELECT quotient > 0 AS p FROM w ORDER BY id")) == [{"p": True}, {"p": False}]
     assert [(row["id"], row["kind"], row["insert_delete"]) for row in listener.to_dict()] == [(1, "BIGINT", 1), (2, "NULL", 1)]
 
-    [row, _] = pipeline.query("SELECT v, at, clock FROM t ORDER BY id")
-    assert row == {"v": '{"a":[1,{"b":"x"}]}', "at": "2026-01-02T03:04:05", "clock": "03:04:05.25"}
+    assert list(pipeline.query("SELECT v, at, clock FROM t ORDER BY id")) == [
+        {"v": '{"a":[1,{"b":"x"}]}', "at": "2026-01-02T03:04:05", "clock": "03:04:05.25"},
+        {"v": None, "at": None, "clock": None},
+    ]
+    looked_up = """SELECT json_contains(v, 'a') AS a, json_contains(v, 'x') AS x, json_get(v, 'a', 1) AS b, v -> 'a' ->> 0 AS first,
+        json_get_str(v, 'a', 1, 'b') AS s, json_length(v, 'a') AS n, variantnull() AS j FROM t WHERE id = 1"""
+    assert list(pipeline.query(looked_up)) == [
+        {"a": True, "x": False, "b": '{"b":"x"}', "first": "1", "s": "x", "n": 2, "j": "null"}
+    ]
+    table = pa.Table.from_batches(list(pipeline.query_arrow("SELECT v, u, clock, id, id FROM t ORDER BY id")))
+    assert table.column_names == ["v", "u", "clock", "id", "id"]
+    assert [str(column.type) for column in table.columns] == ["string", "uint64", "time64[ns]", "int32", "int32"]
+    assert table["v"].to_pylist() == ['{"a":[1,{"b":"x"}]}', None]
     prepared = "PREPARE p(INT) AS SELECT v ->> 'a' AS a, json_get_int(v, 'a', 0) AS i, MAP {'k': id} AS m FROM t WHERE id = $1;"
     assert list(pipeline.query(f"{prepared} EXECUTE p(1)")) == [{"a": '[1,{"b":"x"}]', "i": 1, "m": {"k": 1}}]
     pipeline.query_parquet("SELECT v, u FROM t ORDER BY id", str(tmp_path / "t.parquet"))
@@ -63,6 +75,9 @@ def test_programs_and_queries(deploy: Callable[..., Pipeline], served_url: str, 
     hashes = {pipeline.query_hash(f"SELECT id FROM t ORDER BY id {direction}") for direction in ("ASC", "DESC")}
     assert len(hashes) == 1
     assert re.fullmatch("[0-9A-F]{64}", *hashes)
+
+    pipeline.execute("INSERT INTO log VALUES ('one'); INSERT INTO log SELECT 'two'", wait=True)
+    assert "| 2     |" in pipeline.query_tabular("INSERT INTO log VALUES ('three'), ('four')")
 
     # Errors while a query runs are told in its result, all others by the status.
     assert "\nERROR: Division by zero" in "\n" + "".join(pipeline.query_tabular("SELECT 1 / (id - 1) AS x FROM t"))

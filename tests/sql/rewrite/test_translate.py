@@ -55,3 +55,20 @@ def test_places_lead_back_to_the_text() -> None:
     assert edited.origin(at, at + 4) == (25, 29)
     at = edited.text.index("DECIMAL")
     assert edited.origin(at, at + 3) == (7, 23)
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("floor(a to day)", "CAST(DATE_TRUNC('DAY', a) AS TIMESTAMP_NTZ)"),
+        (
+            "ceil(a to day)",
+            "CAST(CASE WHEN DATE_TRUNC('DAY', a) = a THEN DATE_TRUNC('DAY', a) ELSE TIMESTAMPADD(DAY, 1, DATE_TRUNC('DAY', a)) END"
+            " AS TIMESTAMP_NTZ)",
+        ),
+        ("date_trunc(a, month)", "CAST(DATE_TRUNC('MONTH', a) AS DATE)"),
+        ("timestamp_trunc(a, hour)", "CAST(DATE_TRUNC('HOUR', a) AS TIMESTAMP_NTZ)"),
+    ],
+)
+def test_translations_are_those_that_stored_layouts_have(text: str, stored: str) -> None:
+    assert translated(text) == stored, "views with another text are evaluated anew"

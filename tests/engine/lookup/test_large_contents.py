@@ -1,0 +1,79 @@
+"""Contents of which few rows have changed are read as they are stored, and are the same as when all rows are added up."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from airflow_pipelines.engine.changes import Op
+from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from tests.engine.programs import Running
+from tests.engine.random_changes import comparable
+
+LIMITS = Limits(small_rows=20)
+MANY = range(100)
+
+
+def _row(number: int) -> tuple[Any, ...]:
+    """Some rows have NULLs, NaNs and zeros, and every fourth one is equal to another one but for its number."""
+    return (
+        number,
+        None if number % 5 == 0 else f"name {number // 4}",
+        [float("nan"), 0.0, None, 1.5][number % 4],
+        Decimal("1.50") if number % 3 else None,
+        None if number % 7 == 0 else dt.datetime(2026, 1, 1) + dt.timedelta(days=number // 4),
+    )
+
+
+COLUMNS = "n varchar, f double, d decimal(9,2), ts timestamp"
+
+
+@pytest.mark.parametrize("key", ["id int primary key", "id int"])
+def test_few_changes_of_many_rows(sessions: SparkSessions, key: str) -> None:
+    text = f"""create table t ({key}, {COLUMNS}) with ('materialized' = 'true');
+        create materialized view v as select n, f, d, ts from t;"""
+    running = Running(text, sessions, limits=LIMITS)
+    held = Counter({_row(number): 1 for number in MANY})
+    running.insert("t", *held)
+    gone, new = [_row(0), _row(5), _row(6)], [_row(200), _row(201)]
+    if key == "id int":
+        # The same row again, of which one is taken away later.
+        new += [_row(7), _row(7), _row(8)]
+        gone += [_row(7)]
+    for rows, op in (([_row(9)], Op.DELETE), (new, Op.INSERT), (gone, Op.DELETE)):
+        running.step(running.changes("t", *rows, op=op))
+        for row in rows:
+            held[row] += 1 if op is Op.INSERT else -1
+        for relation, first in (("t", 0), ("v", 1)):
+            wanted: Counter[Any] = Counter()
+            for row, count in held.items():
+                wanted[comparable(row[first:])] += count
+            trace = running.circuit.snapshot.traces[relation]
+            assert any(batch.table is None for batch in trace.batches)
+            assert any(batch.table is not None for batch in trace.batches)
+            # What was looked up is found again.
+            for _ in range(2):
+                sql = running.circuit.contents(relation, running.circuit.snapshot)
+                assert "ANTI JOIN" in sql or trace.insert_only
+                assert "Exchange hashpartitioning" not in sessions.large.sql(f"EXPLAIN {sql}").collect()[0][0]
+                assert Counter(map(comparable, map(tuple, sessions.large.sql(sql).collect()))) == +wanted
+
+
+def test_other_contents_are_added_up(sessions: SparkSessions) -> None:
+    text = f"""create table t (id int, {COLUMNS}, a int array) with ('materialized' = 'true');
+        create table u (id int) with ('materialized' = 'true');"""
+    running = Running(text, sessions, limits=LIMITS)
+    running.insert("t", *((*_row(number), [number]) for number in MANY))
+    running.insert("u", *((number,) for number in MANY))
+    # Arrays are not looked up, and here most rows have changed.
+    running.delete("t", (*_row(3), [3]))
+    running.delete("u", *((number,) for number in MANY if number > 2))
+    for relation, count in (("t", 99), ("u", 3)):
+        sql = running.circuit.contents(relation, running.circuit.snapshot)
+        assert "ANTI JOIN" not in sql
+        assert sessions.large.sql(sql).count() == count
