@@ -167,7 +167,13 @@ def test_ingress_of_bad_rows(
         ("nope", {"format": "csv"}, 404, "ConfigError.UnknownInputStream", "no table nope; tables: hidden_table, t"),
         ("doubled", {"format": "csv"}, 404, "ConfigError.UnknownInputStream", "no table doubled"),
         ("t", {"format": "xml"}, 400, "InvalidParam", "unknown format 'xml'; known formats: csv, json, parquet"),
-        ("t", {"format": "json", "update_format": "foo"}, 400, "InvalidParam", "'insert_delete' or 'raw'"),
+        (
+            "t",
+            {"format": "json", "update_format": "foo"},
+            400,
+            "InvalidParam",
+            "should be 'insert_delete', 'raw', 'weighted', 'debezium' or 'snowflake'",
+        ),
         ("t", {"format": "json", "force": "perhaps"}, 400, "InvalidParam", "force"),
     ],
 )
