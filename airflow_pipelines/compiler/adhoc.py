@@ -56,6 +56,10 @@ class AdhocError(ValueError):
     """An ad-hoc request cannot be run. The text says why, and what to do."""
 
 
+class NotYetEvaluatedError(AdhocError):
+    """A view that is read has changed with the program, and is being evaluated."""
+
+
 @dataclass(frozen=True, slots=True)
 class AdhocResult:
     """The result of a request: the rows of its query (None without one), and the changes of tables by its statements.
@@ -88,16 +92,18 @@ def run_adhoc(
     :param collect: brings the rows of an INSERT or DELETE to Python
     :raises ProgramErrors: when the request does not parse, has a statement that is not allowed, or its query does not resolve
     :raises AdhocError: for an unknown or non-materialized relation, or rows that do not fit their table
+    :raises NotYetEvaluatedError: for a view that is being evaluated after a change of the program
     :raises pyspark.errors.PySparkException: when an expression fails
     """
     definitions = with_provided(circuit.program.definitions, text)
     statements = parse_adhoc(text, definitions)
-    snapshot = circuit.snapshot
+    # In this order: a view that is in neither is in the snapshot.
+    awaited, snapshot = circuit.awaited, circuit.snapshot
     request = _Request(circuit, snapshot, text, _time(circuit, snapshot, clock), definitions.python_functions, collect)
     frame: DataFrame | None = None
     changes: list[TableChanges] = []
     for statement in statements:
-        _check_reads(circuit, statement)
+        _check_reads(circuit, statement, awaited)
         if statement.kind is AdhocKind.SELECT:
             with request.session(statement.reads) as session:
                 query = request.analyze(statement, session).query
@@ -224,7 +230,7 @@ def _is_star(walker: TokenWalker, item: Tokens) -> bool:
     return any(walker.word(at) == "*" and (at == item[0] or walker.word(at - 1) == ".") for at in range(*item))
 
 
-def _check_reads(circuit: Circuit, statement: AdhocStatement) -> None:
+def _check_reads(circuit: Circuit, statement: AdhocStatement, awaited: Set[str]) -> None:
     program = circuit.program
     for name in statement.reads:
         if name == SYSTEM_VIEW:
@@ -240,6 +246,8 @@ def _check_reads(circuit: Circuit, statement: AdhocStatement) -> None:
             raise AdhocError(f"Relation {display(name)} does not exist; there are: {known or 'none'}")
         if not materialized:
             raise AdhocError(f"Tried to SELECT from a non-materialized source {display(name)}: to query it, {hint}")
+        if name in awaited:
+            raise NotYetEvaluatedError(f"The view {display(name)} is being evaluated for the changed program; try again when it is")
 
 
 def _target(circuit: Circuit, statement: AdhocStatement) -> tuple[Table, RelationSchema]:

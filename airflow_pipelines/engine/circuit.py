@@ -85,6 +85,8 @@ class Circuit:
         """How the contents and the states of relations are made, by relation."""
         self.has_consumers: Callable[[str], bool] = lambda _: True
         """Whether somebody outside the circuit takes the deltas of a view that has no contents; asked in every step."""
+        self.awaited: Set[str] = frozenset()
+        """Views whose contents are still to be evaluated after a change of the program, and cannot be read before."""
         # The rules are those of the incremental stages; to recompute, all rows are needed.
         self.timing = Timing(program, sessions, self.wiring.readers, () if strategy == "full" else program.retention)
         self._by_cost = strategy == "auto"

@@ -167,6 +167,7 @@ class LivePipeline:
             self._replay(circuit, snapshot, saved, plan.kept)
             snapshot = circuit.snapshot
             circuit.close()
+        self.circuit.awaited = plan.evaluated | plan.outdated.keys()
         self.circuit.restore(snapshot.renamed(plan.renamed_relations, self.circuit.layouts).keep(plan.kept))
         self.clock.resume(snapshot.clock)
 
@@ -174,10 +175,12 @@ class LivePipeline:
         """Evaluate the new and changed views and, unless ``silent``, emit their full contents."""
         if not plan.evaluated and not plan.renamed:
             self.circuit.refresh()
+            self.circuit.awaited = frozenset()
             self._complete()
             return
         step = self.circuit.bootstrap(plan.evaluated, self.clock.now(), shown=plan.renamed.keys())
         self.circuit.publish(step)
+        self.circuit.awaited = frozenset()
         self.recent.append(step.stats)
         self.metrics.add(initiated_steps=1)
         if not silent:

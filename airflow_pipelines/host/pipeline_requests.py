@@ -69,6 +69,17 @@ class PipelineRequests:
         :raises Problem: when it is in another phase
         """
         self._state.check_serving()
+        return self._live()
+
+    def readable(self) -> LivePipeline:
+        """The pipeline, running or while its changed views are evaluated.
+
+        :raises Problem: when it is in another phase
+        """
+        self._state.check_readable()
+        return self._live()
+
+    def _live(self) -> LivePipeline:
         if self._opening.live is None:
             raise self._state.terminating()
         return self._opening.live
@@ -325,16 +336,17 @@ class PipelineRequests:
 
         :param errors: whether the errors of connectors are listed
         """
-        endpoints = self.serving().endpoints
+        endpoints = self.readable().endpoints
         counters = self._metrics.counters()
-        complete = endpoints.all_ended and counters.completed_records == counters.input_records
+        bootstrapping = self._state.is_bootstrapping
+        complete = not bootstrapping and endpoints.all_ended and counters.completed_records == counters.input_records
         state = "Running" if self._state.is_running else "Paused"
         transaction = self._transactions.to_wire() | {"commit_progress": self._commit_progress()}
         suspend_error = self._suspend_error()
         return {
             "global_metrics": self._metrics.to_wire(
                 state=state,
-                bootstrapping=False,
+                bootstrapping=bootstrapping,
                 pipeline_complete=complete,
                 stalled_s=endpoints.listeners.stalled_s,
                 transaction=transaction,
@@ -364,4 +376,6 @@ class PipelineRequests:
         """Why no checkpoint can be taken now."""
         if not self._opening.options.storage:
             return {"Permanent": ["StorageRequired"]}
+        if self._state.is_bootstrapping:
+            return {"Temporary": ["Bootstrapping"]}
         return None if self._transactions.current is None else {"Temporary": [TRANSACTION_IN_PROGRESS]}

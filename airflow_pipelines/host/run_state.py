@@ -66,6 +66,11 @@ class RunState:
         return self._machine.is_running
 
     @property
+    def is_bootstrapping(self) -> bool:
+        """Whether changed views are evaluated."""
+        return self._machine.is_bootstrapping
+
+    @property
     def is_serving(self) -> bool:
         """Whether requests are answered."""
         return self._machine.is_serving
@@ -96,6 +101,15 @@ class RunState:
         :raises Problem: with the reason why they are not
         """
         refusal = self._machine.refusal()
+        if refusal is not None:
+            raise refusal
+
+    def check_readable(self) -> None:
+        """Go on only while contents and statistics can be read.
+
+        :raises Problem: with the reason why they cannot
+        """
+        refusal = self._machine.reading_refusal()
         if refusal is not None:
             raise refusal
 

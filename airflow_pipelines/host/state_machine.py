@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
@@ -10,6 +10,8 @@ from airflow_pipelines.contract.statuses import RuntimeStatus
 
 SERVING = frozenset({RuntimeStatus.RUNNING, RuntimeStatus.PAUSED})
 """Here requests are answered and steps are run."""
+BOOTSTRAPPING = frozenset({RuntimeStatus.BOOTSTRAPPING, RuntimeStatus.CONCURRENT_BOOTSTRAPPING, RuntimeStatus.SYNCHRONIZING})
+"""Here what has not changed with the program can be read, and nothing is taken."""
 _ENDS = frozenset({RuntimeStatus.STOPPED, RuntimeStatus.SUSPENDED})
 _BOOTSTRAPS = frozenset({RuntimeStatus.BOOTSTRAPPING, RuntimeStatus.CONCURRENT_BOOTSTRAPPING})
 _NEXT: Mapping[RuntimeStatus | None, frozenset[RuntimeStatus]] = {
@@ -133,12 +135,24 @@ class StateMachine:
         """Whether it is to become something else than it is."""
         return self.taken_down or self.desired is not self.status
 
+    @property
+    def is_bootstrapping(self) -> bool:
+        """Whether changed views are evaluated."""
+        return self.status in BOOTSTRAPPING
+
     def refusal(self) -> Problem | None:
         """Why no request can be answered, None when requests can."""
+        return self._refusal(SERVING)
+
+    def reading_refusal(self) -> Problem | None:
+        """Why nothing can be read, None when what has not changed with the program can."""
+        return self._refusal(SERVING | BOOTSTRAPPING)
+
+    def _refusal(self, answering: Set[RuntimeStatus]) -> Problem | None:
         ended = self.ended and self.status is not RuntimeStatus.SUSPENDED
         if ended or self.taken_down or self.status is RuntimeStatus.STOPPED:
             return self.terminating()
-        if self.is_serving or self._announced in SERVING:
+        if self.status in answering or self._announced in answering:
             return None
         code, text = _REFUSALS.get(self.status or RuntimeStatus.INITIALIZING, _REFUSALS[RuntimeStatus.INITIALIZING])
         return Problem(code, f"The pipeline {self._pipeline} {text}; try again when it is running.")

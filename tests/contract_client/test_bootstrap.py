@@ -153,9 +153,14 @@ def test_a_stop_anywhere_in_a_bootstrap_keeps_what_was_saved(deploy: Callable[..
         status = PipelineStatus.CONCURRENTBOOTSTRAPPING if concurrent else PipelineStatus.BOOTSTRAPPING
         pipeline.start(BootstrapPolicy.ALLOW, wait=False, concurrent_bootstrap=concurrent)
         pipeline.wait_for_status(status, timeout=60)
-        with pytest.raises(FelderaAPIError) as refused:
-            list(pipeline.query("select * from total"))
-        assert (refused.value.status_code, refused.value.error_code) == (503, "BootstrapInProgress")
+        # What has not changed can be read, and nothing is taken.
+        assert list(pipeline.query("select * from total")) == [{"s": 3}]
+        metrics = pipeline.stats().global_metrics
+        assert (metrics.bootstrap_in_progress, metrics.pipeline_complete, metrics.total_processed_records) == (True, False, 2)
+        for statement in ("select * from v", "insert into t values (3)"):
+            with pytest.raises(FelderaAPIError) as refused:
+                list(pipeline.query(statement))
+            assert (refused.value.status_code, refused.value.error_code) == (503, "BootstrapInProgress")
         pipeline.stop(force=True, timeout_s=60)
         stopped_as_it_was()
 

@@ -86,6 +86,19 @@ def test_requests_are_answered_while_running_and_paused_only() -> None:
     assert (code(running), running.has_to_change) == (ErrorCode.TERMINATING, True)
 
 
+def test_what_has_not_changed_is_read_while_views_are_bootstrapped() -> None:
+    for status in (S.BOOTSTRAPPING, S.CONCURRENT_BOOTSTRAPPING):
+        one = machine(S.INITIALIZING, status)
+        assert one.is_bootstrapping
+        assert one.reading_refusal() is None
+        one.taken_down = True
+        refusal = one.reading_refusal()
+        assert refusal is not None
+        assert refusal.code is ErrorCode.TERMINATING
+    assert machine(S.INITIALIZING, S.RUNNING).reading_refusal() is None
+    assert machine(S.INITIALIZING, S.REPLAYING).reading_refusal() is not None
+
+
 def test_requests_are_answered_once_others_may_know_that_they_are() -> None:
     one = machine(S.INITIALIZING)
     assert one.refusal() is not None

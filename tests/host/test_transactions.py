@@ -138,7 +138,23 @@ def test_after_a_kill_there_is_all_of_a_transaction_or_nothing(make: Make, tmp_p
     pipeline.kill()
     pipeline.start()
     assert pipeline.query("SELECT * FROM totals") == [{"total": 35, "n": 3}]
-    assert sorted(sink.read_text().splitlines()) == [",0,-1", ",0,1", "35,3,1", "5,1,-1", "5,1,1"]
+    lines = [",0,-1", ",0,1", "35,3,1", "5,1,-1", "5,1,1"]
+    assert sorted(sink.read_text().splitlines()) == lines
+    assert started(pipeline) == 2
+
+    # A commit that fails ends the pipeline as a failing step does, and leaves nothing.
+    push(pipeline, "log", {"insert": {"x": 1}})
+    push(pipeline, "t", {"insert": {"id": 4, "v": 0}})
+    assert pipeline.post("commit_transaction").status_code == 200
+    failed = pipeline.wait_for("Stopped")
+    assert failed.error is not None
+    assert failed.error["error_code"] == "RuntimeError.WorkerPanic"
+    assert "inverse" in failed.error["message"]
+    pipeline.kill()
+    pipeline.start()
+    assert pipeline.query("SELECT * FROM totals") == [{"total": 35, "n": 3}]
+    assert pipeline.query("SELECT * FROM logged") == []
+    assert sorted(sink.read_text().splitlines()) == lines
     assert started(pipeline) == 2
 
 

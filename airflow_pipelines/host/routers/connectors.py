@@ -30,13 +30,13 @@ def completion_status(runner: Runner, token: str, checkpoint: bool = False) -> J
 @router.get("/tables/{table}/connectors/{connector}/stats")
 def input_stats(runner: Runner, table: str, connector: str) -> dict[str, Any]:
     """An input's counters and errors."""
-    return input_endpoint(runner.requests.serving(), table, connector).to_wire(errors=True)
+    return input_endpoint(runner.requests.readable(), table, connector).to_wire(errors=True)
 
 
 @router.get("/views/{view}/connectors/{connector}/stats")
 def output_stats(runner: Runner, view: str, connector: str) -> dict[str, Any]:
     """An output's counters and errors."""
-    return output_endpoint(runner.requests.serving(), view, connector).to_wire(errors=True)
+    return output_endpoint(runner.requests.readable(), view, connector).to_wire(errors=True)
 
 
 @router.post("/tables/{table}/connectors/{connector}/{action}")

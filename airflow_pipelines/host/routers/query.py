@@ -12,7 +12,7 @@ from fastapi import APIRouter, Body, Depends, Request
 from fastapi.responses import Response, StreamingResponse
 from pyspark.sql import DataFrame
 
-from airflow_pipelines.compiler.adhoc import AdhocError, AdhocResult, run_adhoc
+from airflow_pipelines.compiler.adhoc import AdhocError, AdhocResult, NotYetEvaluatedError, run_adhoc
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import QUERY_FAILED_HEADER, Problem
 from airflow_pipelines.engine.changes import TableChanges
@@ -52,7 +52,7 @@ class EvaluationFailed(Problem):
 
 async def _answered(request: Request, runner: PipelineRunner, sql: str, format: str, *, read_only: bool) -> Response:
     wanted = format_of(format)
-    live = runner.requests.serving()
+    live = runner.requests.readable()
     try:
         reply = await runner.queries.run(
             lambda query: _answer(live, sql, query, wanted), lambda: _left(request), holds=wanted.failure is None
@@ -130,6 +130,8 @@ def _told(kind: type[Problem]) -> Iterator[None]:
     """
     try:
         yield
+    except NotYetEvaluatedError as error:
+        raise kind(ErrorCode.BOOTSTRAP_IN_PROGRESS, str(error)) from error
     except (AdhocError, ProgramErrors, NotRepresentableError) as error:
         raise kind(ErrorCode.AD_HOC_QUERY_ERROR, str(error)) from error
     except MemoryError as error:
