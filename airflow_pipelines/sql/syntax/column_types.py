@@ -184,8 +184,8 @@ def _parse_timestamp(cursor: Cursor) -> ColumnType:
 
 
 def _parse_interval(cursor: Cursor, span: Span) -> ColumnType:
-    """``INTERVAL DAY``, ``INTERVAL YEAR TO MONTH``: one unit, or the first and the last one."""
-    first = cursor.peek().upper()
+    """``INTERVAL DAY``, ``INTERVAL YEARS TO MONTHS``: one unit, or the first and the last one."""
+    first = cursor.peek().upper().removesuffix("S")
     units = next((units for units in INTERVAL_UNITS if first in units), None)
     if units is None:
         message = (
@@ -197,7 +197,7 @@ def _parse_interval(cursor: Cursor, span: Span) -> ColumnType:
     _skip_digits(cursor)
     if not cursor.take("to"):
         return ColumnType(f"INTERVAL_{first}")
-    last = cursor.peek().upper()
+    last = cursor.peek().upper().removesuffix("S")
     if last not in units[units.index(first) + 1 :]:
         raise cursor.failure(f"An interval from {first} on ends with one of {', '.join(units[units.index(first) + 1 :]) or 'none'}")
     cursor.advance()

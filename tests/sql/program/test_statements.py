@@ -41,6 +41,7 @@ from tests.sql.program.refusals import the_error
         ("variant", ColumnType("VARIANT")),
         ("interval day", ColumnType("INTERVAL_DAY")),
         ("interval day(3) to second(6)", ColumnType("INTERVAL_DAY_TO_SECOND")),
+        ("interval hours to minutes", ColumnType("INTERVAL_HOUR_TO_MINUTE")),
         ("interval year to month array", ColumnType("ARRAY", component=ColumnType("INTERVAL_YEAR_TO_MONTH"))),
         ("int array", ColumnType("ARRAY", component=ColumnType("INTEGER"))),
         ("array<int not null>", ColumnType("ARRAY", component=ColumnType("INTEGER", nullable=False))),
