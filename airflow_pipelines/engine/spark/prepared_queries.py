@@ -40,7 +40,7 @@ class PreparedQueries:
     """The prepared queries of one session. A query that cannot be prepared, or fails when it is run so, is planned for each run."""
 
     def __init__(self, session: SparkSession, limits: Limits) -> None:
-        """Start without queries. The first time for a session, this tests whether its plans can be run again."""
+        """Start without queries. The first time for an application, this tests whether its plans can be run again."""
         self._limits = limits
         self._factory = LeafFactory(session) if limits.prepared_queries and can_rerun(session) else None
         # None: a query that is planned for each run.

@@ -1,4 +1,4 @@
-"""Tests whether Spark's inner parts work as prepared queries need them: once per session, over made-up rows."""
+"""Tests whether Spark's inner parts work as prepared queries need them: once per application, over made-up rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
@@ -28,16 +29,20 @@ _JOIN = ("SELECT l.v, COUNT(r.k) AS n FROM ", " l FULL JOIN ", " r ON l.k = r.v 
 _SUBQUERY = ("SELECT k, (SELECT MAX(v) FROM ", ") AS most FROM ", "")
 """Has a plan that keeps its result, so that it must be planned for each run."""
 
-_found: weakref.WeakKeyDictionary[SparkSession, bool] = weakref.WeakKeyDictionary()
+_found: weakref.WeakKeyDictionary[SparkContext, bool] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 def can_rerun(session: SparkSession) -> bool:
-    """Whether the prepared queries of a session read the current rows in each run."""
+    """Whether prepared queries read the current rows in each run.
+
+    :param session: one for small inputs; all of these have the same settings, so that one answers for all of its application
+    """
+    application = session.sparkContext
     with _lock:
-        found = _found.get(session)
+        found = _found.get(application)
         if found is None:
-            found = _found[session] = _tried(session)
+            found = _found[application] = _tried(session)
         return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import threading
+import weakref
 from typing import Any
 
 import pyarrow as pa
@@ -46,9 +47,14 @@ def values(views: BatchViews, text: str) -> list[Any]:
     return sorted(next(iter(row.values())) for row in views.result(text).rows.to_pylist())
 
 
-def test_this_spark_lets_the_rows_of_a_plan_be_replaced(spark: SparkSession) -> None:
+def test_this_spark_lets_the_rows_of_a_plan_be_replaced(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rerun_probe, "_found", weakref.WeakKeyDictionary())
     session = SparkSessions.of(spark).small
     assert can_rerun(session)
+    # Every pipeline has sessions of its own, and does not try again what the first one has tried.
+    with monkeypatch.context() as patched:
+        patched.setattr(rerun_probe, "_tried", lambda *_: pytest.fail("it was tried again"))
+        assert can_rerun(SparkSessions.of(spark).small)
     join = plan_query(LeafFactory(session), rerun_probe._JOIN, (0, 0), [rerun_probe._batch(())])
     assert "Exchange" in join.frame._jdf.queryExecution().executedPlan().toString()
 
@@ -65,6 +71,7 @@ def test_this_spark_lets_the_rows_of_a_plan_be_replaced(spark: SparkSession) -> 
 def test_a_spark_that_keeps_rows_or_has_other_inner_parts_is_noticed(
     spark: SparkSession, broken: tuple[type, str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(rerun_probe, "_found", weakref.WeakKeyDictionary())
     monkeypatch.setattr(*broken)
     views = BatchViews(SparkSessions.of(spark))
     assert "planned for each run" in caplog.text
