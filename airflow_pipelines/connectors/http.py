@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from airflow_pipelines.connectors.base import InvalidOptionError
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.formats import jsontext
 from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.delta import csv_changes, json_changes
+from airflow_pipelines.connectors.formats.flavors import FORMS
+from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.connectors.registry import input_parser, options_of_format
 from airflow_pipelines.engine.schema import RelationSchema
+
+JSON_CHANGES: Final = JsonOptions()
+"""How JSON is written where nobody says otherwise."""
 
 
 def parse_ingress(
@@ -60,17 +65,21 @@ class EgressData:
     records: int
 
 
-def encode_egress(changes: Changes, format_name: str = "json") -> Iterator[EgressData]:
+def encode_egress(changes: Changes, format_name: str = "json", json: JsonOptions = JSON_CHANGES) -> Iterator[EgressData]:
     """A step's changes as the data of egress chunks.
 
     :param changes: those of one view
     :param format_name: ``json`` or ``csv``
+    :param json: in which update format and flavor JSON is written
     :returns: the data of each chunk
     :raises UnknownOptionError: for an unknown format
     """
     check_egress_format(format_name)
     for table in changes.tables():
-        text = "".join(csv_changes(table)) if format_name == "csv" else f"[{','.join(json_changes(table))}]"
+        if format_name == "csv":
+            text = "".join(csv_changes(table))
+        else:
+            text = f"[{','.join(json_changes(table, json.update_format, FORMS[json.json_flavor]))}]"
         yield EgressData(text, table.num_rows)
 
 

@@ -268,9 +268,9 @@ class Endpoints:
         :param listeners: who gets them, each in its own format
         :param snapshot: whether the changes are the relation's contents for a new listener
         """
-        for format_name in sorted({listener.format for listener in listeners}):
-            takers = [listener for listener in listeners if listener.format == format_name]
-            for chunk in encode_egress(changes, format_name):
+        for format_name, json in {(listener.format, listener.json): None for listener in listeners}:
+            takers = [listener for listener in listeners if (listener.format, listener.json) == (format_name, json)]
+            for chunk in encode_egress(changes, format_name, json):
                 for listener in takers:
                     listener.put(chunk, snapshot=snapshot)
                 if all(listener.closed for listener in takers):

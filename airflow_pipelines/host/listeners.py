@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
 
-from airflow_pipelines.connectors.http import EgressData, frame_chunk, frame_empty_chunk
+from airflow_pipelines.connectors.formats.json import JsonOptions
+from airflow_pipelines.connectors.http import JSON_CHANGES, EgressData, frame_chunk, frame_empty_chunk
 from airflow_pipelines.host.connector_metrics import OutputMetrics
 
 KEEP_ALIVE_S = 3.0
@@ -26,7 +27,14 @@ class Listener:
     """
 
     def __init__(
-        self, view: str, format_name: str, backpressure: bool, loop: asyncio.AbstractEventLoop, *, send_snapshot: bool = False
+        self,
+        view: str,
+        format_name: str,
+        backpressure: bool,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        send_snapshot: bool = False,
+        json: JsonOptions = JSON_CHANGES,
     ) -> None:
         """Make a queue that nothing fills yet.
 
@@ -35,9 +43,11 @@ class Listener:
         :param backpressure: whether a full queue makes the pipeline wait; otherwise chunks that do not fit are dropped
         :param loop: the event loop of the response
         :param send_snapshot: whether the relation's contents come first
+        :param json: in which update format and flavor JSON is written
         """
         self.view = view
         self.format = format_name
+        self.json = json
         self.name = f"{view}.api-{uuid4()}"
         self.metrics = OutputMetrics()
         self._empty = frame_empty_chunk(format_name, snapshot=send_snapshot)

@@ -360,6 +360,8 @@ class LivePipeline:
             step = circuit.apply(deltas, record.clock, record.waterlines)
             circuit.publish(step)
             self._deliver_kept(step, kept)
+        # The counters say that the outputs have all of this.
+        self.endpoints.flush()
         if saved.records:
             self.log.info("replayed %d committed steps from the journal", len(saved.records))
 

@@ -13,6 +13,8 @@ import pytest
 from airflow_pipelines.connectors import changes
 from airflow_pipelines.connectors.base import UnknownOptionError
 from airflow_pipelines.connectors.changes import ChangesInMemory
+from airflow_pipelines.connectors.formats.flavors import JsonFlavor
+from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.http import EgressData, encode_egress, frame_chunk, frame_empty_chunk, parse_ingress
 from tests.connectors.relations import GRADES, rows
 
@@ -66,6 +68,13 @@ def test_egress_is_ordered_and_repeats_by_weight() -> None:
         {"insert": {"student_id": 3, "class": None, "grade": Decimal("1.50"), "class_date": None}},
     ]
     assert '"grade":97.00' in data.text
+    options = JsonOptions(update_format="weighted", json_flavor=JsonFlavor.SNOWFLAKE)
+    (other,) = encode_egress(ChangesInMemory(DELTA), "json", options)
+    assert json.loads(other.text)[0] == {
+        "weight": -1,
+        "data": {"student_id": 1, "class": "a", "grade": None, "class_date": None},
+    }
+    assert json.loads(other.text)[1]["data"]["grade"] == "2.00"
     (lines,) = encode_egress(ChangesInMemory(DELTA), "csv")
     assert lines.text == "1,a,,,-1\n1,a,2.00,,1\n2,b,97.00,,1\n3,,1.50,,1\n3,,1.50,,1\n"
 

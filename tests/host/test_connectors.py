@@ -240,17 +240,21 @@ def views(*outputs: dict[str, object], query: str = "SELECT x + 1 AS y FROM t") 
 CREATE MATERIALIZED VIEW v WITH ('connectors' = '{json.dumps(outputs)}') AS {query};"""
 
 
+def wait_for_lines(path: Path, count: int) -> None:
+    """Wait until an output has written so many lines."""
+    deadline = time.monotonic() + 30
+    while len(path.read_text().splitlines()) < count:
+        assert time.monotonic() < deadline
+
+
 def test_a_buffer_is_written_as_one_batch(make: Make, tmp_path: Path) -> None:
     soon, late = tmp_path / "soon.csv", tmp_path / "late.csv"
     buffered = {"enable_output_buffer": True, "max_output_buffer_size_records": 4}
     pipeline = make(views(output(soon), output(late, **buffered)))
     pipeline.start()
-    for change in ({"insert": {"x": 1}}, {"insert": {"x": 2}}, {"delete": {"x": 1}}):
+    for count, change in enumerate(({"insert": {"x": 1}}, {"insert": {"x": 2}}, {"delete": {"x": 1}}), 1):
         assert pipeline.post("ingress/t", json.dumps(change), format="json").status_code == 200
-        wanted = pipeline.stats()["global_metrics"]["total_input_records"]
-        deadline = time.monotonic() + 30
-        while pipeline.stats()["global_metrics"]["total_processed_records"] < wanted:
-            assert time.monotonic() < deadline
+        wait_for_lines(soon, count)
     assert soon.read_text() == "2,1\n3,1\n2,-1\n"
     assert late.read_text() == ""
     stats = pipeline.stats()
@@ -272,6 +276,34 @@ def test_a_buffer_is_written_as_one_batch(make: Make, tmp_path: Path) -> None:
     assert pipeline.get("completion_status", token=token).status_code == 410
     assert late.read_text() == "3,1\n4,1\n5,1\n"
     assert pipeline.query("SELECT COUNT(*) AS n FROM v") == [{"n": 3}]
+
+
+def test_what_a_buffer_kept_is_written_once_over_kills(make: Make, tmp_path: Path) -> None:
+    soon, late = tmp_path / "soon.csv", tmp_path / "late.csv"
+    buffered = {"enable_output_buffer": True, "max_output_buffer_size_records": 3}
+    fault_tolerance = {"model": "exactly_once", "checkpoint_interval_secs": None}
+    pipeline = make(views(output(soon), output(late, **buffered)), fault_tolerance=fault_tolerance)
+    pipeline.start()
+
+    def push(*numbers: int) -> None:
+        for x in numbers:
+            assert pipeline.post("ingress/t", json.dumps({"insert": {"x": x}}), format="json").status_code == 200
+            wait_for_lines(soon, x)
+
+    push(1, 2)
+    pipeline.kill()
+    pipeline.start()
+    assert pipeline.stats()["global_metrics"]["total_completed_records"] == 2
+    assert late.read_text() == "2,1\n3,1\n", "what is replayed is not kept again"
+    push(3, 4)
+    pipeline.insert("t", {"x": 5})
+    assert len(late.read_text().splitlines()) == 5
+    push(6)
+    pipeline.kill()
+    pipeline.start()
+    assert len(late.read_text().splitlines()) == 6
+    pipeline.suspend()
+    assert sorted(late.read_text().splitlines()) == sorted(soon.read_text().splitlines()) == [f"{y},1" for y in range(2, 8)]
 
 
 def test_a_buffer_waits_no_longer_than_it_may(make: Make, tmp_path: Path) -> None:

@@ -173,7 +173,12 @@ def test_a_stream_may_be_asked_for_with_a_body_like_a_connector(running: Pipelin
     with running.listen("totals", body=body) as chunks:
         assert next(chunks) == {"snapshot": True, "json_data": []}
         assert next(chunks)["json_data"] == [{"insert": {"name": None, "total": 11, "n": 1}}]
+    weighted = {"name": "json", "config": {"array": True, "update_format": "weighted", "json_flavor": "snowflake"}}
+    with running.listen("totals", body={"format": weighted, "send_snapshot": True}) as chunks:
+        next(chunks)
+        assert next(chunks)["json_data"] == [{"weight": 1, "data": {"name": None, "total": 11, "n": 1}}]
     for wrong, text, options in (
+        ({"format": {"name": "json", "config": {"array": True, "update_format": "raw"}}}, "update_format", {}),
         ({"format": {"name": "json"}}, "Chunks of JSON are arrays", {}),
         ({"format": {"name": "avro"}}, "format.name", {}),
         ({"format": array}, "leave out format", {"format": "json"}),

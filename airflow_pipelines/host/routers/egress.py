@@ -12,6 +12,9 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
 
+from airflow_pipelines.connectors.formats.flavors import JsonFlavor
+from airflow_pipelines.connectors.formats.json import JsonOptions
+from airflow_pipelines.connectors.http import JSON_CHANGES
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.strict_json import StrictJsonError, parse_json
@@ -30,15 +33,19 @@ class EgressOptions:
     :param format: ``json`` or ``csv``
     :param backpressure: whether the pipeline waits for a slow reader
     :param send_snapshot: whether the relation's contents come first
+    :param json: in which update format and flavor JSON is written
     """
 
     format: str
     backpressure: bool
     send_snapshot: bool
+    json: JsonOptions = JSON_CHANGES
 
 
 class _FormatConfig(BaseModel):
     array: bool = False
+    update_format: Literal["insert_delete", "weighted", "debezium"] = "insert_delete"
+    json_flavor: JsonFlavor = JsonFlavor.DEFAULT
 
 
 class _Format(BaseModel):
@@ -90,7 +97,12 @@ async def egress(
     if live.endpoints.listeners.count >= Listeners.MAX:
         raise Problem(ErrorCode.API_CONNECTION_LIMIT, f"The pipeline has {Listeners.MAX} listeners already; close one first.")
     listener = Listener(
-        relation, options.format, options.backpressure, asyncio.get_running_loop(), send_snapshot=options.send_snapshot
+        relation,
+        options.format,
+        options.backpressure,
+        asyncio.get_running_loop(),
+        send_snapshot=options.send_snapshot,
+        json=options.json,
     )
     await run_in_threadpool(runner.requests.listen, listener, send_snapshot=options.send_snapshot)
 
@@ -111,10 +123,10 @@ def _options_in(body: bytes, in_address: set[str]) -> EgressOptions | None:
     :param in_address: the options that the address has
     """
     try:
-        config = parse_json(body) if body.strip() else None
+        given = parse_json(body) if body.strip() else None
     except StrictJsonError as error:
         raise Problem(ErrorCode.INVALID_PARAM, f"The body is not JSON: {error}") from error
-    if config is None:
+    if given is None:
         return None
     if in_address:
         raise Problem(
@@ -122,10 +134,12 @@ def _options_in(body: bytes, in_address: set[str]) -> EgressOptions | None:
             f"The options are in the body or in the address, not in both: leave out {', '.join(sorted(in_address))}.",
         )
     try:
-        connector = _Connector.model_validate(config)
+        connector = _Connector.model_validate(given)
     except ValidationError as error:
         wrong = "; ".join(each.text for each in mistakes(_Connector, error))
         raise Problem(ErrorCode.INVALID_PARAM, f"The body is like a connector, such as {_EXAMPLE}: {wrong}.") from error
     if connector.format.name == "json" and not connector.format.config.array:
         raise Problem(ErrorCode.INVALID_PARAM, f"Chunks of JSON are arrays: the format's config must say so, as in {_EXAMPLE}.")
-    return EgressOptions(connector.format.name, connector.transport.config.backpressure, connector.send_snapshot)
+    config = connector.format.config
+    json = JsonOptions(update_format=config.update_format, json_flavor=config.json_flavor, array=True)
+    return EgressOptions(connector.format.name, connector.transport.config.backpressure, connector.send_snapshot, json)
