@@ -20,23 +20,33 @@ MANY = range(100)
 
 
 def _row(number: int) -> tuple[Any, ...]:
-    """Some rows have NULLs, NaNs and zeros, and every fourth one is equal to another one but for its number."""
+    """Some rows have NULLs, NaNs and zeros, and each is equal to another one but for its number."""
+    pair = number // 2
     return (
         number,
-        None if number % 5 == 0 else f"name {number // 4}",
-        [float("nan"), 0.0, None, 1.5][number % 4],
-        Decimal("1.50") if number % 3 else None,
-        None if number % 7 == 0 else dt.datetime(2026, 1, 1) + dt.timedelta(days=number // 4),
+        None if pair % 5 == 0 else f"name {pair}",
+        [float("nan"), 0.0, None, 1.5][pair % 4],
+        Decimal("1.50") if pair % 3 else None,
+        None if pair % 7 == 0 else dt.datetime(2026, 1, 1) + dt.timedelta(days=pair),
+        dt.time(pair % 24) if pair % 2 else None,
+        dt.timedelta(pair) if pair % 3 else None,
+        bytes([pair]) if pair % 5 else None,
+        [True, False, None][pair % 3],
+        dt.date(2026, 1, 1) if pair % 2 else None,
+        [float("nan"), -0.5, None][pair % 3],
+        Decimal(2**64 - 1 - pair),
+        dt.datetime(2026, 1, 1, tzinfo=dt.UTC) if pair % 6 else None,
     )
 
 
-COLUMNS = "n varchar, f double, d decimal(9,2), ts timestamp"
+COLUMNS = """n varchar, f double, d decimal(9,2), ts timestamp, c time, i interval day to second, b varbinary, o boolean, dt date,
+    r real, ub bigint unsigned, tz timestamp with time zone"""
 
 
 @pytest.mark.parametrize("key", ["id int primary key", "id int"])
 def test_few_changes_of_many_rows(sessions: SparkSessions, key: str) -> None:
     text = f"""create table t ({key}, {COLUMNS}) with ('materialized' = 'true');
-        create materialized view v as select n, f, d, ts from t;"""
+        create materialized view v as select n, f, d, ts, c, i, b, o, dt, r, ub, tz from t;"""
     running = Running(text, sessions, limits=LIMITS)
     held = Counter({_row(number): 1 for number in MANY})
     running.insert("t", *held)
@@ -45,9 +55,9 @@ def test_few_changes_of_many_rows(sessions: SparkSessions, key: str) -> None:
         # The same row again, of which one is taken away later.
         new += [_row(7), _row(7), _row(8)]
         gone += [_row(7)]
-    for rows, op in (([_row(9)], Op.DELETE), (new, Op.INSERT), (gone, Op.DELETE)):
-        running.step(running.changes("t", *rows, op=op))
-        for row in rows:
+    for changed, op in (([_row(9)], Op.DELETE), (new, Op.INSERT), (gone, Op.DELETE)):
+        running.step(running.changes("t", *changed, op=op))
+        for row in changed:
             held[row] += 1 if op is Op.INSERT else -1
         for relation, first in (("t", 0), ("v", 1)):
             wanted: Counter[Any] = Counter()
@@ -61,7 +71,8 @@ def test_few_changes_of_many_rows(sessions: SparkSessions, key: str) -> None:
                 sql = running.circuit.contents(relation, running.circuit.snapshot)
                 assert "ANTI JOIN" in sql or trace.insert_only
                 assert "Exchange hashpartitioning" not in sessions.large.sql(f"EXPLAIN {sql}").collect()[0][0]
-                assert Counter(map(comparable, map(tuple, sessions.large.sql(sql).collect()))) == +wanted
+                rows = sessions.large.sql(sql).toArrow().to_pylist()
+                assert Counter(comparable(row.values()) for row in rows) == +wanted
 
 
 def test_other_contents_are_added_up(sessions: SparkSessions) -> None:
