@@ -12,7 +12,9 @@ from typing import Final
 
 _PROPERTY: Final = re.compile(r"('connectors'\s*=\s*')((?:[^']|'')*)('|\Z)", re.IGNORECASE)
 _STRING: Final = r'"(?:[^"\\]|\\.)*"'
-_MEMBER: Final = re.compile(rf"(?P<key>{_STRING})(?P<between>\s*:\s*)(?P<value>{_STRING}|-?\d[\d.eE+-]*)")
+_VALUE: Final = rf"(?P<between>\s*:\s*)(?P<value>{_STRING}|-?\d[\d.eE+-]*)"
+_MEMBER: Final = re.compile(rf"(?P<key>{_STRING}){_VALUE}")
+_STRING_OR_MEMBER: Final = re.compile(rf"(?P<key>{_STRING})(?:{_VALUE})?")
 _TEXT: Final = re.compile(_STRING)
 _SECRET_NAME: Final = re.compile(
     r"passw(or)?d|passphrase|pwd|secret|token|credential|authorization|jaas\.config|sas[._-]?(key|url)"
@@ -53,6 +55,8 @@ def replace_passwords(text: str, keep: Keep) -> str:
 
 def _of_json(text: str, keep: Keep) -> str:
     def member(found: re.Match[str]) -> str:
+        if found["value"] is None:
+            return found[0]
         key, value = _read(found["key"]), _read(found["value"])
         if isinstance(value, str):
             if not value or _HAS_REFERENCE.search(value) or not _SECRET_NAME.search(str(key)):
@@ -67,7 +71,18 @@ def _of_json(text: str, keep: Keep) -> str:
         changed = replace_passwords(value, keep) if isinstance(value, str) else value
         return found[0] if changed == value else json.dumps(changed, ensure_ascii=False)
 
-    return _TEXT.sub(url, _MEMBER.sub(member, text))
+    # Of JSON each string is read whole: between the end of one and the begin of the next may stand what looks like a member.
+    # In text that is no JSON nobody knows where a string begins, so each quote may begin one.
+    members = _STRING_OR_MEMBER if _is_json(text) else _MEMBER
+    return _TEXT.sub(url, members.sub(member, text))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _read(written: str) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from airflow_pipelines.sql.program.connector_secrets import replace_passwords, replace_secrets
@@ -107,6 +107,7 @@ JSON = st.recursive(
 )
 
 
+@example(value={":": None}, secret="hunter2", ascii_only=True)
 @given(JSON, st.text(min_size=1).filter(lambda text: "${" not in text and "://" not in text), st.booleans())
 def test_the_json_around_a_secret_stays(value: object, secret: str, ascii_only: bool) -> None:
     config = json.dumps({"before": value, "password": secret, "after": 1}, ensure_ascii=ascii_only)
