@@ -7,9 +7,9 @@ stages are added (``docs/engine-operators.md`` follows this file).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 from unittest.mock import Mock
 
 import pyarrow as pa
@@ -309,27 +309,22 @@ def test_what_has_no_order_cannot_be_read(program: Program, sessions: SparkSessi
         Running("", sessions, compiled=replace(program, plans=plans))
 
 
-@dataclass
-class Outlet:
-    """Stands for the outputs of a pipeline that has none, and remembers what they would have got."""
+def endpoints_into(given: list[tuple[int, list[tuple[Any, ...]]]]) -> Mock:
+    """Stand for the outputs of a pipeline that has none, and add what they would have got."""
 
-    outputs: Mapping[str, Any] = field(default_factory=dict)
-    given: list[tuple[int, list[tuple[Any, ...]]]] = field(default_factory=list)
-
-    def deliver(self, step: int, deltas: Mapping[str, Batch]) -> None:
+    def deliver(step: int, deltas: Mapping[str, Batch]) -> None:
         rows = deltas["moves"].to_arrow().to_pylist() if "moves" in deltas else []
-        self.given.append((step, sorted((tuple(row.values()) for row in rows), key=repr)))
+        given.append((step, sorted((tuple(row.values()) for row in rows), key=repr)))
 
-    def count_delivered(self, records: int, steps: int) -> None:
-        """Nobody looks at the counts of outputs that there are not."""
+    endpoints = Mock(spec=Endpoints, outputs={}, first_kept=None)
+    endpoints.deliver.side_effect = deliver
+    return endpoints
 
 
-def live(running: Running, durability: Durability, outlet: Outlet) -> LivePipeline:
+def live(running: Running, durability: Durability, endpoints: Endpoints) -> LivePipeline:
     """A pipeline around the circuit that can only restore."""
     parts = {name: Mock() for name in ("metrics", "log", "clock")}
-    return LivePipeline(
-        running.program, saved.PROGRAM, running.sessions, running.circuit, cast(Endpoints, outlet), durability, **parts
-    )
+    return LivePipeline(running.program, saved.PROGRAM, running.sessions, running.circuit, endpoints, durability, **parts)
 
 
 def test_a_replay_of_the_journal_after_a_kill_gives_the_same(toy: Running, tmp_path: Path) -> None:
@@ -353,12 +348,14 @@ def test_a_replay_of_the_journal_after_a_kill_gives_the_same(toy: Running, tmp_p
     toy.circuit.close()
     toy.circuit = Circuit(toy.program, toy.sessions, toy.store)
     assert not toy.circuit.steps_add_up
-    outlet = Outlet()
+    delivered: list[tuple[int, list[tuple[Any, ...]]]] = []
     again = Durability(tmp_path, saved.OPTIONS)
     state = again.saved_state()
     assert state is not None
-    live(toy, again, outlet).restore(state, BootstrapPlan(PipelineDiff(), frozenset(toy.program.schemas), frozenset(), frozenset()))
+    live(toy, again, endpoints_into(delivered)).restore(
+        state, BootstrapPlan(PipelineDiff(), frozenset(toy.program.schemas), frozenset(), frozenset())
+    )
     again.close()
-    assert outlet.given == given
+    assert delivered == given
     assert toy.rows("moves") == contents
     assert toy.circuit.next_wake() is None
