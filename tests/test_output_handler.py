@@ -7,7 +7,7 @@ import json
 import queue
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -95,8 +95,12 @@ class Service:
 
 
 @pytest.fixture
-def service() -> Service:
-    return Service()
+def service() -> Iterator[Service]:
+    service = Service()
+    yield service
+    # A listener that a test leaves would wait for a minute, and then log that it broke off.
+    service.descriptor = STOPPED
+    service.chunks.put(None)
 
 
 def eventually(condition: Callable[[], bool]) -> None:

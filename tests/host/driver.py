@@ -36,6 +36,7 @@ class Pipeline:
         self.runtime_config = runtime_config
         self.pipeline_id = uuid4()
         self.deployment_id: UUID | None = None
+        self._earlier: list[UUID] = []
         self.http = httpx.Client(base_url=host.url, headers={"Authorization": f"Bearer {host.token}"}, timeout=60, trust_env=False)
 
     @property
@@ -43,6 +44,8 @@ class Pipeline:
         return (self.folder / "pipeline.log").read_text()
 
     def start(self, wait_for: str = "Running", udf_python: str = "", **options: Any) -> RuntimeTransition:
+        if self.deployment_id is not None:
+            self._earlier.append(self.deployment_id)
         self.deployment_id = uuid4()
         deployment = Deployment(
             deployment_id=self.deployment_id,
@@ -60,7 +63,8 @@ class Pipeline:
 
     def kill(self) -> None:
         """End the incarnation without a checkpoint."""
-        assert self.http.delete(f"/deployments/{self.deployment_id}").status_code == 200
+        assert self.deployment_id is not None
+        self._take_down(self.deployment_id)
 
     def suspend(self) -> RuntimeTransition:
         assert self.post("suspend").status_code == 202
@@ -151,9 +155,13 @@ class Pipeline:
             yield (json.loads(line) for line in answer.iter_lines() if line)
 
     def close(self) -> None:
-        if self.deployment_id is not None:
-            self.kill()
+        # An incarnation that ended by itself stays with the host until it is taken down.
+        for deployment_id in (*self._earlier, *([] if self.deployment_id is None else [self.deployment_id])):
+            self._take_down(deployment_id)
         self.http.close()
+
+    def _take_down(self, deployment_id: UUID) -> None:
+        assert self.http.delete(f"/deployments/{deployment_id}").status_code == 200
 
 
 Make = Callable[..., Pipeline]
