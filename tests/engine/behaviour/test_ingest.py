@@ -183,11 +183,13 @@ def _csv(schema: RelationSchema, operations: Sequence[tuple[str, str]]) -> str:
     writer = csv.writer(sink)
     for operation, text in operations:
         if operation == "insert":
-            # Half a surrogate cannot be written to a file.
-            row = json.loads(text.replace("\\ud800", "?"))
+            row = json.loads(text)
             cells = [row.get(column.name) for column in schema.columns]
-            writer.writerow("" if cell is None else cell if isinstance(cell, str) else json.dumps(cell) for cell in cells)
-    return sink.getvalue()
+            writer.writerow(
+                "" if cell is None else cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) for cell in cells
+            )
+    # Half a surrogate cannot be written to a file.
+    return sink.getvalue().replace("\ud800", "?")
 
 
 @pytest.mark.parametrize("kind", ["BIGINT", "VARCHAR", "VARIANT"])
