@@ -196,23 +196,7 @@ class PipelineClient(_ClientBase, ServiceRequests):
         timeout_s: float | None = None,
         idempotent: bool | None = None,
     ) -> Any:
-        """Make one call of the contract.
-
-        :param method: HTTP method
-        :param path: path with percent-encoded parts, such as ``/v0/pipelines``; see
-            :func:`~airflow_pipelines.wire.path_of`
-        :param params: query parameters; None values are left out
-        :param json: body as a JSON value. A POST, PUT or PATCH without any body sends ``null``.
-        :param content: body as is, instead of ``json``
-        :param headers: extra headers
-        :param timeout_s: seconds to wait for the answer; default the client's
-        :param idempotent: whether the call may be repeated when the service is busy or away (after 2, 4 and 8 seconds). Default:
-            GETs are.
-        :returns: text for ``text/plain``, bytes for ``application/octet-stream``, None for an empty answer, else the JSON value
-        :raises PipelineAPIError: when the service answers with an error
-        :raises PipelineConnectionError: when the service cannot be reached
-        :raises PipelineTimeoutError: when it does not answer in time
-        """
+        """See :meth:`ServiceRequests.request`."""
         payload = Payload(method, json, content, headers)
 
         def once() -> Any:
