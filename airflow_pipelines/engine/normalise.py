@@ -177,7 +177,7 @@ class Normaliser:
         return self._without_late(rows, late)
 
     def _keyed(self, rows: pa.Table, keys: list[str]) -> pa.Table:
-        """The last operation per key wins; UPDATEs are folded into the row they find."""
+        """The last operation per key wins; UPDATEs are folded into the row they find, and ignored when there is none."""
         if rows.num_rows == 0:
             return self._inserted(rows)
         touched = _distinct(rows.select(keys))
@@ -185,7 +185,7 @@ class Normaliser:
         if self.waterlines:
             kept = self._without_late_keys(rows, keys, old)
             if pc.any(pc.equal(kept[OP], int(Op.UPDATE))).as_py():
-                kept = self._without_late_keys(kept, keys, self._folded(kept, keys, old)[0])
+                kept = self._without_late_keys(kept, keys, self._folded(kept, keys, old))
             if kept.num_rows < rows.num_rows:
                 rows = kept
                 if rows.num_rows == 0:
@@ -193,8 +193,7 @@ class Normaliser:
                 alive = set(row_keys(rows.select(keys)))
                 old = old.filter(pa.array([key in alive for key in row_keys(old.select(keys))], pa.bool_()))
         if pc.any(pc.equal(rows[OP], int(Op.UPDATE))).as_py():
-            new, missed = self._folded(rows, keys, old)
-            self._reject(rows, missed, f"the updated key ({', '.join(keys)}) is not in the table")
+            new = self._folded(rows, keys, old)
         else:
             last = _last_per_key(rows, keys)
             new = last.filter(pc.equal(last[OP], int(Op.INSERT))).select(self._names)
@@ -214,16 +213,14 @@ class Normaliser:
         columns = [rows[name] for name in self._names]
         return pa.table([*columns, weights], schema=self._arrow)
 
-    def _folded(self, rows: pa.Table, keys: list[str], old: pa.Table) -> tuple[pa.Table, pa.Array]:
-        """The touched rows as they are after all operations, one by one; and which operations are updates that found no row."""
+    def _folded(self, rows: pa.Table, keys: list[str], old: pa.Table) -> pa.Table:
+        """The touched rows as they are after all operations, one by one."""
         current: dict[RowKey, dict[str, Any] | None] = {}
         for row in old.select(self._names).to_pylist():
             current[tuple(row[key] for key in keys)] = row
-        missed = []
         for row in rows.drop_columns([_ROW]).to_pylist():
             key = tuple(row[name] for name in keys)
             operation, given = row.pop(OP), row.pop(GIVEN)
-            missed.append(operation == Op.UPDATE and current.get(key) is None)
             if operation == Op.INSERT:
                 current[key] = row
             elif operation == Op.DELETE:
@@ -232,7 +229,7 @@ class Normaliser:
                 current[key] = {**before, **{name: row[name] for name in given or ()}}
         after = [row for row in current.values() if row is not None]
         schema = pa.schema([column.with_nullable(True) for column in self.schema.arrow])
-        return pa.Table.from_pylist(after, schema=schema), pa.array(missed, pa.bool_())
+        return pa.Table.from_pylist(after, schema=schema)
 
     def _in_order(self, rows: pa.Table, first_numbers: Sequence[int]) -> pa.Table:
         """Insertions with their numbers in the order of arrival."""

@@ -68,8 +68,10 @@ def test_formats(deploy: Deploy, served_url: str) -> None:
     pipeline.input_json(
         "keyed", [{"insert": {"id": 1, "name": "a", "n": 1}}, {"insert": {"id": 1, "name": "b", "n": 2}}], "insert_delete"
     )
-    pipeline.input_json("keyed", [{"update": {"id": 1, "n": 3}}, {"delete": {"id": 9}}], update_format="insert_delete")
+    changes = [{"update": {"id": 1, "n": 3}}, {"update": {"id": 8, "n": 3}}, {"delete": {"id": 9}}]
+    pipeline.input_json("keyed", changes, update_format="insert_delete")
     assert contents("select * from keyed") == [{"id": 1, "name": "b", "n": 3}]
+    assert not any(one.metrics.num_parse_errors for one in pipeline.stats().inputs if one.endpoint_name.startswith("keyed."))
     debezium = '{"payload": {"op": "u", "before": {"id": 1, "name": "b", "n": 3}, "after": {"id": 2, "name": "c", "n": 4}}}'
     assert push("keyed", debezium, format="json", update_format="debezium", json_flavor="debezium_mysql").ok
     assert contents("select * from keyed") == [{"id": 2, "name": "c", "n": 4}]

@@ -80,22 +80,28 @@ def test_updates_set_only_what_is_given_and_pile_up() -> None:
         (Op.UPDATE, (6, None, None), ["name"]),
     )
     assert _delta(normaliser, changes) == [(1, "a", 1.0, -1), (1, "b", 7.0, 1), (6, None, 0.5, 1)]
-    (rejected,) = normaliser.rejected
-    assert (rejected.count, rejected.reason) == (1, "the updated key (id) is not in the table")
+    assert normaliser.rejected == []
 
 
-def test_updates_that_find_no_row_are_told_with_the_change_and_the_row_they_came_in() -> None:
+def test_updates_of_a_row_that_was_just_deleted_are_ignored() -> None:
     normaliser = _normaliser([(1, "a", 1.0)], ("id",))
+    changes = _changes((Op.UPDATE, (1, "b", None), ["name"]), (Op.DELETE, (1, None, None)), (Op.UPDATE, (1, "c", None), ["name"]))
+    assert _delta(normaliser, changes) == [(1, "a", 1.0, -1)]
+    assert normaliser.rejected == []
+
+
+def test_deletes_that_find_no_row_are_told_with_the_change_and_the_row_they_came_in() -> None:
+    normaliser = _normaliser([(1, "a", 1.0)], None)
     changes = [
-        _changes((Op.UPDATE, (1, "b", None), ["name"]), (Op.DELETE, (1, None, None)), (Op.UPDATE, (1, "c", None), ["name"])),
+        _changes((Op.DELETE, (1, "a", 1.0)), (Op.INSERT, (3, "c", None)), (Op.DELETE, (1, "a", 1.0))),
         _changes(),
-        _changes((Op.INSERT, (2, "d", None)), (Op.UPDATE, (8, "e", None), ["name"]), (Op.UPDATE, (9, "f", None), ["name"])),
+        _changes((Op.INSERT, (2, "d", None)), (Op.DELETE, (8, "e", None)), (Op.DELETE, (9, "f", None))),
     ]
-    assert _delta(normaliser, *changes) == [(1, "a", 1.0, -1), (2, "d", None, 1)]
+    assert _delta(normaliser, *changes) == [(1, "a", 1.0, -1), (2, "d", None, 1), (3, "c", None, 1)]
     (rejected,) = normaliser.rejected
     assert rejected.count == 3
     assert [(part.change, part.count, part.first_row, part.first["name"]) for part in rejected.parts] == [
-        (0, 1, 2, "c"),
+        (0, 1, 2, "a"),
         (2, 2, 1, "e"),
     ]
 
