@@ -2,53 +2,88 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from airflow_pipelines.program.connectors import ConnectorDirection
+
 _BYTES_PER_RECORD = 1000
 """What a record is taken to have where only the number of records is limited."""
+_OF_INPUTS: Final = frozenset(
+    {
+        "max_batch_size",
+        "max_queued_bytes",
+        "max_queued_records",
+        "max_worker_batch_size",
+        "paused",
+        "preprocessor",
+        "soft_delete",
+        "start_after",
+    }
+)
+_OF_OUTPUTS: Final = frozenset(
+    {
+        "enable_output_buffer",
+        "index",
+        "max_output_buffer_size_records",
+        "max_output_buffer_time_millis",
+        "postprocessor",
+        "send_snapshot",
+    }
+)
 
 
-class _ConnectorOptions(BaseModel):
+class ConnectorOptions(BaseModel):
+    """Options of every connector. Inputs and outputs accept the same ones; what is for the other direction has no effect.
+
+    :param labels: names that ``start_after`` of others may give
+    :param paused: an input starts paused
+    :param start_after: an input starts when all inputs that carry one of these labels have reached their end
+    :param max_batch_size: the most records of an input in one step
+    :param max_worker_batch_size: the same for each worker, where ``max_batch_size`` is not given
+    :param max_queued_records: how many records of an input may wait before reading pauses
+    :param max_queued_bytes: how many bytes of it may wait before reading pauses
+    :param soft_delete: deletes that an input brings are taken as inserts
+    :param preprocessor: what an input's bytes pass through before they are parsed
+    :param index: names an index of an output's view
+    :param send_snapshot: an output begins with the view's contents
+    :param enable_output_buffer: an output keeps changes for a while, and then writes them as one batch
+    :param max_output_buffer_time_millis: for how long the first of them is kept; None for no limit
+    :param max_output_buffer_size_records: how many of them are kept
+    :param postprocessor: what an output's bytes pass through before they are written
+    """
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     labels: tuple[str, ...] = ()
+    paused: bool = False
+    start_after: tuple[str, ...] | None = None
     max_batch_size: int | None = Field(default=None, ge=1)
     max_worker_batch_size: int | None = Field(default=None, ge=1)
     max_queued_records: int = Field(default=1_000_000, ge=1)
     max_queued_bytes: int | None = Field(default=None, ge=1)
+    soft_delete: bool = False
+    preprocessor: Any = None
+    index: str | None = None
+    send_snapshot: bool = False
+    enable_output_buffer: bool = False
+    max_output_buffer_time_millis: int | None = Field(default=None, ge=1)
+    max_output_buffer_size_records: int = Field(default=10_000_000, ge=1)
+    postprocessor: Any = None
+
+    @field_validator("labels", "start_after", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
 
     @property
     def queued_bytes(self) -> int:
         """How many bytes may wait before reading pauses."""
         return self.max_queued_bytes or _BYTES_PER_RECORD * self.max_queued_records
 
-    @field_validator("labels", "start_after", mode="before", check_fields=False)
-    @classmethod
-    def _one_or_many(cls, value: Any) -> Any:
-        return (value,) if isinstance(value, str) else value
-
-
-class InputOptions(_ConnectorOptions):
-    """Options of every input connector.
-
-    :param paused: it starts paused
-    :param labels: names that ``start_after`` of others may give
-    :param start_after: it starts when all inputs that carry one of these labels have reached their end
-    :param max_batch_size: the most records of it in one step
-    :param max_worker_batch_size: the same for each worker, where ``max_batch_size`` is not given
-    :param max_queued_records: how many records may wait before reading pauses
-    :param max_queued_bytes: how many bytes may wait before reading pauses
-    :param soft_delete: deletes are taken as inserts
-    """
-
-    paused: bool = False
-    start_after: tuple[str, ...] | None = None
-    soft_delete: bool = False
-
     def step_records(self, workers: int) -> int | None:
-        """The most records of the connector in one step, None for no limit of its own.
+        """The most records of an input in one step, None for no limit of its own.
 
         :param workers: those of the pipeline
         """
@@ -56,21 +91,12 @@ class InputOptions(_ConnectorOptions):
             return self.max_worker_batch_size * workers
         return self.max_batch_size
 
+    def without_effect(self, direction: ConnectorDirection) -> tuple[str, ...]:
+        """The names of the options that were given and that connectors of this direction do not have.
 
-class OutputOptions(_ConnectorOptions):
-    """Options of every output connector.
-
-    The limits of steps and queues are accepted, and change nothing: each step is written at once.
-
-    :param send_snapshot: it begins with the view's contents
-    :param enable_output_buffer: changes are kept for a while, and then written as one batch
-    :param max_output_buffer_time_millis: for how long the first of them is kept; None for no limit
-    :param max_output_buffer_size_records: how many of them are kept
-    :param index: names an index of the view
-    """
-
-    index: str | None = None
-    send_snapshot: bool = False
-    enable_output_buffer: bool = False
-    max_output_buffer_time_millis: int | None = Field(default=None, ge=1)
-    max_output_buffer_size_records: int = Field(default=10_000_000, ge=1)
+        :param direction: the connector's
+        """
+        foreign = _OF_OUTPUTS if direction is ConnectorDirection.INPUT else _OF_INPUTS
+        defaults = type(self).model_fields
+        given = self.model_fields_set & foreign
+        return tuple(sorted(name for name in given if getattr(self, name) != defaults[name].default))

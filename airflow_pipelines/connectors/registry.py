@@ -18,7 +18,7 @@ from airflow_pipelines.connectors.base import (
     OutputTransport,
     UnknownOptionError,
 )
-from airflow_pipelines.connectors.common_options import InputOptions, OutputOptions
+from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.connectors.formats.csv import CsvOptions, CsvParser
 from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
@@ -80,11 +80,9 @@ def validate(connector: Connector, schema: RelationSchema) -> None:
     """
     where = f"connector {connector.endpoint!r}"
     _check_direction(connector, where)
-    if connector.direction is ConnectorDirection.INPUT:
-        if input_options(connector).soft_delete and schema.primary_key:
-            raise InvalidOptionError(f"{where}: option 'soft_delete' is not for a table with a primary key", "soft_delete")
-    else:
-        output_options(connector)
+    options = connector_options(connector)
+    if connector.direction is ConnectorDirection.INPUT and options.soft_delete and schema.primary_key:
+        raise InvalidOptionError(f"{where}: option 'soft_delete' is not for a table with a primary key", "soft_delete")
     if connector.transport not in PLANNED_TRANSPORTS:
         transport = _TRANSPORTS[connector.transport]
         _options(transport.options, connector.transport_config, f"transport {connector.transport!r}", where)
@@ -128,20 +126,12 @@ def output_format(connector: Connector) -> CsvOptions | JsonOptions | None:
     return _options(JsonOptions, config, of, where)
 
 
-def input_options(connector: Connector) -> InputOptions:
-    """The options of an input that do not depend on its transport.
+def connector_options(connector: Connector) -> ConnectorOptions:
+    """The options of a connector that do not depend on its transport.
 
     :raises UnknownOptionError: like :func:`validate`
     """
-    return _options(InputOptions, connector.options, "", f"connector {connector.endpoint!r}")
-
-
-def output_options(connector: Connector) -> OutputOptions:
-    """The options of an output that do not depend on its transport.
-
-    :raises UnknownOptionError: like :func:`validate`
-    """
-    return _options(OutputOptions, connector.options, "", f"connector {connector.endpoint!r}")
+    return _options(ConnectorOptions, connector.options, "", f"connector {connector.endpoint!r}")
 
 
 def open_input(connector: Connector, schema: RelationSchema, references: References, now: Now = wall_clock) -> InputTransport:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow_pipelines.connectors.formats.delta import WRITTEN_UPDATE_FORMATS
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS, PlannedTransport
-from airflow_pipelines.connectors.registry import formats_of, output_format, output_options
+from airflow_pipelines.connectors.registry import connector_options, formats_of, output_format
 from airflow_pipelines.connectors.transports.datagen.makers import PlanProblem
 from airflow_pipelines.connectors.transports.datagen.options import DatagenOptions
 from airflow_pipelines.connectors.transports.datagen.plans import plans_for
@@ -34,6 +34,7 @@ def check_usable(connector: Connector, schema: RelationSchema) -> None:
             f"format {connector.format!r} of transport {connector.transport!r} is not part of this release. What there is instead: "
             f"{', '.join(formats)}",
         )
+    _check_processors(connector)
     if connector.direction is ConnectorDirection.OUTPUT:
         _check_output(connector)
     if connector.transport == "datagen":
@@ -43,8 +44,27 @@ def check_usable(connector: Connector, schema: RelationSchema) -> None:
             raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, str(problem)) from problem
 
 
+def _check_processors(connector: Connector) -> None:
+    options = connector_options(connector)
+    name, processor, instead = (
+        (
+            "preprocessor",
+            options.preprocessor,
+            "let the connector read what the preprocessor would give, or transform rows in a view",
+        )
+        if connector.direction is ConnectorDirection.INPUT
+        else ("postprocessor", options.postprocessor, "transform rows in the view, or what the connector wrote afterwards")
+    )
+    if processor:
+        raise _problem(
+            ErrorCode.INVALID_TRANSPORT_CONFIG,
+            connector,
+            f"option {name!r} is not part of this release, and without it the data would not be as declared. Remove it: {instead}",
+        )
+
+
 def _check_output(connector: Connector) -> None:
-    if output_options(connector).index is not None:
+    if connector_options(connector).index is not None:
         reason = "option 'index' is not part of this release; changes are written as deletes and inserts"
         raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, reason)
     options = output_format(connector)

@@ -17,7 +17,7 @@ from airflow_pipelines.connectors.base import (
     InputTransport,
     Resting,
 )
-from airflow_pipelines.connectors.common_options import InputOptions
+from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.engine.allowed_changes import allowed_changes, with_soft_deletes
 from airflow_pipelines.host.inputs import InputEndpoint
 from airflow_pipelines.host.pipeline_log import PipelineLog
@@ -39,7 +39,7 @@ class ConnectorInput:
     def __init__(
         self,
         endpoint: InputEndpoint,
-        options: InputOptions,
+        options: ConnectorOptions,
         open_transport: Callable[[], InputTransport],
         arrived: Callable[[int, int], None],
         log: PipelineLog,

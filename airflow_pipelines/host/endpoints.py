@@ -13,7 +13,7 @@ from airflow_pipelines.connectors.base import InputChunk
 from airflow_pipelines.connectors.changes import Changes, changes_of
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.http import encode_egress
-from airflow_pipelines.connectors.registry import input_options, open_input, open_output, output_options
+from airflow_pipelines.connectors.registry import connector_options, open_input, open_output
 from airflow_pipelines.connectors.start_check import check_usable
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.program import Program
@@ -89,9 +89,14 @@ class Endpoints:
         declared = program.connectors
         for connector in declared:
             check_usable(connector, program.schemas[connector.relation])
+        options = {connector.endpoint: connector_options(connector) for connector in declared}
         sources = [connector for connector in declared if connector.direction is ConnectorDirection.INPUT]
-        options = {connector.endpoint: input_options(connector) for connector in sources}
-        check_start_after(options)
+        check_start_after({connector.endpoint: options[connector.endpoint] for connector in sources})
+        for connector in declared:
+            idle = options[connector.endpoint].without_effect(connector.direction)
+            if idle:
+                one = "an input" if connector.direction is ConnectorDirection.INPUT else "an output"
+                log.info("connector %s: no effect on %s: %s", connector.endpoint, one, ", ".join(idle))
         for connector in sources:
             endpoint = InputEndpoint(connector.endpoint, connector.relation, connector)
             endpoint.paused = options[endpoint.name].paused
@@ -103,7 +108,7 @@ class Endpoints:
             )
         for connector in declared:
             if connector.direction is ConnectorDirection.OUTPUT:
-                output = OutputEndpoint(connector, output_options(connector), self._output_opener(connector), log)
+                output = OutputEndpoint(connector, options[connector.endpoint], self._output_opener(connector), log)
                 self.outputs[output.name] = output
                 if output.sends_snapshot:
                     check_snapshot(output.name, program.views.get(output.view))

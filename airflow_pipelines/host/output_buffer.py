@@ -6,7 +6,7 @@ import time
 
 import pyarrow as pa
 
-from airflow_pipelines.connectors.common_options import OutputOptions
+from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.engine.arrow import consolidate
 from airflow_pipelines.engine.batch import Batch
 
@@ -14,7 +14,7 @@ from airflow_pipelines.engine.batch import Batch
 class OutputBuffer:
     """The changes of some steps. Equal rows are added up when they are taken, so that what came and went is not written."""
 
-    def __init__(self, options: OutputOptions) -> None:
+    def __init__(self, options: ConnectorOptions) -> None:
         """Make a buffer with nothing in it.
 
         :param options: those of the output, with its bounds

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_pipelines.connectors.base import ConnectorError, OutputTransport, Rewindable
 from airflow_pipelines.connectors.changes import Changes
-from airflow_pipelines.connectors.common_options import OutputOptions
+from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.storage.connector_state import OutputState
 from airflow_pipelines.engine.storage.errors import StorageError
@@ -22,7 +22,7 @@ class OutputEndpoint:
     """One declared output of a view. A failing sink ends this output only, and is shown with it."""
 
     def __init__(
-        self, connector: Connector, options: OutputOptions, open_transport: Callable[[], OutputTransport], log: PipelineLog
+        self, connector: Connector, options: ConnectorOptions, open_transport: Callable[[], OutputTransport], log: PipelineLog
     ) -> None:
         """Make an output that is not open yet.
 

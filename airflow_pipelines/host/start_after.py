@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_pipelines.connectors.common_options import InputOptions
+from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 
 
-def check_start_after(inputs: Mapping[str, InputOptions]) -> None:
+def check_start_after(inputs: Mapping[str, ConnectorOptions]) -> None:
     """Refuse ``start_after`` declarations that could never start.
 
     :param inputs: the options of each declared input

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.connectors.base import ConnectorFailure, InvalidOptionError, UnknownOptionError
-from airflow_pipelines.connectors.registry import input_options, open_input, open_output, validate
+from airflow_pipelines.connectors.registry import connector_options, open_input, open_output, validate
 from airflow_pipelines.connectors.transports.file_output import FileOutput
 from airflow_pipelines.connectors.transports.null_output import NullOutput
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
@@ -67,7 +67,7 @@ def test_bad_inputs(changes: dict[str, Any], message: str) -> None:
             "'file_input' is an input, but the connector is on a view; known transports here: file_output, null_output",
         ),
         ({"format": "parqet"}, "unknown format 'parqet'; known formats: csv, json"),
-        ({"options": {"paused": True}}, "unknown option 'paused'"),
+        ({"options": {"pause": True}}, "unknown option 'pause'.*did you mean 'paused'"),
         ({"format_config": {"update_format": "debezum"}}, "option 'update_format' of format 'json'"),
     ],
 )
@@ -86,7 +86,7 @@ def test_good_declarations() -> None:
         "soft_delete": False,
     }
     validate(replace(INPUT, options=options), GRADES)
-    common = input_options(replace(INPUT, options=options))
+    common = connector_options(replace(INPUT, options=options))
     assert (common.paused, common.labels, common.start_after, common.max_batch_size) == (True, ("a",), ("b",), 5)
     validate(replace(OUTPUT, options={"send_snapshot": False}), GRADES)
     assert isinstance(open_output(OUTPUT, GRADES, NO_REFERENCES), FileOutput)
@@ -103,14 +103,40 @@ def test_a_format_that_a_transport_does_not_need_is_passed_over() -> None:
 
 def test_limits_of_queues_and_steps() -> None:
     flow = {"max_batch_size": 5, "max_worker_batch_size": 7, "max_queued_records": 9, "max_queued_bytes": 11, "labels": "one"}
-    common = input_options(replace(INPUT, options=flow))
+    common = connector_options(replace(INPUT, options=flow))
     assert (common.step_records(4), common.queued_bytes, common.labels) == (5, 11, ("one",))
     del flow["max_batch_size"], flow["max_queued_bytes"]
-    common = input_options(replace(INPUT, options=flow))
+    common = connector_options(replace(INPUT, options=flow))
     assert (common.step_records(4), common.queued_bytes) == (28, 9000)
-    assert input_options(INPUT).step_records(4) is None
+    assert connector_options(INPUT).step_records(4) is None
     buffer = {"enable_output_buffer": True, "max_output_buffer_time_millis": 10, "max_output_buffer_size_records": 10}
     validate(replace(OUTPUT, options={**flow, **buffer}), GRADES)
+
+
+def test_options_of_the_other_direction_are_accepted_and_named() -> None:
+    of_inputs = {
+        "paused": True,
+        "start_after": [],
+        "soft_delete": True,
+        "max_queued_records": 1,
+        "preprocessor": [{"name": "unzip"}],
+    }
+    of_outputs = {"index": "i", "send_snapshot": True, "enable_output_buffer": True, "max_output_buffer_time_millis": 1}
+    both = {
+        **of_inputs,
+        **of_outputs,
+        "postprocessor": {"name": "zip"},
+        "max_output_buffer_size_records": 10_000_000,
+        "labels": "a",
+    }
+    for direction, declared, foreign in (
+        (ConnectorDirection.INPUT, INPUT, {*of_outputs, "postprocessor"}),
+        (ConnectorDirection.OUTPUT, OUTPUT, set(of_inputs)),
+    ):
+        options = replace(declared, options=both)
+        validate(options, GRADES)
+        assert set(connector_options(options).without_effect(direction)) == foreign
+    validate(replace(OUTPUT, format_config={"update_format": "debezium", "key_fields": ["class"]}), GRADES)
 
 
 def test_soft_deletes_are_not_for_tables_with_a_key() -> None:

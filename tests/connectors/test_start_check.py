@@ -20,7 +20,14 @@ OUTPUT = Connector("v", "o", ConnectorDirection.OUTPUT, "file_output", {"path": 
 
 def test_what_can_start() -> None:
     buffer = {"enable_output_buffer": True, "max_output_buffer_time_millis": 10, "send_snapshot": True}
-    for declared in (INPUT, OUTPUT, replace(OUTPUT, options=buffer), replace(INPUT, transport="empty_input", format="avro")):
+    foreign = {"paused": True, "start_after": [], "preprocessor": [{"name": "decrypt"}]}
+    for declared in (
+        INPUT,
+        OUTPUT,
+        replace(OUTPUT, options={**buffer, **foreign}),
+        replace(INPUT, options={**buffer, "index": "i", "preprocessor": []}),
+        replace(INPUT, transport="empty_input", format="avro"),
+    ):
         check_usable(declared, GRADES)
 
 
@@ -55,6 +62,16 @@ def test_a_plan_for_a_column_that_is_not_there_compiles_and_does_not_start() -> 
             replace(OUTPUT, format="json", format_config={"update_format": "raw"}),
             ErrorCode.INVALID_TRANSPORT_CONFIG,
             "'raw' of format 'json' cannot be written",
+        ),
+        (
+            replace(INPUT, options={"preprocessor": [{"name": "decrypt", "message_oriented": True, "config": {}}]}),
+            ErrorCode.INVALID_TRANSPORT_CONFIG,
+            "option 'preprocessor' is not part of this release",
+        ),
+        (
+            replace(OUTPUT, options={"postprocessor": [{"name": "zip"}]}),
+            ErrorCode.INVALID_TRANSPORT_CONFIG,
+            "option 'postprocessor' is not part of this release",
         ),
     ],
 )

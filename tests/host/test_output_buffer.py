@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from airflow_pipelines.connectors.common_options import OutputOptions
+from airflow_pipelines.connectors.common_options import ConnectorOptions
 from airflow_pipelines.engine.batch import Batch, weighted
 from airflow_pipelines.engine.storage.checkpoint import Counters
 from airflow_pipelines.host import output_buffer
@@ -25,7 +25,7 @@ def delta(*rows: tuple[int, int]) -> Batch:
 
 
 def buffer(**options: object) -> OutputBuffer:
-    return OutputBuffer(OutputOptions.model_validate({"enable_output_buffer": True, **options}))
+    return OutputBuffer(ConnectorOptions.model_validate({"enable_output_buffer": True, **options}))
 
 
 def test_equal_rows_are_added_up() -> None:

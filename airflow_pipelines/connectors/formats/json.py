@@ -33,6 +33,7 @@ class JsonOptions(BaseModel):
     :param json_flavor: how dates and times, bytes and exact numbers are written
     :param array: each top-level value is a list of records, taken or refused as a whole
     :param buffer_size_records: how many changes an array has at most that an output writes
+    :param key_fields: which columns are in the key of a message; no transport of this release has messages with keys
     :param lines: ``single`` promises one record a line, so that a broken record never costs its neighbours
     """
 
@@ -43,6 +44,7 @@ class JsonOptions(BaseModel):
     array: bool = False
     lines: Literal["multiple", "single"] = "multiple"
     buffer_size_records: int = Field(default=10_000, ge=1)
+    key_fields: tuple[str, ...] | None = None
 
 
 class JsonParser:
