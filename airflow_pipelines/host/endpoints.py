@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -228,12 +228,30 @@ class Endpoints:
                 continue
             direct = [output for output in outputs if not output.keep(step, delta)]
             if direct or listeners:
-                changes = self._changes_of(relation, delta)
+                changes = self._changes_of(relation, delta, self._program)
                 for output in direct:
-                    self._flush(output)
+                    self._flush(output, self._program)
                     output.write(step, changes)
                 self.tell(changes, listeners, snapshot=False)
         self.flush_due()
+
+    def deliver_again(self, step: int, deltas: Mapping[str, Batch], program: Program, outputs: Set[str]) -> None:
+        """Give a step that an earlier run committed, and may not have delivered, to outputs that were there then.
+
+        :param step: its number
+        :param deltas: by relation
+        :param program: the one whose step it was
+        :param outputs: the names of the outputs
+        """
+        for output in self.outputs.values():
+            delta = deltas.get(output.view)
+            if output.name not in outputs or delta is None or delta.rows == 0:
+                continue
+            if not output.keep(step, delta):
+                self._flush(output, program)
+                output.write(step, self._changes_of(output.view, delta, program))
+            elif output.has_to_flush:
+                self._flush(output, program)
 
     @property
     def first_kept(self) -> int | None:
@@ -253,18 +271,21 @@ class Endpoints:
         ended = bool(self._readers) and self.all_ended
         for output in self.outputs.values():
             if ended or output.has_to_flush:
-                self._flush(output)
+                self._flush(output, self._program)
 
-    def flush(self) -> None:
-        """Write the buffers of all outputs."""
+    def flush(self, program: Program) -> None:
+        """Write the buffers of all outputs.
+
+        :param program: the one whose changes they keep
+        """
         for output in self.outputs.values():
-            self._flush(output)
+            self._flush(output, program)
 
-    def _flush(self, output: OutputEndpoint) -> None:
-        output.flush(lambda delta: self._changes_of(output.view, delta))
+    def _flush(self, output: OutputEndpoint, program: Program) -> None:
+        output.flush(lambda delta: self._changes_of(output.view, delta, program))
 
-    def _changes_of(self, relation: str, delta: Batch) -> Changes:
-        return changes_of(delta, self._program.schemas[relation].column_names, self._session)
+    def _changes_of(self, relation: str, delta: Batch, program: Program) -> Changes:
+        return changes_of(delta, program.schemas[relation].column_names, self._session)
 
     def tell(self, changes: Changes, listeners: list[Listener], *, snapshot: bool) -> None:
         """Give changes of a relation to listeners of it, chunk by chunk.

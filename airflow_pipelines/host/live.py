@@ -128,8 +128,8 @@ class LivePipeline:
         """Evaluate what has rows before any input has come, such as a count of nothing; the clock ticks for the first time."""
         if self.circuit.follows_clock:
             self.move_clock(self.clock.now())
-        else:
-            self._deliver_kept(_start_empty(self.circuit), frozenset(self.program.views))
+        elif (step := _start_empty(self.circuit)) is not None:
+            self.endpoints.deliver(step.number, step.view_deltas)
 
     def tick(self) -> int | None:
         """The time of a tick that is due, in microseconds since the epoch; else None."""
@@ -156,15 +156,15 @@ class LivePipeline:
         batches, limits = self.durability.batches, self.circuit.limits
         snapshot = None if base is None else Snapshot.from_manifest(base.contents.snapshot, batches, limits)
         if plan.diff.is_empty:
-            self._replay(self.circuit, snapshot, saved, plan.kept)
+            self._replay(self.circuit, snapshot, saved, plan.kept_connectors)
             self.clock.resume(self.circuit.snapshot.clock)
             self._complete()
             return
         if snapshot is None or saved.records:
-            # The journal was written by the old program, and its steps have to go through the old views.
+            # The journal was written by the old program: its steps have to go through the old views, and to their outputs.
             old = front_end_for(saved.program.source, self.sessions).compile(saved.program.source)
             circuit = Circuit(old, self.sessions, batches, limits=limits)
-            self._replay(circuit, snapshot, saved, plan.kept)
+            self._replay(circuit, snapshot, saved, plan.kept_connectors)
             snapshot = circuit.snapshot
             circuit.close()
         self.circuit.awaited = plan.evaluated | plan.outdated.keys()
@@ -236,7 +236,7 @@ class LivePipeline:
         """Everything as it stands after the last step, with all batches on disk and all outputs written."""
         if self.endpoints.first_kept is not None:
             # What is in the checkpoint is not evaluated again, and would never be written.
-            self.endpoints.flush()
+            self.endpoints.flush(self.program)
             self._complete()
         snapshot = self.circuit.snapshot.flush(self.durability.batches)
         self.circuit.restore(snapshot)
@@ -337,12 +337,15 @@ class LivePipeline:
                 self.log.limited(f"rejected {source.name}", "connector %s: row %d: %s", source.name, row, text)
                 source.metrics.parse_errors.extend([ConnectorError("rejected", f"row {row}: {text}", row)], part.count)
 
-    def _replay(self, circuit: Circuit, base: Snapshot | None, saved: SavedState, kept: frozenset[str]) -> None:
-        """Apply the journal to its base. Outputs, which were taken back to the base's step, get its steps again."""
+    def _replay(self, circuit: Circuit, base: Snapshot | None, saved: SavedState, outputs: Set[str]) -> None:
+        """Apply the journal to its base. Its steps go again to those ``outputs`` of its program that go on: they were taken back to
+        the base's step, and the last of the steps may not have been delivered at all.
+        """
         if base is None:
             # With a clock, the start is the journal's first record.
-            if not circuit.follows_clock:
-                self._deliver_kept(_start_empty(circuit), kept)
+            first = None if circuit.follows_clock else _start_empty(circuit)
+            if first is not None:
+                self.endpoints.deliver_again(first.number, first.view_deltas, circuit.program, outputs)
         else:
             circuit.restore(base)
             # Before the records: what they change must be there.
@@ -359,16 +362,11 @@ class LivePipeline:
         ):
             step = circuit.apply(deltas, record.clock, record.waterlines)
             circuit.publish(step)
-            self._deliver_kept(step, kept)
+            self.endpoints.deliver_again(step.number, step.view_deltas, circuit.program, outputs)
         # The counters say that the outputs have all of this.
-        self.endpoints.flush()
+        self.endpoints.flush(circuit.program)
         if saved.records:
             self.log.info("replayed %d committed steps from the journal", len(saved.records))
-
-    def _deliver_kept(self, step: Step | None, kept: frozenset[str]) -> None:
-        """Give the deltas of some views to their outputs."""
-        if step is not None:
-            self.endpoints.deliver(step.number, {name: delta for name, delta in step.view_deltas.items() if name in kept})
 
 
 def _start_empty(circuit: Circuit) -> Step | None:
