@@ -13,6 +13,7 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.host import bounds
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.proxy import Proxy
 
@@ -42,7 +43,9 @@ def add_query_socket(router: APIRouter, proxy: Proxy) -> None:
     async def query(name: str, socket: WebSocket) -> None:
         await socket.accept()
         with suppress(WebSocketDisconnect):
-            asked = await socket.receive_text()
+            asked = await _asked(socket)
+            if asked is None:
+                return
             answer = asyncio.ensure_future(_answered(proxy, name, asked, socket))
             left = asyncio.ensure_future(_left(socket))
             try:
@@ -53,6 +56,20 @@ def add_query_socket(router: APIRouter, proxy: Proxy) -> None:
                 answer.cancel()
                 left.cancel()
                 await asyncio.gather(answer, left, return_exceptions=True)
+
+
+async def _asked(socket: WebSocket) -> str | None:
+    """The client's message. None when it has not come in the time that the body of a request has; the socket is closed then."""
+    try:
+        async with asyncio.timeout(bounds.BODY_PATIENCE_S):
+            return await socket.receive_text()
+    except TimeoutError:
+        problem = Problem(
+            ErrorCode.REQUEST_TIMEOUT, f"No query came in {bounds.BODY_PATIENCE_S:g} s: send it when the connection is open"
+        )
+        await socket.send_text(json.dumps(problem.body()))
+        await socket.close(FAILED)
+        return None
 
 
 async def _left(socket: WebSocket) -> None:

@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from airflow_pipelines.contract.problems import READ_ONLY_HEADER
-from airflow_pipelines.host import http_server
+from airflow_pipelines.host import bounds, http_server
 from airflow_pipelines.host.http_server import server_config
 from airflow_pipelines.service.api_keys import Scope
 from airflow_pipelines.service.app import create_app
@@ -85,6 +85,18 @@ def test_what_is_wrong_comes_as_over_http(url: str, message: str, error_code: st
 def test_a_socket_may_be_silent_for_longer_than_a_request(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_server, "HEAD_PATIENCE_S", 0.2)
     assert asked(url, '{"sql": "SELECT 1"}', after_s=0.5)[1] == 1000
+
+
+def test_a_socket_on_which_nothing_is_asked_is_closed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "BODY_PATIENCE_S", 0.2)
+    with connect(f"{url.replace('http', 'ws')}/v0/pipelines/p/query", proxy=None) as socket:
+        problem = json.loads(socket.recv(timeout=30))
+        assert problem["error_code"] == "RequestTimeout"
+        assert "No query came in 0.2 s" in problem["message"]
+        with pytest.raises(ConnectionClosed) as closed:
+            socket.recv(timeout=30)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1011
 
 
 def test_a_socket_needs_a_key_as_any_request(tmp_path: Path) -> None:
