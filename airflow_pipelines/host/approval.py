@@ -34,25 +34,27 @@ class Approval:
         """Whether nobody is asked, because the policy of the start allows or rejects all changes."""
         return self._policy != "await_approval"
 
-    def approve(self, mode: BootstrapMode, expected: ProgramChange | None = None, timeout_s: float = 60.0) -> None:
+    def approve(self, mode: BootstrapMode, expected: ProgramChange | None = None, timeout_s: float = 60.0) -> bool:
         """Let a pipeline that awaits approval go on, and wait until it has left that state. Do nothing for any other.
 
         :param mode: how the changed views are evaluated; replaces what the start said
         :param expected: the programs that the approval is for, None for whatever waits
         :param timeout_s: seconds to wait at most
+        :returns: whether it awaited approval
         :raises Problem: when the programs are other ones; nothing is approved then
         """
         with self._state.condition:
             if expected is not None:
                 self._expect(expected)
             if self._state.status is not RuntimeStatus.AWAITING_APPROVAL:
-                return
+                return False
             if self._asked is not None:
                 self._asked.check(mode)
             self.mode = mode
             self._approved = True
             self._state.notify()
             self._state.wait(lambda: self._state.status is not RuntimeStatus.AWAITING_APPROVAL, timeout_s)
+            return True
 
     def ask(self, change: PlannedChange) -> None:
         """Find out whether to go on with a changed program, as the bootstrap policy says. Called by the pipeline's thread.

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
+from urllib.parse import urlencode
 from uuid import UUID
 
 from sqlalchemy import Engine
@@ -35,7 +36,7 @@ from airflow_pipelines.service.deployers.submit import LocalSubmitter
 from airflow_pipelines.service.hosts import Hosts, HostUnreachable
 from airflow_pipelines.service.leases import Leases
 from airflow_pipelines.service.lifecycle import compilation, incarnation, requests
-from airflow_pipelines.service.lifecycle.requests import RuntimeAction, StartRequest
+from airflow_pipelines.service.lifecycle.requests import BootstrapFlags, RuntimeAction, StartRequest
 from airflow_pipelines.service.pipeline_files import PipelineFiles
 from airflow_pipelines.service.reconcile.reconciler import Reconciler
 from airflow_pipelines.service.records import PipelineRecord
@@ -282,11 +283,11 @@ class ControlPlane:
         self._ask(target, f"{RuntimeAction.ACTIVATE.value}?initial={desired.value}")
         return self.pipeline(name)
 
-    def approve(self, name: str, flags: dict[str, bool], expected: ProgramChange | None = None) -> PipelineRecord:
+    def approve(self, name: str, flags: BootstrapFlags, expected: ProgramChange | None = None) -> PipelineRecord:
         """Approve the change that a pipeline waits with, and wait until it goes on (up to a minute).
 
         :param name: the pipeline's name
-        :param flags: the query parameters for the host
+        :param flags: how the changed views are evaluated; they replace those of the start
         :param expected: the programs that the approval is for, None for whatever waits
         :returns: the pipeline after that
         :raises Problem: 412 when the programs are other ones; nothing is approved then
@@ -298,9 +299,13 @@ class ControlPlane:
             requests.check_program(record, expected)
         if record.deployment_runtime_status is not RuntimeStatus.AWAITING_APPROVAL:
             return record
-        query = "&".join(f"{key}={str(value).lower()}" for key, value in flags.items())
+        query = urlencode({"silent_bootstrap": flags.silent, "concurrent_bootstrap": flags.concurrent})
         # The host compares once more, in the moment in which it approves: only it knows the program of the saved state.
-        self._ask(self.target(name), f"approve?{query}", None if expected is None else {"programs": expected.to_wire()})
+        target = self.target(name)
+        answer = self._ask(target, f"approve?{query}", None if expected is None else {"programs": expected.to_wire()})
+        if answer["approved"]:
+            incarnation_id = target.record.deployment_id
+            record = self._changed(name, lambda current: requests.approved(current, incarnation_id, flags))
         deadline = time.monotonic() + APPROVAL_WAIT_S
         while record.deployment_runtime_status is RuntimeStatus.AWAITING_APPROVAL and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -384,10 +389,11 @@ class ControlPlane:
             logger.exception("Pipeline %s cannot be brought up to date and is listed as the store has it", record.name)
             return record
 
-    def _ask(self, target: Target, verb: str, body: Any = None) -> None:
+    def _ask(self, target: Target, verb: str, body: Any = None) -> Any:
         try:
             response = self.hosts.call(target.host, "POST", f"{target.path}/{verb}", json=body, timeout_s=APPROVAL_WAIT_S + 5)
         except HostUnreachable as error:
             raise self.lost(target.record.name, str(error)) from error
         if not response.is_success:
             raise errors.of_host(response.status_code, response.text)
+        return response.json()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import requests
 from feldera import Pipeline
 from feldera.enums import BootstrapPolicy, PipelineStatus, TransactionStatus
 from feldera.rest.errors import FelderaAPIError
@@ -62,7 +63,13 @@ def test_transactions_from_start_to_commit(deploy: Callable[..., Pipeline]) -> N
     pipeline.stop(force=True, timeout_s=60)
 
 
-def test_a_difference_is_what_approval_shows(deploy: Callable[..., Pipeline]) -> None:
+def fields(url: str, name: str, *keys: str) -> list[Any]:
+    """Fields of a pipeline's descriptor."""
+    descriptor = requests.get(f"{url}/v0/pipelines/{name}", timeout=30).json()
+    return [descriptor[key] for key in keys]
+
+
+def test_a_difference_is_what_approval_shows(deploy: Callable[..., Pipeline], served_url: str) -> None:
     pipeline = deploy(SQL + "create materialized view old as select id from t where v > 1;")
     pipeline.input_json("t", {"id": 2, "v": 2})
     changed = SQL.replace("sum(v)", "max(v)") + "create materialized view new as select id from t where v > 1;"
@@ -78,7 +85,10 @@ def test_a_difference_is_what_approval_shows(deploy: Callable[..., Pipeline]) ->
     details = pipeline.deployment_runtime_status_details()
     assert details is not None
     assert details["approval_diff"] == difference
+    shown = ("silent_bootstrap", "concurrent_bootstrap", "bootstrap_policy")
+    assert fields(served_url, pipeline.name, *shown) == [False, False, "await_approval"]
     pipeline.approve(concurrent_bootstrap=True)
+    assert fields(served_url, pipeline.name, *shown) == [False, True, "await_approval"]
     pipeline.wait_for_status(PipelineStatus.RUNNING, timeout=60)
     assert list(pipeline.query("select * from new")) == [{"id": 2}]
     assert list(pipeline.query("select s from total")) == [{"s": 2}]

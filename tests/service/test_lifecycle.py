@@ -13,7 +13,7 @@ from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.service.lifecycle import compilation, incarnation, requests
-from airflow_pipelines.service.lifecycle.requests import BootstrapPolicy, Initial, RuntimeAction, StartRequest
+from airflow_pipelines.service.lifecycle.requests import BootstrapFlags, BootstrapPolicy, Initial, RuntimeAction, StartRequest
 from airflow_pipelines.service.records import PipelineRecord, descriptor
 from tests.service import records as given
 from tests.service.records import LATER, NOW, transition
@@ -43,9 +43,9 @@ REFUSED = [
     (given.running, start(initial=Initial.PAUSED), 400, "InitialImmutableUnlessStopped"),
     (given.early_start, start(initial=Initial.PAUSED), 400, "InitialImmutableUnlessStopped"),
     (given.running, start(policy=BootstrapPolicy.ALLOW), 400, "BootstrapPolicyImmutableUnlessStopped"),
-    (given.running, start(silent_bootstrap=True), 400, "BootstrapPolicyImmutableUnlessStopped"),
+    (given.running, start(flags=BootstrapFlags(silent=True)), 400, "BootstrapPolicyImmutableUnlessStopped"),
     (given.running, start(from_checkpoint=UUID(int=9)), 400, "FromCheckpointImmutableUnlessStopped"),
-    (given.stopped, start(silent_bootstrap=True, concurrent_bootstrap=True), 400, "InvalidBootstrapConfig"),
+    (given.stopped, start(flags=BootstrapFlags(silent=True, concurrent=True)), 400, "InvalidBootstrapConfig"),
     (given.stopped, start(initial=Initial.STANDBY), 400, "InitialStandbyNotAllowed"),
     (given.syncing, start(initial=Initial.STANDBY, from_checkpoint=uuid4()), 400, "InvalidParam"),
     (given.standby, stop(force=False), 400, "InvalidTransition"),
@@ -120,6 +120,18 @@ def test_a_stop_that_the_host_gave_up_is_not_desired_any_more_and_may_be_asked_f
     again = requests.stop(given_up, LATER, force=False)
     assert again.deployment_desired_status == "Suspended"
     assert again.deployment_runtime_desired_status_since != stopping.deployment_runtime_desired_status_since
+
+
+def test_the_flags_of_an_approval_replace_those_of_the_start() -> None:
+    waiting = replace(given.at(RuntimeStatus.AWAITING_APPROVAL), silent_bootstrap=True, concurrent_bootstrap=False)
+    flags = BootstrapFlags(concurrent=True)
+    approved = requests.approved(waiting, waiting.deployment_id, flags)
+    assert (approved.silent_bootstrap, approved.concurrent_bootstrap) == (False, True)
+    assert (approved.refresh_version, approved.event_status) == (waiting.refresh_version, waiting.event_status)
+    # An incarnation that is stopped meanwhile, or over, leaves no flags.
+    stopping = requests.stop(waiting, LATER, force=True)
+    assert requests.approved(stopping, waiting.deployment_id, flags) is stopping
+    assert requests.approved(waiting, UUID(int=9), flags) is waiting
 
 
 def test_who_awaits_approval_rests_until_somebody_stops_it() -> None:

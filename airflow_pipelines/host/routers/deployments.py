@@ -111,12 +111,11 @@ async def approve(
     body: ApprovalRequest | None = None,
     silent_bootstrap: bool = False,
     concurrent_bootstrap: bool = False,
-) -> str:
+) -> dict[str, bool]:
     """Let a deployment that awaits approval go on; answers when it has left that state."""
     expected = None if body is None else expected_change(body.programs)
     mode = BootstrapMode.of(silent=silent_bootstrap, concurrent=concurrent_bootstrap)
-    await slowly(request, lambda: runner.approval.approve(mode, expected))
-    return "Pipeline changes approved"
+    return {"approved": await slowly(request, lambda: runner.approval.approve(mode, expected))}
 
 
 @router.post("/deployments/{deployment_id}/suspend", status_code=202)

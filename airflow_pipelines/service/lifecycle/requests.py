@@ -41,6 +41,24 @@ class RuntimeAction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class BootstrapFlags:
+    """How changed views are evaluated, as a start or an approval says."""
+
+    silent: bool = False
+    concurrent: bool = False
+
+    def check(self) -> None:
+        """Refuse flags that exclude each other.
+
+        :raises Problem: when both are set
+        """
+        if self.silent and self.concurrent:
+            raise Problem(
+                ErrorCode.INVALID_BOOTSTRAP_CONFIG, "silent_bootstrap and concurrent_bootstrap exclude each other: give one of them"
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class StartRequest:
     """The parameters of a start.
 
@@ -50,8 +68,7 @@ class StartRequest:
 
     initial: Initial = Initial.RUNNING
     policy: BootstrapPolicy = BootstrapPolicy.AWAIT_APPROVAL
-    silent_bootstrap: bool = False
-    concurrent_bootstrap: bool = False
+    flags: BootstrapFlags = BootstrapFlags()
     dismiss_error: bool = True
     deployer: str = "shared"
     from_checkpoint: UUID | None = None
@@ -65,10 +82,7 @@ def start(record: PipelineRecord, request: StartRequest, now: datetime) -> Pipel
     :param now: the time of the request
     :raises Problem: when the pipeline's state or the request does not allow it
     """
-    if request.silent_bootstrap and request.concurrent_bootstrap:
-        raise Problem(
-            ErrorCode.INVALID_BOOTSTRAP_CONFIG, "silent_bootstrap and concurrent_bootstrap exclude each other: give one of them"
-        )
+    request.flags.check()
     if request.initial is Initial.STANDBY:
         _check_standby(record, request)
     if record.deployment_resources_desired_status is ResourcesStatus.PROVISIONED:
@@ -111,8 +125,8 @@ def start(record: PipelineRecord, request: StartRequest, now: datetime) -> Pipel
         deployment_resources_desired_status_since=now,
         deployment_initial=request.initial.value,
         bootstrap_policy=request.policy.value,
-        silent_bootstrap=request.silent_bootstrap,
-        concurrent_bootstrap=request.concurrent_bootstrap,
+        silent_bootstrap=request.flags.silent,
+        concurrent_bootstrap=request.flags.concurrent,
         deployer=request.deployer,
         from_checkpoint=request.from_checkpoint,
     )
@@ -147,7 +161,7 @@ def _start_again(record: PipelineRecord, request: StartRequest) -> PipelineRecor
             "Use pause or resume, or stop it first",
         )
     stored = (record.bootstrap_policy, record.silent_bootstrap, record.concurrent_bootstrap)
-    if stored != (request.policy.value, request.silent_bootstrap, request.concurrent_bootstrap):
+    if stored != (request.policy.value, request.flags.silent, request.flags.concurrent):
         raise errors.restricted(
             ErrorCode.BOOTSTRAP_POLICY_IMMUTABLE_UNLESS_STOPPED,
             record,
@@ -163,6 +177,18 @@ def _start_again(record: PipelineRecord, request: StartRequest) -> PipelineRecor
             "Stop it first",
         )
     return record
+
+
+def approved(record: PipelineRecord, deployment_id: UUID | None, flags: BootstrapFlags) -> PipelineRecord:
+    """A change was approved: the flags of the approval replace those of the start.
+
+    :param record: the pipeline
+    :param deployment_id: the incarnation that awaited the approval
+    :param flags: those of the approval
+    """
+    if record.deployment_id != deployment_id or record.deployment_resources_desired_status is ResourcesStatus.STOPPED:
+        return record
+    return replace(record, silent_bootstrap=flags.silent, concurrent_bootstrap=flags.concurrent)
 
 
 def _check_standby(record: PipelineRecord, request: StartRequest) -> None:

@@ -15,7 +15,7 @@ from airflow_pipelines.host.programs import ProgramChange, expected_change
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.answers import JsonAnswer
 from airflow_pipelines.service.control_plane import ControlPlane
-from airflow_pipelines.service.lifecycle.requests import BootstrapPolicy, Initial, RuntimeAction, StartRequest
+from airflow_pipelines.service.lifecycle.requests import BootstrapFlags, BootstrapPolicy, Initial, RuntimeAction, StartRequest
 from airflow_pipelines.service.parameters import Body, Flag
 from airflow_pipelines.service.program_changes import ProgramChanges
 from airflow_pipelines.service.records import edit_answer
@@ -49,8 +49,7 @@ def _add_moves(router: APIRouter, control_plane: ControlPlane) -> None:
         request = StartRequest(
             initial=_initial(initial),
             policy=bootstrap_policy,
-            silent_bootstrap=silent_bootstrap,
-            concurrent_bootstrap=concurrent_bootstrap,
+            flags=BootstrapFlags(silent=silent_bootstrap, concurrent=concurrent_bootstrap),
             dismiss_error=dismiss_error,
             deployer=control_plane.deployers.default,
             from_checkpoint=from_checkpoint,
@@ -82,11 +81,8 @@ def _add_moves(router: APIRouter, control_plane: ControlPlane) -> None:
 
     @router.post("/approve")
     def approve(name: str, body: Body, silent_bootstrap: Flag = False, concurrent_bootstrap: Flag = False) -> JsonAnswer:
-        flags = {"silent_bootstrap": silent_bootstrap, "concurrent_bootstrap": concurrent_bootstrap}
-        if all(flags.values()):
-            raise Problem(
-                ErrorCode.INVALID_BOOTSTRAP_CONFIG, "silent_bootstrap and concurrent_bootstrap exclude each other: give one of them"
-            )
+        flags = BootstrapFlags(silent=silent_bootstrap, concurrent=concurrent_bootstrap)
+        flags.check()
         control_plane.approve(name, flags, _expected(body))
         return JsonAnswer("Pipeline change approved")
 
