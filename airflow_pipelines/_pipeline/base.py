@@ -193,14 +193,6 @@ def is_down(descriptor: Mapping[str, Any]) -> bool:
     return bool(descriptor["deployment_status"] == "Stopped" and descriptor["deployment_desired_status"] == "Stopped")
 
 
-def stop_error_of(descriptor: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Why a pipeline that was asked to stop is up and no longer on its way down; None when it is, or nothing was said."""
-    if descriptor["deployment_desired_status"] in ("Stopped", "Suspended"):
-        return None
-    details = descriptor["deployment_runtime_status_details"] or {}
-    return details.get("stop_error")
-
-
 def describe_status(descriptor: Mapping[str, Any]) -> str:
     """A descriptor's state in words, for messages."""
     status, desired = descriptor["deployment_status"], descriptor["deployment_desired_status"]

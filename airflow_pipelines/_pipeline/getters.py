@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from airflow_pipelines._pipeline.base import PipelineBase, status_of, stop_error_of
+from airflow_pipelines._pipeline.base import PipelineBase, status_of
 from airflow_pipelines.contract.descriptors import PendingChange, SQLTable, SQLView
 from airflow_pipelines.contract.enums import (
     BootstrapPolicy,
@@ -200,8 +200,7 @@ class PipelineGetters(PipelineBase):
         """Everything that is wrong with the pipeline at the moment.
 
         :returns: one mapping per error. Those of the program have one key: ``sql_compilation``, ``rust_compilation`` or
-            ``system_error``. The deployment error, and that of a stop that was given up, are as they are: ``message``,
-            ``error_code`` and ``details``
+            ``system_error``. The deployment error is as it is: ``message``, ``error_code`` and ``details``
         """
         descriptor = self._read(PipelineFieldSelector.ALL)
         program_error = descriptor["program_error"] or {}
@@ -214,9 +213,6 @@ class PipelineGetters(PipelineBase):
             found.append({"system_error": program_error["system_error"]})
         if descriptor["deployment_error"]:
             found.append(descriptor["deployment_error"])
-        stop_error = stop_error_of(descriptor)
-        if stop_error is not None:
-            found.append(stop_error)
         return found
 
     def _deployment(self) -> dict[str, Any]:

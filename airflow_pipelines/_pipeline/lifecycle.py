@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from airflow_pipelines._pipeline.base import PipelineBase, describe_status, is_down, stop_error_of
+from airflow_pipelines._pipeline.base import PipelineBase, describe_status, is_down
 from airflow_pipelines._pipeline.waiting import wait_until
 from airflow_pipelines.approval import NOT_GIVEN, NotGiven, approval_body
 from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineFieldSelector, PipelineStatus, StorageStatus
@@ -173,8 +173,8 @@ class PipelineLifecycle(PipelineBase):
         :param force: True stops it at once; False takes a checkpoint first
         :param wait: whether to wait until it is stopped, and to end its listeners
         :param timeout_s: seconds to wait at most
-        :raises PipelineFailedError: when it was to take a checkpoint and could not, for example because the disk is full. It stays
-            up then, with all its rows; one that can take none at all, because it has no storage, is stopped nevertheless.
+        :raises PipelineFailedError: when it was to take a checkpoint and could not, for example because the disk is full. It is
+            stopped nevertheless, as by force, and has the reason as its deployment error.
         :raises PipelineTimeoutError: when it does not stop in time
         """
         earlier = None if force else self._read(PipelineFieldSelector.STATUS)["deployment_error"]
@@ -187,9 +187,6 @@ class PipelineLifecycle(PipelineBase):
             nonlocal last
             descriptor = self._read(PipelineFieldSelector.STATUS, idempotent=False)
             last = describe_status(descriptor)
-            stop_error = None if force else stop_error_of(descriptor)
-            if stop_error is not None:
-                raise PipelineFailedError(f"pipeline {self.name!r} stays up: {stop_error.get('message')}", stop_error)
             return descriptor if is_down(descriptor) else None
 
         what = f"pipeline {self.name!r} to stop"

@@ -217,26 +217,6 @@ class StartedCondition(StatusCondition):
         return _down(seen) if verdict.outcome is Outcome.PENDING and seen.is_down else verdict
 
 
-@dataclass(frozen=True)
-class StoppedCondition(StatusCondition):
-    """Like StatusCondition, for one who has just asked the pipeline to stop: that it stays up after all fails the wait."""
-
-    kind = "stopped"
-    statuses: tuple[str, ...] = (PipelineStatus.STOPPED.name,)
-
-    def judge(self, seen: Observation, memory: Mapping[str, Any] | None) -> Verdict:
-        """Compare the status, and give up on a pipeline that could not take its last checkpoint."""
-        verdict = super().judge(seen, memory)
-        descriptor = seen.descriptor or {}
-        if verdict.outcome is not Outcome.PENDING or descriptor.get("deployment_desired_status") in ("Stopped", "Suspended"):
-            return verdict
-        stop_error = (descriptor.get("deployment_runtime_status_details") or {}).get("stop_error")
-        if not stop_error:
-            return verdict
-        text = f"the pipeline stays up: {describe_deployment_error(stop_error)}"
-        return Verdict(Outcome.FAILED, text, {"status": seen.status.name, "stop_error": dict(stop_error)})
-
-
 class _RuntimeCondition(Condition):
     """A condition on what a running pipeline answers."""
 

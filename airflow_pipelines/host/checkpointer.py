@@ -127,26 +127,24 @@ class Checkpointer:
         if live.durability.needs_recovery_point and not self._opening.options.checkpoint_interval_s:
             live.save_recovery_point()
 
-    def take_last(self, live: LivePipeline) -> bool:
+    def take_last(self, live: LivePipeline) -> None:
         """Take the checkpoint of a graceful stop.
 
-        :returns: False, with everything as it was, when it cannot be written
-        :raises Problem: when storage is switched off
+        :raises Problem: when it cannot be written, or storage is switched off
         :raises OvertakenError: when a later run uses the storage
         """
         live.endpoints.set_active(False)
         self._opening.require_storage()
         if not self._opening.options.checkpoint_during_suspend:
-            return True
+            return
         try:
             self._take(live)
         except OvertakenError:
             raise
-        except Exception as error:  # noqa: BLE001  whatever it is, ending now would throw away acknowledged rows
+        except Exception as error:
+            # Whatever it is, the stop goes on without the checkpoint.
             self._state.check()
-            self._stay_up(live, error)
-            return False
-        return True
+            raise self._stopped_without(live, error) from error
 
     def keep_last_step(self) -> None:
         """Save the steps before one that failed, so that a corrected program or row goes on from there, not from a checkpoint."""
@@ -184,16 +182,19 @@ class Checkpointer:
             live.durability.collect_garbage()
         self._state.checkpointed(live.durability.listed())
 
-    def _stay_up(self, live: LivePipeline, failure: Exception) -> None:
-        """Go on after the last checkpoint could not be written, and say why."""
+    def _stopped_without(self, live: LivePipeline, failure: Exception) -> Problem:
+        """The deployment error of a graceful stop whose checkpoint could not be written."""
         cause = as_problem(failure, self._pipeline)
-        problem = Problem(
+        if cause.code not in STORAGE_CODES:
+            self._log.failure("the last checkpoint failed", cause=failure)
+        kept = (
+            "Nothing is lost: all steps are in the journal, with which the next start goes on."
+            if live.durability.journals
+            else "What came after the newest checkpoint is lost. To be sure that there is one, ask for it before a stop."
+        )
+        return Problem(
             ErrorCode.SUSPEND_ERROR,
-            f"The pipeline {self._pipeline} was not stopped, because its last checkpoint could not be written, and "
-            f"stays up with all its rows: {cause.message} Put that right and stop it again. Stopping it with force=true loses what "
-            "came after the newest checkpoint.",
+            f"The pipeline {self._pipeline} was stopped as by force, because its last checkpoint could not be written: "
+            f"{cause.message} {kept}",
             {"cause": cause.body()},
         )
-        self._log.failure("%s: %s", problem.code, problem.message, cause=None if cause.code in STORAGE_CODES else failure)
-        live.endpoints.set_active(self._state.is_running)
-        self._state.give_up_suspending(problem.body())

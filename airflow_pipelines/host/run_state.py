@@ -42,7 +42,6 @@ class RunState:
         self._recorder = StatusRecorder(deployment.deployment_id, registry, log)
         self._log = log
         self._failure: Exception | None = None
-        self._stop_error: dict[str, Any] | None = None
         self._checkpoints: list[dict[str, Any]] | None = None
         self._count_errors: Callable[[], int] = lambda: 0
         self._errors_told = 0
@@ -194,23 +193,11 @@ class RunState:
         """End the incarnation with a failure of something that a request asked for."""
         self._failure = failure
 
-    def give_up_suspending(self, error: dict[str, Any]) -> None:
-        """Stay up after a graceful stop that failed.
-
-        :param error: why it failed, as a deployment error
-        """
-        self._stop_error = error
-        with self.condition:
-            self._machine.give_up_suspending()
-        if self.status is not None:
-            self.record(self.status, error=error)
-
     def checkpointed(self, checkpoints: list[dict[str, Any]]) -> None:
-        """Tell the store of a checkpoint. What kept the pipeline from stopping before is over.
+        """Tell the store of a checkpoint.
 
         :param checkpoints: all that there are
         """
-        self._stop_error = None
         self._checkpoints = checkpoints
         if self.status is not None and self.desired is not RuntimeStatus.SUSPENDED:
             self.record(self.status, checkpoints=checkpoints)
@@ -226,7 +213,7 @@ class RunState:
         """Have a transition written, then make its status the current one.
 
         :param status: the status
-        :param details: what the transition tells besides the errors of connectors, and why a stop failed
+        :param details: what the transition tells besides the errors of connectors
         :param error: a deployment error
         :param checkpoints: all that there are, where they have changed
         """
@@ -244,8 +231,7 @@ class RunState:
 
     def _usual_details(self) -> dict[str, Any]:
         self._errors_told, self._errors_told_at = self._count_errors(), time.monotonic()
-        stats = {"connector_stats": {"num_errors": self._errors_told}}
-        return stats if self._stop_error is None else {**stats, "stop_error": self._stop_error}
+        return {"connector_stats": {"num_errors": self._errors_told}}
 
     def record_end(self, status: RuntimeStatus, error: dict[str, Any] | None) -> None:
         """Record how the incarnation ends, with the checkpoints that it leaves.

@@ -58,7 +58,6 @@ class StateMachine:
         self.ended = False
         """Whether it is over and has let go of everything."""
         self._pipeline = pipeline
-        self._before_suspend = desired
         self._announced: RuntimeStatus | None = None
 
     def want(self, desired: RuntimeStatus) -> None:
@@ -73,7 +72,6 @@ class StateMachine:
                 f"The pipeline {self._pipeline} {_REFUSALS[RuntimeStatus.STANDBY][1]}: it cannot become {desired.value} before.",
             )
         if self.desired is not RuntimeStatus.SUSPENDED:
-            self._before_suspend = self.desired
             self.desired = desired
 
     def activate(self, desired: RuntimeStatus) -> None:
@@ -89,15 +87,11 @@ class StateMachine:
                 ErrorCode.INVALID_TRANSITION,
                 f"The pipeline {self._pipeline} does not stand by: only a pipeline in standby can be activated.",
             )
-        self.desired = self._before_suspend = desired
+        self.desired = desired
 
     def skip_standby(self) -> None:
         """Run, although it was started to stand by first."""
-        self.desired = self._before_suspend = RuntimeStatus.RUNNING
-
-    def give_up_suspending(self) -> None:
-        """Go on with what was desired before it was to suspend."""
-        self.desired = self._before_suspend
+        self.desired = RuntimeStatus.RUNNING
 
     def announce(self, status: RuntimeStatus) -> None:
         """Say which state is about to be entered. Once it serves requests, they are answered: others may know of it already.

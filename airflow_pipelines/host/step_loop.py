@@ -35,7 +35,7 @@ class StepLoop:
         """Run steps until the pipeline is suspended.
 
         :raises TakenDown: when it is to end at once
-        :raises Exception: when a step fails, or a later run uses the storage
+        :raises Exception: when a step or the last checkpoint fails, or a later run uses the storage
         """
         self._checkpointer.begin()
         while True:
@@ -45,9 +45,8 @@ class StepLoop:
             if desired is RuntimeStatus.SUSPENDED:
                 # The stop waits for the end of a transaction, which goes on meanwhile.
                 if self._transactions.current is None:
-                    if self._checkpointer.take_last(self._live):
-                        return
-                    continue
+                    self._checkpointer.take_last(self._live)
+                    return
             elif desired is not self._state.status:
                 self._switch(desired)
             for task in self._intake.take_tasks():

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 from airflow_pipelines.approval import NOT_GIVEN
 from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.contract.enums import PipelineStatus
-from airflow_pipelines.hooks.conditions import StartedCondition, StoppedCondition
+from airflow_pipelines.hooks.conditions import StartedCondition, StatusCondition
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.operators.base import WaitingPipelineOperator, airflow_errors
 from airflow_pipelines.operators.diff import change_fingerprint, change_markdown, change_text, change_xcom, diff_text
@@ -198,7 +198,8 @@ class ReviewPipelineChangeOperator(ApprovalOperator):  # type: ignore[misc,unuse
             if self.on_reject == "stop":
                 # Nothing is lost: what the pipeline was started from stays, and one that runs after all takes a checkpoint.
                 self.hook.stop(self.pipeline_name)
-                self.hook.wait(self.pipeline_name, StoppedCondition(), timeout_s=self.timeout, poll_interval_s=self.poke_interval)
+                stopped = StatusCondition((PipelineStatus.STOPPED.name,))
+                self.hook.wait(self.pipeline_name, stopped, timeout_s=self.timeout, poll_interval_s=self.poke_interval)
             result["status"] = self.hook.status(self.pipeline_name).name
         # The base class ends a rejected task in a way that drops its result, so it is pushed before.
         context["ti"].xcom_push(key="decision", value=result)

@@ -14,7 +14,6 @@ from airflow_pipelines.hooks.conditions import (
     Observation,
     StartedCondition,
     StatusCondition,
-    StoppedCondition,
     describe_deployment_error,
 )
 from airflow_pipelines.operators.base import PipelineOperator, WaitingPipelineOperator
@@ -152,8 +151,8 @@ class StopPipelineOperator(WaitingPipelineOperator):
     XCom: ``{"pipeline", "status", "checkpoint"}``; ``checkpoint`` is the newest one's UUID, from which the next start resumes,
     or None.
 
-    :param mode: ``checkpoint`` takes a checkpoint first, so that nothing is lost; when that cannot be written the task fails and
-        the pipeline stays up. ``force`` stops at once, so that the next start resumes from the last checkpoint there is.
+    :param mode: ``checkpoint`` takes a checkpoint first, so that nothing is lost; when that cannot be written the pipeline stops as
+        by force and the task fails. ``force`` stops at once, so that the next start resumes from the last checkpoint there is.
     """
 
     def __init__(self, *, mode: str = "checkpoint", **kwargs: Any) -> None:
@@ -173,7 +172,7 @@ class StopPipelineOperator(WaitingPipelineOperator):
             self.hook.force_stop(self.pipeline_name)
         else:
             self.hook.stop(self.pipeline_name)
-        return self.wait_and_finish(context, StoppedCondition())
+        return self.wait_and_finish(context, StatusCondition((PipelineStatus.STOPPED.name,)))
 
     def finish(self, context: Context, found: dict[str, Any], **carried: Any) -> dict[str, Any]:
         """Report the checkpoint; a checkpoint that failed while stopping is an error."""

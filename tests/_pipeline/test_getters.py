@@ -74,8 +74,5 @@ def test_errors_lists_what_is_wrong(service: Scripted) -> None:
         {"sql_compilation": {"exit_code": 1, "messages": []}},
         FAILED["deployment_error"],
     ]
-    stop_error = {"message": "the disk is full", "error_code": "SuspendError", "details": {}}
-    service.on(GET, up("Running", deployment_runtime_status_details={"stop_error": stop_error}))
-    assert pipeline.errors() == [stop_error]
     service.on(GET, STOPPED)
     assert pipeline.errors() == []

@@ -14,7 +14,6 @@ from airflow_pipelines.hooks.conditions import (
     Outcome,
     StartedCondition,
     StatusCondition,
-    StoppedCondition,
     TokenCondition,
     is_transient,
 )
@@ -46,13 +45,13 @@ ALL = [
 ]
 
 
-@pytest.mark.parametrize("condition", [*ALL, StoppedCondition()], ids=lambda condition: condition.kind)
+@pytest.mark.parametrize("condition", ALL, ids=lambda condition: condition.kind)
 def test_a_condition_survives_json(condition: Condition) -> None:
     assert Condition.from_wire(json.loads(json.dumps(condition.to_wire()))) == condition
 
 
 def test_an_unknown_condition_names_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="known: completion, idle, started, status, stopped, token"):
+    with pytest.raises(ValueError, match="known: completion, idle, started, status, token"):
         Condition.from_wire({"kind": "moon phase"})
 
 

@@ -54,16 +54,12 @@ def test_a_state_that_is_entered_again_is_no_change() -> None:
     assert running.enter(S.PAUSED)
 
 
-def test_who_is_to_suspend_is_not_told_otherwise_until_that_is_given_up() -> None:
+def test_who_is_to_suspend_is_not_told_otherwise() -> None:
     one = machine(S.INITIALIZING, S.RUNNING)
     one.want(S.PAUSED)
     one.want(S.SUSPENDED)
     one.want(S.RUNNING)
     assert (one.desired, one.has_to_change) == (S.SUSPENDED, True)
-    one.give_up_suspending()
-    assert one.desired is S.PAUSED
-    one.enter(S.PAUSED)
-    assert not one.has_to_change
 
 
 def test_requests_are_answered_while_running_and_paused_only() -> None:

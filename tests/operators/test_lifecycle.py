@@ -106,17 +106,6 @@ def test_start_stops_at_an_approval_and_shows_it(scripted: ScriptedService) -> N
     assert (result["diff"], result["programs"], result["views_evaluated_anew"]) == (DIFF, programs, {"v": "why"})
 
 
-def test_a_stop_that_the_pipeline_gave_up_fails_the_task(scripted: ScriptedService) -> None:
-    scripted.up("Running")
-    details = {"stop_error": {"error_code": "SuspendError", "message": "the disk is full", "details": {}}}
-    up = scripted.up("Running", deployment_runtime_status_details=details)
-    still = up | {"deployment_desired_status": "Suspended"}
-    scripted.answers["GET", ""] = [up, still, up]
-    scripted.answers["POST", "stop"] = "ok"
-    with pytest.raises(AirflowFailException, match="stays up: SuspendError: the disk is full"):
-        StopPipelineOperator(**WAITING).execute({})
-
-
 def test_a_start_that_fails_tells_why(scripted: ScriptedService) -> None:
     scripted.pipeline()
     error = {"error_code": "BootstrapRejected", "message": "the program changed"}

@@ -1,4 +1,4 @@
-"""A disk without room: what was acknowledged stays, and the pipeline says what it needs."""
+"""A disk without room: what is saved stays, and the pipeline says what it needs."""
 
 from __future__ import annotations
 
@@ -62,15 +62,17 @@ def disk(service_app: FastAPI, rest: TestClient, name: str) -> Iterator[SmallDis
     disk.remove()
 
 
-def test_a_graceful_stop_on_a_full_disk_keeps_the_pipeline_and_its_rows(
+PROGRAM = "create table t(id bigint not null primary key, v varchar) with ('materialized' = 'true');"
+
+
+def test_a_graceful_stop_on_a_full_disk_is_a_forced_one_with_the_reason(
     rest: TestClient,
     service_app: FastAPI,
     name: str,
     disk: SmallDisk,
 ) -> None:
     url = f"/v0/pipelines/{name}"
-    program = "create table t(id bigint not null primary key, v varchar) with ('materialized' = 'true');"
-    assert rest.patch(url, json={"program_code": program}).status_code == 200
+    assert rest.patch(url, json={"program_code": PROGRAM}).status_code == 200
     run_from(rest, name)
     insert(rest, name, 1)
     rest.post(f"{url}/checkpoint")
@@ -81,30 +83,51 @@ def test_a_graceful_stop_on_a_full_disk_keeps_the_pipeline_and_its_rows(
 
     before = status(rest, name)["storage_status_details"]
     pipeline = Pipeline.get(name, PipelineClient(app=service_app))
-    for _ in range(2):
-        # A second try is asked of the host again.
-        with pytest.raises(PipelineFailedError, match=r"stays up: .* not stopped, because its last checkpoint") as caught:
-            pipeline.stop(force=False, timeout_s=30)
-        assert caught.value.deployment_error is not None
-        code = caught.value.deployment_error["details"]["cause"]["error_code"]
-        assert code in {"RuntimeError.StorageFull", "RuntimeError.StorageReadOnly"}
-    seen = status(rest, name)
-    assert (seen["deployment_status"], seen["deployment_desired_status"], seen["deployment_error"]) == ("Running", "Running", None)
-    assert disk.refusal in seen["deployment_runtime_status_details"]["stop_error"]["message"]
-    assert seen["storage_status_details"] == before
-    assert not list(disk.folder.rglob("*.tmp"))
-    insert(rest, name, 3)
     with pytest.raises(PipelineAPIError, match=r"are processed, but the checkpoint .* could not be written: .*") as failed:
         pipeline.input_json("t", {"id": 3, "v": "x"}, checkpoint=True, timeout_s=30)
     assert failed.value.error_code == "CheckpointFailed"
     assert disk.refusal in failed.value.message
-    assert [row["id"] for row in pipeline.query("select id from t order by id")] == [1, 2, 3]
+    assert [row["id"] for row in pipeline.query("select id from t order by id")] == [1, 2, 3], "it goes on"
+
+    stop_without_checkpoint(pipeline, disk, "What came after the newest checkpoint is lost")
+    seen = status(rest, name)
+    assert (seen["deployment_status"], seen["deployment_desired_status"]) == ("Stopped", "Stopped")
+    assert seen["storage_status_details"] == before
+    assert not list(disk.folder.rglob("*.tmp"))
 
     disk.make_room()
-    pipeline.stop(force=False, timeout_s=30)
     run_from(rest, name)
-    assert "stop_error" not in status(rest, name)["deployment_runtime_status_details"]
-    assert [row["id"] for row in pipeline.query("select id from t order by id")] == [1, 2, 3]
+    assert [row["id"] for row in pipeline.query("select id from t order by id")] == [1]
+
+
+def test_what_is_in_the_journal_outlasts_a_stop_without_its_checkpoint(
+    rest: TestClient,
+    service_app: FastAPI,
+    name: str,
+    disk: SmallDisk,
+) -> None:
+    fields = {"program_code": PROGRAM, "runtime_config": {"fault_tolerance": "exactly_once"}}
+    assert rest.patch(f"/v0/pipelines/{name}", json=fields).status_code == 200
+    run_from(rest, name)
+    insert(rest, name, 1)
+    disk.fill()
+    pipeline = Pipeline.get(name, PipelineClient(app=service_app))
+    stop_without_checkpoint(pipeline, disk, "Nothing is lost: all steps are in the journal")
+    disk.make_room()
+    run_from(rest, name)
+    assert [row["id"] for row in pipeline.query("select id from t order by id")] == [1]
+
+
+def stop_without_checkpoint(pipeline: Pipeline, disk: SmallDisk, what_is_lost: str) -> None:
+    with pytest.raises(PipelineFailedError, match=r"stopped as by force, because its last checkpoint") as caught:
+        pipeline.stop(force=False, timeout_s=30)
+    error = caught.value.deployment_error
+    assert error is not None
+    assert error["error_code"] == "SuspendError"
+    assert error["details"]["cause"]["error_code"] in {"RuntimeError.StorageFull", "RuntimeError.StorageReadOnly"}
+    assert disk.refusal in error["message"]
+    assert what_is_lost in error["message"]
+    assert pipeline.errors() == [error]
 
 
 def run_from(rest: TestClient, name: str) -> None:

@@ -107,19 +107,16 @@ def test_refusals_name_the_state_and_what_to_do(state: State, action: Action, st
         assert refused.value.details["status"] == record.deployment_status
 
 
-def test_a_stop_that_the_host_gave_up_is_not_desired_any_more_and_may_be_asked_for_again() -> None:
-    stopping = given.suspending()
-    unaware = incarnation.observe(stopping, transition(RuntimeStatus.RUNNING, sequence=2), LATER)
-    assert unaware.deployment_desired_status == "Suspended"
+def test_a_stop_is_not_undone_by_a_host_that_has_not_heard_of_it() -> None:
+    unaware = incarnation.observe(given.suspending(), transition(RuntimeStatus.RUNNING, sequence=2), LATER)
+    assert (unaware.deployment_status, unaware.deployment_desired_status) == ("Running", "Suspended")
+
+
+def test_a_graceful_stop_without_its_checkpoint_is_a_stop_with_an_error() -> None:
     error = {"message": "the disk is full", "error_code": "SuspendError", "details": {}}
-    details = {"connector_stats": {"num_errors": 0}, "stop_error": error}
-    given_up = incarnation.observe(stopping, transition(RuntimeStatus.RUNNING, sequence=3, details=details, error=error), LATER)
-    assert (given_up.deployment_status, given_up.deployment_desired_status) == ("Running", "Running")
-    assert (given_up.deployment_error, given_up.deployment_runtime_status_details) == (None, details)
-    assert incarnation.at_rest(given_up)
-    again = requests.stop(given_up, LATER, force=False)
-    assert again.deployment_desired_status == "Suspended"
-    assert again.deployment_runtime_desired_status_since != stopping.deployment_runtime_desired_status_since
+    failed = incarnation.observe(given.suspending(), transition(RuntimeStatus.STOPPED, sequence=2, error=error), LATER)
+    assert (failed.deployment_status, failed.deployment_desired_status) == ("Stopping", "Stopped")
+    assert failed.deployment_error == error
 
 
 def test_the_flags_of_an_approval_replace_those_of_the_start() -> None:

@@ -85,9 +85,8 @@ def observe(record: PipelineRecord, transition: RuntimeTransition, now: datetime
         record = set_resources_status(record, ResourcesStatus.PROVISIONED, now)
     if record.deployment_runtime_status is not transition.status:
         record = replace(record, deployment_runtime_status=transition.status, deployment_runtime_status_since=now)
-    # A stop that was asked for meanwhile is not undone by a host that had not heard of it yet, but by one that gave it up.
-    given_up = transition.error is not None
-    suspending = record.deployment_runtime_desired_status is RuntimeStatus.SUSPENDED and not given_up
+    # A stop that was asked for meanwhile is not undone by a host that had not heard of it yet.
+    suspending = record.deployment_runtime_desired_status is RuntimeStatus.SUSPENDED
     if not suspending and record.deployment_runtime_desired_status is not transition.desired:
         record = replace(record, deployment_runtime_desired_status=transition.desired, deployment_runtime_desired_status_since=now)
     record = replace(record, deployment_runtime_status_details=transition.details or {})

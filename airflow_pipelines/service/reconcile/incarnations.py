@@ -112,8 +112,7 @@ class Incarnations:
         host = None if record.host_id is None else self._registry.get(record.host_id)
         if deployment_id is None or host is None:
             return record
-        # Each stop is asked for once: one that the host gave up may be followed by another.
-        asked = (f"suspend of {record.deployment_runtime_desired_status_since}", deployment_id, host.host_id)
+        asked = ("suspend", deployment_id, host.host_id)
         if asked in self._asked:
             return record
         try:
