@@ -126,6 +126,7 @@ def _program(compilation: Compilation) -> Program:
         fingerprints=fingerprint(parsed, columns),
         late_columns=tuple(timing.late_columns),
         markers=timing.markers,
+        indexes=tuple(declared.index for declared in parsed.indexes),
         warnings=parsed.warnings,
     )
     return with_retention(program, timing.waterlines)

@@ -1,6 +1,7 @@
 """The changes of a delta in the order in which outputs and listeners get them, a few thousand at a time.
 
-Deletes come before inserts, each part sorted by row; a row of weight w comes abs(w) times.
+Deletes come before inserts, each part sorted by row; a row of weight w comes abs(w) times. For an output with an index they come by
+key instead, with a delete before the inserts of the same key.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import pyspark.sql.functions as f
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, CalendarIntervalType, DataType, MapType, StructField, StructType, VariantType
 
-from airflow_pipelines.connectors.formats.encode import json_texts
+from airflow_pipelines.connectors.sort_keys import sort_keys
+from airflow_pipelines.connectors.updates import with_updates
 from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, shaped
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.functions.value_bytes import VALUE_BYTES
@@ -36,30 +38,36 @@ class Changes(Protocol):
         """How many there are."""
 
     def tables(self) -> Iterator[pa.Table]:
-        """All changes in order, as tables of at most :data:`ROWS_AT_ONCE` rows with a weight of 1 or -1 as the last column."""
+        """All changes in order, as tables of at most :data:`ROWS_AT_ONCE` rows with a weight of 1 or -1 as the last column.
+
+        Where an index tells which rows belong together, updates are marked (:func:`with_updates`).
+        """
 
 
-def changes_of(delta: Batch, columns: Sequence[str], session: SparkSession) -> Changes:
+def changes_of(delta: Batch, columns: Sequence[str], session: SparkSession, key: Sequence[str] = ()) -> Changes:
     """The changes of a delta, which the caller keeps while they are gone through.
 
     :param delta: rows with weights
     :param columns: the columns to show
     :param session: sorts a delta that is in files
+    :param key: those of the output's index; empty without one
     """
     names = [*columns, WEIGHT]
     if delta.table is None and delta.files:
-        return StreamedChanges(delta.frame(session).select(*map(quote, names)), delta.rows)
-    return ChangesInMemory(shown(delta.to_arrow(), delta.schema).select(names))
+        return StreamedChanges(delta.frame(session).select(*map(quote, names)), delta.rows, key)
+    return ChangesInMemory(shown(delta.to_arrow(), delta.schema).select(names), key)
 
 
 class ChangesInMemory:
     """Changes of a delta that is in memory.
 
     :param delta: rows with ``__weight``, the last column; intervals are texts already
+    :param key: the columns of the output's index
     """
 
-    def __init__(self, delta: pa.Table) -> None:
+    def __init__(self, delta: pa.Table, key: Sequence[str] = ()) -> None:
         self._delta = delta
+        self._key = key
 
     def count(self) -> int:
         """How many there are."""
@@ -67,6 +75,10 @@ class ChangesInMemory:
 
     def tables(self) -> Iterator[pa.Table]:
         """All changes in order."""
+        tables = self._single_rows()
+        return with_updates(tables, self._key) if self._key else tables
+
+    def _single_rows(self) -> Iterator[pa.Table]:
         for begin in range(0, self._sorted.num_rows, ROWS_AT_ONCE):
             yield from _repeated(self._sorted.slice(begin, ROWS_AT_ONCE))
 
@@ -74,9 +86,12 @@ class ChangesInMemory:
     def _sorted(self) -> pa.Table:
         if self._delta.num_rows < 2:
             return self._delta
-        keys, names = _sort_keys(self._delta.drop_columns([WEIGHT]))
+        rows = self._delta.drop_columns([WEIGHT])
+        keys, names = sort_keys(rows)
         keys = keys.append_column("_delete_first", pc.sign(self._delta.column(WEIGHT)))
-        order = [(name, "ascending", "at_start") for name in ("_delete_first", *names)]
+        first = [names[rows.column_names.index(column)] for column in self._key]
+        rest = [name for name in names if name not in first]
+        order = [(name, "ascending", "at_start") for name in (*first, "_delete_first", *rest)]
         return self._delta.take(pc.sort_indices(keys, sort_keys=order))
 
 
@@ -85,10 +100,12 @@ class StreamedChanges:
 
     :param frame: the delta's rows with ``__weight``, the last column
     :param rows: about how many they are
+    :param key: the columns of the output's index
     """
 
-    def __init__(self, frame: DataFrame, rows: int) -> None:
+    def __init__(self, frame: DataFrame, rows: int, key: Sequence[str] = ()) -> None:
         self._frame = frame
+        self._key = key
         self._partitions = max(1, rows // PARTITION_ROWS)
 
     def count(self) -> int:
@@ -98,8 +115,14 @@ class StreamedChanges:
 
     def tables(self) -> Iterator[pa.Table]:
         """All changes in order."""
+        tables = self._single_rows()
+        return with_updates(tables, self._key) if self._key else tables
+
+    def _single_rows(self) -> Iterator[pa.Table]:
         schema = self._frame.schema
-        keys = [f.signum(f.col(WEIGHT)), *(_sort_key(field) for field in schema.fields if field.name != WEIGHT)]
+        first = [_sort_key(schema[column]) for column in self._key]
+        rest = [_sort_key(field) for field in schema.fields if field.name not in {WEIGHT, *self._key}]
+        keys = [*first, f.signum(f.col(WEIGHT)), *rest]
         # What orderBy does, with partitions of a size that Spark's driver can hold whatever the size of the delta.
         ordered = self._frame.repartitionByRange(self._partitions, *keys).sortWithinPartitions(*keys)
         for table in streamed(ordered):
@@ -129,17 +152,8 @@ def _repeated(rows: pa.Table) -> Iterator[pa.Table]:
 
 def _single(rows: pa.Table, indices: list[int]) -> pa.Table:
     taken = rows.take(pa.array(indices, pa.int64()))
-    return taken.set_column(taken.num_columns - 1, WEIGHT, pc.sign(taken.column(WEIGHT)))
-
-
-def _sort_keys(rows: pa.Table) -> tuple[pa.Table, list[str]]:
-    """Columns that Arrow can sort in place of a relation's, with nested ones as their JSON text, and their names."""
-    names = [f"c{number}" for number in range(rows.num_columns)]
-    columns = [
-        pa.array(json_texts(column), pa.string()) if pa.types.is_nested(column.type) or pa.types.is_null(column.type) else column
-        for column in rows.columns
-    ]
-    return pa.Table.from_arrays(columns, names=names), names
+    weights = taken.column(WEIGHT)
+    return taken.set_column(taken.num_columns - 1, WEIGHT, pc.sign(weights).cast(weights.type))
 
 
 def _sort_key(field: StructField) -> Column:

@@ -13,8 +13,7 @@ from airflow_pipelines.connectors.base import InvalidOptionError
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.formats import jsontext
 from airflow_pipelines.connectors.formats.defaults import Now, wall_clock
-from airflow_pipelines.connectors.formats.delta import csv_changes, json_changes
-from airflow_pipelines.connectors.formats.flavors import FORMS
+from airflow_pipelines.connectors.formats.delta import JsonChanges, csv_changes
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.formats.parsed import Parsed
 from airflow_pipelines.connectors.registry import input_parser, options_of_format
@@ -65,22 +64,23 @@ class EgressData:
     records: int
 
 
-def encode_egress(changes: Changes, format_name: str = "json", json: JsonOptions = JSON_CHANGES) -> Iterator[EgressData]:
+def encode_egress(changes: Changes, format_name: str = "json", json: JsonChanges | None = None) -> Iterator[EgressData]:
     """A step's changes as the data of egress chunks.
 
     :param changes: those of one view
     :param format_name: ``json`` or ``csv``
-    :param json: in which update format and flavor JSON is written
+    :param json: writes JSON for the stream; None for the usual form
     :returns: the data of each chunk
     :raises UnknownOptionError: for an unknown format
     """
     check_egress_format(format_name)
+    writer = json or JsonChanges(JSON_CHANGES)
     for table in changes.tables():
         if format_name == "csv":
-            text = "".join(csv_changes(table))
+            yield EgressData("".join(csv_changes(table)), table.num_rows)
         else:
-            text = f"[{','.join(json_changes(table, json.update_format, FORMS[json.json_flavor]))}]"
-        yield EgressData(text, table.num_rows)
+            texts = list(writer.texts(table))
+            yield EgressData(f"[{','.join(texts)}]", len(texts))
 
 
 def frame_chunk(sequence_number: int, data: EgressData, format_name: str = "json", *, snapshot: bool = False) -> bytes:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from airflow_pipelines.connectors.base import InvalidOptionError
 from airflow_pipelines.connectors.formats.delta import WRITTEN_UPDATE_FORMATS
 from airflow_pipelines.connectors.formats.json import JsonOptions
+from airflow_pipelines.connectors.indexes import key_columns
 from airflow_pipelines.connectors.planned_transports import PLANNED_TRANSPORTS, PlannedTransport
 from airflow_pipelines.connectors.registry import connector_options, formats_of, output_format
 from airflow_pipelines.connectors.transports.datagen.makers import PlanProblem
@@ -13,13 +17,15 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.program.relations import Index
 
 
-def check_usable(connector: Connector, schema: RelationSchema) -> None:
+def check_usable(connector: Connector, schema: RelationSchema, indexes: Iterable[Index] = ()) -> None:
     """Find out whether a pipeline can start with a declaration that compiles.
 
     :param connector: the declaration
     :param schema: its table or view
+    :param indexes: those of the program
     :raises Problem: when its transport or format is not part of this release, or what it asks for is impossible
     """
     planned = PLANNED_TRANSPORTS.get(connector.transport)
@@ -36,7 +42,7 @@ def check_usable(connector: Connector, schema: RelationSchema) -> None:
         )
     _check_processors(connector)
     if connector.direction is ConnectorDirection.OUTPUT:
-        _check_output(connector)
+        _check_output(connector, indexes)
     if connector.transport == "datagen":
         try:
             plans_for(DatagenOptions.model_validate(dict(connector.transport_config)), schema, seed=0)
@@ -63,10 +69,11 @@ def _check_processors(connector: Connector) -> None:
         )
 
 
-def _check_output(connector: Connector) -> None:
-    if connector_options(connector).index is not None:
-        reason = "option 'index' is not part of this release; changes are written as deletes and inserts"
-        raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, reason)
+def _check_output(connector: Connector, indexes: Iterable[Index]) -> None:
+    try:
+        key_columns(connector_options(connector).index, connector.relation, indexes)
+    except InvalidOptionError as error:
+        raise _problem(ErrorCode.INVALID_TRANSPORT_CONFIG, connector, str(error)) from error
     options = output_format(connector)
     if isinstance(options, JsonOptions) and options.update_format not in WRITTEN_UPDATE_FORMATS:
         known = ", ".join(sorted(WRITTEN_UPDATE_FORMATS))

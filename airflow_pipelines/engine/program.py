@@ -12,7 +12,7 @@ from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.program.fingerprints import Fingerprints
 from airflow_pipelines.program.info import ProgramInfo
 from airflow_pipelines.program.messages import ProgramMessage
-from airflow_pipelines.program.relations import Table, View, ViewKind
+from airflow_pipelines.program.relations import Index, Table, View, ViewKind
 from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.retention_rule import RetentionRule
 from airflow_pipelines.sql.plan.ir.stage import ViewPlan
@@ -32,6 +32,7 @@ class Program:
     :param late_columns: the columns of tables and views that have LATENESS
     :param retention: which rows and groups need not be kept while the views are evaluated by the stages of ``plans``
     :param markers: the hidden relations of one row, for the clock and the waterlines, that the plans read
+    :param indexes: the columns by which outputs may tell which rows belong together
     :param warnings: what its author should know, although it runs
     """
 
@@ -45,6 +46,7 @@ class Program:
     late_columns: tuple[LateColumn, ...] = ()
     retention: tuple[RetentionRule, ...] = ()
     markers: tuple[Marker, ...] = ()
+    indexes: tuple[Index, ...] = ()
     warnings: tuple[ProgramMessage, ...] = ()
 
     @property

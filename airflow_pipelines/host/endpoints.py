@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from airflow_pipelines.connectors.base import InputChunk
 from airflow_pipelines.connectors.changes import Changes, changes_of
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.http import encode_egress
+from airflow_pipelines.connectors.indexes import key_columns
 from airflow_pipelines.connectors.registry import connector_options, open_input, open_output
 from airflow_pipelines.connectors.start_check import check_usable
 from airflow_pipelines.engine.batch import Batch
@@ -88,7 +89,7 @@ class Endpoints:
         self._readers: dict[str, ConnectorInput] = {}
         declared = program.connectors
         for connector in declared:
-            check_usable(connector, program.schemas[connector.relation])
+            check_usable(connector, program.schemas[connector.relation], program.indexes)
         options = {connector.endpoint: connector_options(connector) for connector in declared}
         sources = [connector for connector in declared if connector.direction is ConnectorDirection.INPUT]
         check_start_after({connector.endpoint: options[connector.endpoint] for connector in sources})
@@ -108,7 +109,9 @@ class Endpoints:
             )
         for connector in declared:
             if connector.direction is ConnectorDirection.OUTPUT:
-                output = OutputEndpoint(connector, options[connector.endpoint], self._output_opener(connector), log)
+                chosen = options[connector.endpoint]
+                key = key_columns(chosen.index, connector.relation, program.indexes)
+                output = OutputEndpoint(connector, chosen, self._output_opener(connector), log, key)
                 self.outputs[output.name] = output
                 if output.sends_snapshot:
                     check_snapshot(output.name, program.views.get(output.view))
@@ -227,12 +230,13 @@ class Endpoints:
             if not outputs and not listeners:
                 continue
             direct = [output for output in outputs if not output.keep(step, delta)]
-            if direct or listeners:
-                changes = self._changes_of(relation, delta, self._program)
+            for key in {key: None for key in [*(output.key for output in direct), *(listener.key for listener in listeners)]}:
+                changes = self._changes_of(relation, delta, self._program, key)
                 for output in direct:
-                    self._flush(output, self._program)
-                    output.write(step, changes)
-                self.tell(changes, listeners, snapshot=False)
+                    if output.key == key:
+                        self._flush(output, self._program)
+                        output.write(step, changes)
+                self.tell(changes, [listener for listener in listeners if listener.key == key], snapshot=False)
         self.flush_due()
 
     def deliver_again(self, step: int, deltas: Mapping[str, Batch], program: Program, outputs: Set[str]) -> None:
@@ -249,7 +253,7 @@ class Endpoints:
                 continue
             if not output.keep(step, delta):
                 self._flush(output, program)
-                output.write(step, self._changes_of(output.view, delta, program))
+                output.write(step, self._changes_of(output.view, delta, program, output.key))
             elif output.has_to_flush:
                 self._flush(output, program)
 
@@ -282,10 +286,10 @@ class Endpoints:
             self._flush(output, program)
 
     def _flush(self, output: OutputEndpoint, program: Program) -> None:
-        output.flush(lambda delta: self._changes_of(output.view, delta, program))
+        output.flush(lambda delta: self._changes_of(output.view, delta, program, output.key))
 
-    def _changes_of(self, relation: str, delta: Batch, program: Program) -> Changes:
-        return changes_of(delta, program.schemas[relation].column_names, self._session)
+    def _changes_of(self, relation: str, delta: Batch, program: Program, key: Sequence[str]) -> Changes:
+        return changes_of(delta, program.schemas[relation].column_names, self._session, key)
 
     def tell(self, changes: Changes, listeners: list[Listener], *, snapshot: bool) -> None:
         """Give changes of a relation to listeners of it, chunk by chunk.
@@ -294,9 +298,9 @@ class Endpoints:
         :param listeners: who gets them, each in its own format
         :param snapshot: whether the changes are the relation's contents for a new listener
         """
-        for format_name, json in {(listener.format, listener.json): None for listener in listeners}:
-            takers = [listener for listener in listeners if (listener.format, listener.json) == (format_name, json)]
-            for chunk in encode_egress(changes, format_name, json):
+        for encoding in {listener.encoding: None for listener in listeners}:
+            takers = [listener for listener in listeners if listener.encoding == encoding]
+            for chunk in encode_egress(changes, takers[0].format, takers[0].json):
                 for listener in takers:
                     listener.put(chunk, snapshot=snapshot)
                 if all(listener.closed for listener in takers):

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
 
+from airflow_pipelines.connectors.formats.delta import JsonChanges
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.http import JSON_CHANGES, EgressData, frame_chunk, frame_empty_chunk
 from airflow_pipelines.host.connector_metrics import OutputMetrics
@@ -35,6 +36,7 @@ class Listener:
         *,
         send_snapshot: bool = False,
         json: JsonOptions = JSON_CHANGES,
+        key: tuple[str, ...] = (),
     ) -> None:
         """Make a queue that nothing fills yet.
 
@@ -44,11 +46,15 @@ class Listener:
         :param loop: the event loop of the response
         :param send_snapshot: whether the relation's contents come first
         :param json: in which update format and flavor JSON is written
+        :param key: the columns of an index, by which updates are told from deletes and inserts
         """
         self.view = view
         self.format = format_name
-        self.json = json
+        self.json = JsonChanges(json)
+        self.key = key
         self.name = f"{view}.api-{uuid4()}"
+        self.encoding = (format_name, json, self.name if self.json.is_numbered else "")
+        """Listeners for which this is equal get the same chunks."""
         self.metrics = OutputMetrics()
         self._empty = frame_empty_chunk(format_name, snapshot=send_snapshot)
         self._backpressure = backpressure

@@ -22,7 +22,12 @@ class OutputEndpoint:
     """One declared output of a view. A failing sink ends this output only, and is shown with it."""
 
     def __init__(
-        self, connector: Connector, options: ConnectorOptions, open_transport: Callable[[], OutputTransport], log: PipelineLog
+        self,
+        connector: Connector,
+        options: ConnectorOptions,
+        open_transport: Callable[[], OutputTransport],
+        log: PipelineLog,
+        key: tuple[str, ...] = (),
     ) -> None:
         """Make an output that is not open yet.
 
@@ -30,7 +35,9 @@ class OutputEndpoint:
         :param options: those of its declaration that do not depend on the transport
         :param open_transport: makes the sink
         :param log: the pipeline's log
+        :param key: the columns of its index, by which updates are told from deletes and inserts
         """
+        self.key = key
         self.sends_snapshot = options.send_snapshot
         self._buffer = OutputBuffer(options) if options.enable_output_buffer else None
         self.name = connector.endpoint

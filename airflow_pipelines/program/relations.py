@@ -48,6 +48,19 @@ class Table:
     span: Span | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The columns by which an output of a relation may tell which rows belong together.
+
+    :param name: the canonical name
+    :param relation: the canonical name of the table or view
+    """
+
+    name: str
+    relation: str
+    columns: tuple[str, ...]
+
+
 class ViewKind(Enum):
     """How a view was declared."""
 

@@ -37,6 +37,19 @@ def test_what_is_in_files_comes_as_what_is_in_memory(sessions: SparkSessions, tm
     assert {row["m"] for row in rows} == {None, "P7M"}
 
 
+def test_updates_in_files_are_those_in_memory(sessions: SparkSessions, tmp_path: Path) -> None:
+    weight = "CAST(IF(id % 2 = 0, -1, IF(id % 5 = 0, 3, 1)) AS BIGINT)"
+    frame = sessions.large.sql(f"SELECT array(char(id DIV 2 + 65)) AS k, id AS v, {weight} AS __weight FROM range(60)")
+    in_memory = Batch.in_memory(frame.schema, collected(frame))
+    store = BatchStore(tmp_path)
+    in_files = Batch.in_files(frame.schema, 60, store.write(in_memory.table), store, insert_only=False)
+    one, other = (changes_of(batch, ["k", "v"], sessions.large, ["k"]) for batch in (in_memory, in_files))
+    rows = [row for table in one.tables() for row in table.to_pylist()]
+    assert [row for table in other.tables() for row in table.to_pylist()] == rows
+    assert sum(row["__update"] for row in rows) == 48, "of 30 keys 24 have one row that goes and one that comes"
+    assert all(row["v"] % 2 == 0 for row in rows if row["__weight"] < 0)
+
+
 @pytest.mark.parametrize("weights", [[1, -1, 1, 1, -1, 1, 1], [3, -30, 1, 2, -1, 25, 1]])
 def test_no_table_has_more_rows_than_allowed(monkeypatch: pytest.MonkeyPatch, weights: list[int]) -> None:
     monkeypatch.setattr(changes, "ROWS_AT_ONCE", 4)

@@ -13,6 +13,7 @@ import pytest
 from airflow_pipelines.connectors import changes
 from airflow_pipelines.connectors.base import UnknownOptionError
 from airflow_pipelines.connectors.changes import ChangesInMemory
+from airflow_pipelines.connectors.formats.delta import JsonChanges
 from airflow_pipelines.connectors.formats.flavors import JsonFlavor
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.http import EgressData, encode_egress, frame_chunk, frame_empty_chunk, parse_ingress
@@ -69,7 +70,7 @@ def test_egress_is_ordered_and_repeats_by_weight() -> None:
     ]
     assert '"grade":97.00' in data.text
     options = JsonOptions(update_format="weighted", json_flavor=JsonFlavor.SNOWFLAKE)
-    (other,) = encode_egress(ChangesInMemory(DELTA), "json", options)
+    (other,) = encode_egress(ChangesInMemory(DELTA), "json", JsonChanges(options))
     assert json.loads(other.text)[0] == {
         "weight": -1,
         "data": {"student_id": 1, "class": "a", "grade": None, "class_date": None},

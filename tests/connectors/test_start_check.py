@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from airflow_pipelines.connectors.start_check import check_usable
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.program.relations import Index
 from tests.connectors.relations import GRADES
 
 INPUT = Connector("grades", "c", ConnectorDirection.INPUT, "file_input", {"path": "/data/g.csv"}, "csv")
@@ -43,6 +45,14 @@ def test_what_is_not_there_yet_compiles_and_does_not_start(name: str) -> None:
     assert refused.value.details == {"connector": "v.o", "transport": name}
 
 
+def test_the_index_of_an_output_is_one_of_its_view() -> None:
+    indexed = replace(OUTPUT, options={"index": "By_Class"})
+    check_usable(indexed, GRADES, [Index("by_class", "v", ("class",))])
+    message = re.escape("v has no index 'By_Class'; its indexes: \"By_Class\". Declare one with CREATE INDEX By_Class ON v")
+    with pytest.raises(Problem, match=message):
+        check_usable(indexed, GRADES, [Index("by_class", "w", ("class",)), Index("By_Class", "v", ("class",))])
+
+
 def test_a_plan_for_a_column_that_is_not_there_compiles_and_does_not_start() -> None:
     declared = replace(INPUT, transport="datagen", transport_config={"plan": [{"fields": {"grades": {}}}]}, format=None)
     validate(declared, GRADES)
@@ -57,7 +67,7 @@ def test_a_plan_for_a_column_that_is_not_there_compiles_and_does_not_start() -> 
     [
         (replace(INPUT, format="avro"), ErrorCode.UNKNOWN_INPUT_FORMAT, "format 'avro' of transport 'file_input' is not part"),
         (replace(OUTPUT, format="parquet"), ErrorCode.UNKNOWN_OUTPUT_FORMAT, "What there is instead: csv, json"),
-        (replace(OUTPUT, options={"index": "i"}), ErrorCode.INVALID_TRANSPORT_CONFIG, "option 'index' is not part"),
+        (replace(OUTPUT, options={"index": "i"}), ErrorCode.INVALID_TRANSPORT_CONFIG, "v has no index 'i'; its indexes: none"),
         (
             replace(OUTPUT, format="json", format_config={"update_format": "raw"}),
             ErrorCode.INVALID_TRANSPORT_CONFIG,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from feldera import Pipeline
 from feldera.rest.errors import FelderaAPIError
 
@@ -79,6 +81,50 @@ def test_what_compiles_and_cannot_start(create: Deploy, connector: dict[str, Any
     error = pipeline.deployment_error()
     assert error["error_code"].startswith("ConfigError.")
     assert text in error["message"]
+
+
+def test_an_index_makes_updates_of_deletes_and_inserts(deploy: Deploy, served_url: str, tmp_path: Path) -> None:
+    paths = {name: tmp_path / name for name in ("plain", "by_id", "buffered", "snow")}
+
+    def output(name: str, update_format: str = "insert_delete", **options: Any) -> dict[str, Any]:
+        config = {"update_format": update_format, "key_fields": ["id"]}
+        transport = {"name": "file_output", "config": {"path": str(paths[name])}}
+        return {"name": name, "transport": transport, "format": {"name": "json", "config": config}, **options}
+
+    outputs = [
+        output("plain", paused=True, start_after="never", preprocessor=[{"name": "of inputs"}]),
+        output("by_id", index="I"),
+        output("buffered", "debezium", index="i", enable_output_buffer=True, max_output_buffer_size_records=1000),
+        output("snow", "snowflake"),
+    ]
+    pipeline = deploy(
+        table("id int not null primary key, n int", made_up([{"limit": 3, "fields": {"n": {"values": [5]}}}], index="of outputs"))
+        + f"create view v with ('connectors' = '{json.dumps(outputs)}') as select * from t; create index i on v(id);"
+    )
+    pipeline.wait_for_completion(timeout_s=60)
+    url = f"{served_url}/v0/pipelines/{pipeline.name}/egress/v"
+    wanted = {"format": {"name": "json", "config": {"array": True}}, "index": "i"}
+    with requests.post(url, json=wanted, stream=True, timeout=30) as stream:
+        chunks = stream.iter_lines()
+        next(chunks)
+        pipeline.input_json("t", [{"insert": {"id": 1, "n": 6}}, {"delete": {"id": 2}}], update_format="insert_delete")
+        assert json.loads(next(chunks))["json_data"] == [{"update": {"id": 1, "n": 6}}, {"delete": {"id": 2, "n": 5}}]
+    pipeline.checkpoint(wait=True)
+    lines = {name: [json.loads(line) for line in path.read_text().splitlines()] for name, path in paths.items()}
+    first = [{"insert": {"id": number, "n": 5}} for number in range(3)]
+    assert lines["by_id"] == [*first, {"update": {"id": 1, "n": 6}}, {"delete": {"id": 2, "n": 5}}]
+    gone = [{"delete": {"id": 1, "n": 5}}, {"delete": {"id": 2, "n": 5}}]
+    assert lines["plain"] == [*first, *gone, {"insert": {"id": 1, "n": 6}}]
+    assert [change["__action"] for change in lines["snow"]] == ["insert"] * 3 + ["delete"] * 2 + ["insert"]
+    # Written at the end of the input, then with the checkpoint.
+    payloads = [change["payload"] for change in lines["buffered"]]
+    assert payloads[3:] == [
+        {"op": "u", "before": {"id": 1, "n": 5}, "after": {"id": 1, "n": 6}},
+        {"op": "d", "before": {"id": 2, "n": 5}, "after": None},
+    ]
+    assert pipeline.output_connector_stats("v", "by_id").metrics.transmitted_records == 5
+    for body, status in (({**wanted, "index": "nope"}, 400), ({**wanted, "index": 1}, 400)):
+        assert requests.post(url, json=body, timeout=30).status_code == status
 
 
 def test_all_bad_elements_of_an_array_are_listed(deploy: Deploy) -> None:

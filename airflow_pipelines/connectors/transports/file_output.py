@@ -8,8 +8,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,8 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from airflow_pipelines.connectors.base import ConnectorFailure
 from airflow_pipelines.connectors.changes import Changes
 from airflow_pipelines.connectors.formats.csv import CsvOptions
-from airflow_pipelines.connectors.formats.delta import csv_changes, json_changes
-from airflow_pipelines.connectors.formats.flavors import FORMS
+from airflow_pipelines.connectors.formats.delta import JsonChanges, csv_changes
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.transports.step_ends import StepEnds
 from airflow_pipelines.engine.storage.fence import Fence
@@ -69,6 +67,7 @@ class FileOutput:
         self._fence = fence
         self._ends = StepEnds(positions, None if fence is None else fence.epoch)
         self._encoding = encoding
+        self._texts = _texts_of(encoding)
         self._file: io.FileIO | None = None
 
     def open(self, resumed: bool) -> None:
@@ -174,8 +173,9 @@ class FileOutput:
     def _appended(self, file: io.FileIO, changes: Changes) -> tuple[int, int]:
         records = size = 0
         for table in changes.tables():
-            records += table.num_rows
-            size += _append(file, "".join(self._lines(table)).encode())
+            texts = list(self._texts(table))
+            records += len(texts)
+            size += _append(file, self._framed(texts).encode())
         return records, size
 
     def _check_newest(self) -> None:
@@ -229,15 +229,21 @@ class FileOutput:
     def _failure(self, reason: str) -> ConnectorFailure:
         return ConnectorFailure(f"file_output {self._path}: {reason}")
 
-    def _lines(self, table: pa.Table) -> Iterator[str]:
+    def _framed(self, texts: Sequence[str]) -> str:
+        """The texts of changes as they are in the file."""
         if isinstance(self._encoding, CsvOptions):
-            return csv_changes(table, self._encoding.delimiter, self._encoding.quote)
-        changes = json_changes(table, self._encoding.update_format, FORMS[self._encoding.json_flavor])
+            return "".join(texts)
         if self._encoding.array:
             size = self._encoding.buffer_size_records
-            arrays = range(0, table.num_rows, size)
-            return (f"[{','.join(islice(changes, size))}]\n" for _ in arrays)
-        return (change + "\n" for change in changes)
+            return "".join(f"[{','.join(texts[begin : begin + size])}]\n" for begin in range(0, len(texts), size))
+        return "".join(text + "\n" for text in texts)
+
+
+def _texts_of(encoding: CsvOptions | JsonOptions) -> Callable[[pa.Table], Iterator[str]]:
+    """What gives the text of each change."""
+    if isinstance(encoding, CsvOptions):
+        return lambda table: csv_changes(table, encoding.delimiter, encoding.quote)
+    return JsonChanges(encoding).texts
 
 
 def _append(file: io.FileIO, data: bytes) -> int:

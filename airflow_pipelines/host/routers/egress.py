@@ -12,9 +12,11 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ValidationError
 from starlette.concurrency import run_in_threadpool
 
+from airflow_pipelines.connectors.base import InvalidOptionError
 from airflow_pipelines.connectors.formats.flavors import JsonFlavor
 from airflow_pipelines.connectors.formats.json import JsonOptions
 from airflow_pipelines.connectors.http import JSON_CHANGES
+from airflow_pipelines.connectors.indexes import key_columns
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.strict_json import StrictJsonError, parse_json
@@ -34,17 +36,19 @@ class EgressOptions:
     :param backpressure: whether the pipeline waits for a slow reader
     :param send_snapshot: whether the relation's contents come first
     :param json: in which update format and flavor JSON is written
+    :param index: the index by which updates are told from deletes and inserts
     """
 
     format: str
     backpressure: bool
     send_snapshot: bool
     json: JsonOptions = JSON_CHANGES
+    index: str | None = None
 
 
 class _FormatConfig(BaseModel):
     array: bool = False
-    update_format: Literal["insert_delete", "weighted", "debezium"] = "insert_delete"
+    update_format: Literal["insert_delete", "weighted", "debezium", "snowflake"] = "insert_delete"
     json_flavor: JsonFlavor = JsonFlavor.DEFAULT
 
 
@@ -67,6 +71,7 @@ class _Connector(BaseModel):
     transport: _Transport = _Transport()
     format: _Format = _Format()
     send_snapshot: bool = False
+    index: str | None = None
 
 
 @router.post("/egress/{view}")
@@ -94,6 +99,10 @@ async def egress(
             f"The view {view} is not materialized, so there is no snapshot of it: declare it with CREATE MATERIALIZED VIEW, "
             "or leave out send_snapshot.",
         )
+    try:
+        key = key_columns(options.index, relation, live.program.indexes)
+    except InvalidOptionError as error:
+        raise Problem(ErrorCode.INVALID_PARAM, f"{error}.") from error
     if live.endpoints.listeners.count >= Listeners.MAX:
         raise Problem(ErrorCode.API_CONNECTION_LIMIT, f"The pipeline has {Listeners.MAX} listeners already; close one first.")
     listener = Listener(
@@ -103,6 +112,7 @@ async def egress(
         asyncio.get_running_loop(),
         send_snapshot=options.send_snapshot,
         json=options.json,
+        key=key,
     )
     await run_in_threadpool(runner.requests.listen, listener, send_snapshot=options.send_snapshot)
 
@@ -142,4 +152,5 @@ def _options_in(body: bytes, in_address: set[str]) -> EgressOptions | None:
         raise Problem(ErrorCode.INVALID_PARAM, f"Chunks of JSON are arrays: the format's config must say so, as in {_EXAMPLE}.")
     config = connector.format.config
     json = JsonOptions(update_format=config.update_format, json_flavor=config.json_flavor, array=True)
-    return EgressOptions(connector.format.name, connector.transport.config.backpressure, connector.send_snapshot, json)
+    backpressure = connector.transport.config.backpressure
+    return EgressOptions(connector.format.name, backpressure, connector.send_snapshot, json, connector.index)

@@ -9,7 +9,7 @@ from airflow_pipelines.program.connectors import Connector
 from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.program.messages import ProgramMessage
 from airflow_pipelines.program.places import Span
-from airflow_pipelines.program.relations import Column, Table, ViewKind
+from airflow_pipelines.program.relations import Column, Index, Table, ViewKind
 from airflow_pipelines.sql.program.function_bodies import FunctionBody
 from airflow_pipelines.sql.syntax.cursor import Name
 from airflow_pipelines.sql.syntax.edits import Edited
@@ -75,12 +75,17 @@ class ViewDeclaration:
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
-    """``CREATE INDEX name ON relation(columns)``: the columns by which an output may tell which rows belong together."""
+class IndexDeclaration:
+    """``CREATE INDEX name ON relation(columns)``."""
 
     name: Name
     relation: Name
     columns: tuple[Name, ...]
+
+    @property
+    def index(self) -> Index:
+        """What it declares."""
+        return Index(self.name.text, self.relation.text, tuple(column.text for column in self.columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ class ParsedProgram:
     table_properties: Mapping[str, Mapping[str, PropertyText]] = field(default_factory=dict)
     bodies: Mapping[str, FunctionBody] = field(default_factory=dict)
     warnings: tuple[ProgramMessage, ...] = ()
-    indexes: tuple[Index, ...] = ()
+    indexes: tuple[IndexDeclaration, ...] = ()
 
     @property
     def late_relations(self) -> frozenset[str]:

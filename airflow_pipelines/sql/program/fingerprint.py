@@ -7,7 +7,8 @@ from typing import Any
 
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.fingerprints import Fingerprints, digest
-from airflow_pipelines.program.relations import Column, Table
+from airflow_pipelines.program.names import canonical
+from airflow_pipelines.program.relations import Column, Index, Table
 from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
 from airflow_pipelines.sql.program.normal_form import normalise_query
 
@@ -33,11 +34,14 @@ def fingerprint(program: ParsedProgram, view_columns: Mapping[str, Sequence[Colu
         if view.name not in found:
             found |= _hash_views(_together(view, program), view_columns, found, names)
     connectors = [connector for connector in program.connectors() if connector.transport not in _TRANSIENT]
+    indexes = {declared.index.name: declared.index for declared in program.indexes}
     return Fingerprints(
         tables=tables,
         views={view: found[view] for view in program.views},
         input_connectors={c.endpoint: digest(_describe(c)) for c in connectors if c.direction is ConnectorDirection.INPUT},
-        output_connectors={c.endpoint: digest(_describe(c)) for c in connectors if c.direction is ConnectorDirection.OUTPUT},
+        output_connectors={
+            c.endpoint: digest(_describe_output(c, indexes)) for c in connectors if c.direction is ConnectorDirection.OUTPUT
+        },
         owners={c.endpoint: c.relation for c in connectors},
     )
 
@@ -108,3 +112,10 @@ def _describe(connector: Connector) -> dict[str, Any]:
         "format": [connector.format, connector.format_config],
         "options": {key: value for key, value in connector.options.items() if key not in tuning},
     }
+
+
+def _describe_output(connector: Connector, indexes: Mapping[str, Index]) -> dict[str, Any]:
+    """An output, with the columns of its index."""
+    name = connector.options.get("index")
+    index = indexes.get(canonical(name)) if isinstance(name, str) else None
+    return _describe(connector) if index is None else {**_describe(connector), "index": index.columns}

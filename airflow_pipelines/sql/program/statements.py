@@ -15,7 +15,7 @@ from airflow_pipelines.program.names import INTERNAL_PREFIX, RESERVED_PREFIX, SY
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Column, Table, ViewKind
 from airflow_pipelines.program.source_text import twice
-from airflow_pipelines.sql.program.declarations import Index, Lateness, PropertyText, ViewDeclaration
+from airflow_pipelines.sql.program.declarations import IndexDeclaration, Lateness, PropertyText, ViewDeclaration
 from airflow_pipelines.sql.program.safety import unsafe_part
 from airflow_pipelines.sql.rewrite.refused import CallRefused
 from airflow_pipelines.sql.rewrite.translate import translate
@@ -82,7 +82,7 @@ class Statements:
     declarations: list[Declaration] = field(default_factory=list)
     attempted: set[str] = field(default_factory=set)
     """The names of all CREATE VIEW statements, also of those that could not be read."""
-    indexes: list[Index] = field(default_factory=list)
+    indexes: list[IndexDeclaration] = field(default_factory=list)
     lateness: list[tuple[Name, Lateness]] = field(default_factory=list)
     """LATENESS statements: the view's name and what they say about its column."""
     messages: list[ProgramMessage] = field(default_factory=list)
@@ -163,12 +163,11 @@ class _StatementReader:
             return ViewKind.LOCAL
         return ViewKind.MATERIALIZED if cursor.take("materialized") else ViewKind.PLAIN
 
-    def _read_index(self) -> Index:
+    def _read_index(self) -> IndexDeclaration:
         cursor = self._cursor
-        cursor.ignored.note("CREATE INDEX", self._head_span(2))
         name = cursor.name("the index's name")
         cursor.expect("on")
-        index = Index(name, cursor.name("a view's name"), tuple(self._read_names("a column's name")))
+        index = IndexDeclaration(name, cursor.name("a view's name"), tuple(self._read_names("a column's name")))
         if cursor.current is not None:
             raise cursor.failure("Expected the end of the statement")
         return index

@@ -15,7 +15,6 @@ REASONS: Mapping[str, str] = {
     "CLUSTER BY": _ARRANGED,
     "CLUSTERED BY": _ARRANGED,
     "COMMENT": "what readers of the program should know is written after --",
-    "CREATE INDEX": "steps find the rows that they need by themselves, and outputs write a changed row as a delete and an insert",
     "DEFAULT COLLATION": "texts are compared letter by letter",
     "EXTERNAL": _CONNECTED,
     "GLOBAL": "a program has one name space",

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_pipelines.connectors.formats.delta import json_changes
-from airflow_pipelines.connectors.formats.flavors import FORMS, BinaryForm, JsonFlavor
+from airflow_pipelines.connectors.formats.delta import JsonChanges
+from airflow_pipelines.connectors.formats.flavors import BinaryForm, JsonFlavor
 from airflow_pipelines.connectors.formats.json import JsonOptions, JsonParser
 from airflow_pipelines.engine.changes import OP
 from airflow_pipelines.program.column_types import ColumnType
@@ -73,7 +73,7 @@ def test_what_is_written_is_read(flavor: JsonFlavor) -> None:
     [row] = rows(parsed(TEXTS, JsonFlavor.DEFAULT))
     del row[OP]
     changes = pa.table({name: pa.array([value], TABLE.arrow.field(name).type) for name, value in row.items()} | {"__weight": [1]})
-    [text] = json_changes(changes, "insert_delete", FORMS[flavor])
+    [text] = JsonChanges(JsonOptions(json_flavor=flavor)).texts(changes)
     written = json.loads(text)["insert"]
     assert written == {**TEXTS, "ts": "2024-02-29 12:34:56.500000", "tz": "2024-02-29 12:34:56.500000+00:00", **WRITTEN[flavor]}
     assert rows(parsed(written, flavor)) == [{**row, OP: 1}]
@@ -107,11 +107,26 @@ def test_base58_keeps_zeros() -> None:
 
 def test_update_formats() -> None:
     changes = pa.table({"x": [1, 2], "at": [dt.date(1970, 1, 2), None], "n": [Decimal("1.0"), None], "__weight": [1, -1]})
-    assert list(json_changes(changes, "weighted")) == [
+    assert list(JsonChanges(JsonOptions(update_format="weighted")).texts(changes)) == [
         '{"weight":1,"data":{"x":1,"at":"1970-01-02","n":1.0}}',
         '{"weight":-1,"data":{"x":2,"at":null,"n":null}}',
     ]
-    assert list(json_changes(changes, "debezium", FORMS[JsonFlavor.DEBEZIUM_MYSQL])) == [
+    debezium = JsonOptions(update_format="debezium", json_flavor=JsonFlavor.DEBEZIUM_MYSQL)
+    assert list(JsonChanges(debezium).texts(changes)) == [
         '{"payload":{"op":"c","before":null,"after":{"x":1,"at":1,"n":"1.0"}}}',
         '{"payload":{"op":"d","before":{"x":2,"at":null,"n":null},"after":null}}',
     ]
+
+
+def test_snowflake_reads_rows_that_are_numbered_in_their_stream() -> None:
+    changes = pa.table({"x": [1, 2], "n": [Decimal("1.0"), None], "__weight": [-1, 1]})
+    streams = [JsonChanges(JsonOptions(update_format="snowflake", json_flavor=JsonFlavor.SNOWFLAKE)) for _ in range(2)]
+    first, second = ([json.loads(text) for _ in range(2) for text in stream.texts(changes)] for stream in streams)
+    stream_id = first[0]["__stream_id"]
+    assert first[:2] == [
+        {"x": 1, "n": "1.0", "__action": "delete", "__stream_id": stream_id, "__seq_number": 1},
+        {"x": 2, "n": None, "__action": "insert", "__stream_id": stream_id, "__seq_number": 2},
+    ]
+    assert [(change["__stream_id"], change["__seq_number"]) for change in first] == [(stream_id, n) for n in range(1, 5)]
+    assert [change["__seq_number"] for change in second] == [1, 2, 3, 4]
+    assert stream_id != second[0]["__stream_id"]

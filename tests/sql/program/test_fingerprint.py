@@ -103,6 +103,11 @@ def test_connectors_change_alone() -> None:
     assert changed(('{"name": "c"', '{"name": "d"')) == {"added_input_connectors": ["t.d"], "removed_input_connectors": ["t.c"]}
     assert changed(('"name": "null_output"', '"name": "file_output"')) == {"modified_output_connectors": ["v.out"]}
     assert changed(('"name": "out"', '"max_batch_size": 1, "name": "out"')) == {"modified_output_connectors": ["v.out"]}
+    indexed = BASE.replace('"name": "out"', '"index": "I", "name": "out"') + "create index i on v(a);"
+    other = diff(indexed, indexed, ("on v(a)", "on v(b)"))
+    assert other.modified_output_connectors == ("v.out",), "it groups rows by other columns"
+    assert other.program_diff is not None
+    assert other.program_diff.is_empty
 
 
 def test_connectors_go_silently_with_their_relation_and_come_with_a_word() -> None:

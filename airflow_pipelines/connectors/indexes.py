@@ -1,0 +1,30 @@
+"""The index by which an output tells which rows belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from airflow_pipelines.connectors.base import InvalidOptionError
+from airflow_pipelines.program.names import canonical, display
+from airflow_pipelines.program.relations import Index
+
+
+def key_columns(name: str | None, relation: str, indexes: Iterable[Index]) -> tuple[str, ...]:
+    """The columns by which changes of an output are grouped; empty without an index.
+
+    :param name: the index that the output names, quoted where its case counts
+    :param relation: the canonical name of the output's table or view
+    :param indexes: those of the program
+    :raises InvalidOptionError: when the relation has no such index
+    """
+    if name is None:
+        return ()
+    own = {index.name: index for index in indexes if index.relation == relation}
+    found = own.get(canonical(name))
+    if found is None:
+        known = ", ".join(map(display, sorted(own))) or "none"
+        of = display(relation)
+        raise InvalidOptionError(
+            f"{of} has no index {name!r}; its indexes: {known}. Declare one with CREATE INDEX {name} ON {of}(columns)", "index"
+        )
+    return found.columns
