@@ -38,6 +38,7 @@ from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.sql.plan.ir.markers import CLOCK_TYPE
 from airflow_pipelines.sql.program.adhoc import AdhocKind, AdhocStatement, parse_adhoc
 from airflow_pipelines.sql.program.provided_functions import with_provided
+from airflow_pipelines.sql.rewrite.bare_clock_calls import bare_clock_edits
 from airflow_pipelines.sql.rewrite.casts import cast_text, spark_type
 from airflow_pipelines.sql.rewrite.clauses import Tokens, around, level, selects, split
 from airflow_pipelines.sql.rewrite.clock_calls import clock_edits
@@ -184,7 +185,8 @@ class _Request:
     def default(self, column: Column) -> str:
         """The SQL text of the value that a column has when an INSERT does not name it."""
         expression = without_metadata(column.default or "NULL")
-        return Edited(expression).edit(self.clock_edits(set())(expression)).text
+        called = Edited(expression).edit(bare_clock_edits(expression))
+        return called.edit(self.clock_edits(set())(called.text)).text
 
     def named(self, frame: DataFrame, statement: AdhocStatement, query: Edited) -> DataFrame:
         """The frame with its unnamed columns named after the text of the request, not after the rewritten query."""

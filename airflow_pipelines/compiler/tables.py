@@ -15,9 +15,11 @@ from airflow_pipelines.engine.schema import RelationSchema, arrow_type
 from airflow_pipelines.engine.spark.analysis import QueryRefused, is_unknown_name
 from airflow_pipelines.program.names import display, quote
 from airflow_pipelines.program.relations import Column, Table
+from airflow_pipelines.sql.rewrite.bare_clock_calls import bare_clock_edits
 from airflow_pipelines.sql.rewrite.clock_calls import clock_edits
 from airflow_pipelines.sql.rewrite.connector_metadata import without_metadata
 from airflow_pipelines.sql.syntax.dialect import DIALECT
+from airflow_pipelines.sql.syntax.edits import Edited
 from airflow_pipelines.sql.syntax.hints import string_hint
 
 _OF_TEXTS = frozenset({"DATE", "TIME", "TIMESTAMP"})
@@ -39,7 +41,7 @@ def _evaluated_defaults(compilation: Compilation, columns: Sequence[Column]) -> 
     :param columns: the columns that have one
     :returns: the values of those that are constants, but no literals, which inputs read themselves
     """
-    casts = {column.name: f"CAST({without_metadata(column.default or '')} AS {column.type.spark_ddl()})" for column in columns}
+    casts = {column.name: f"CAST({_called(column.default or '')} AS {column.type.spark_ddl()})" for column in columns}
     try:
         compilation.analysis.evaluate_constants(f"SELECT {', '.join(casts.values())}")
     except QueryRefused:
@@ -53,6 +55,12 @@ def _evaluated_defaults(compilation: Compilation, columns: Sequence[Column]) -> 
     query = ", ".join(f"{casts[column.name]} AS {quote(column.name)}" for column in known)
     types = pa.schema([pa.field(column.name, arrow_type(column.type)) for column in known])
     return compilation.analysis.constants(f"SELECT {query}", types)
+
+
+def _called(default: str) -> str:
+    """A DEFAULT as Spark can evaluate it when the program is compiled."""
+    expression = without_metadata(default)
+    return Edited(expression).edit(bare_clock_edits(expression)).text
 
 
 def _check_default(compilation: Compilation, column: Column, cast: str) -> None:

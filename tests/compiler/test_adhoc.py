@@ -17,7 +17,7 @@ create table item (id bigint not null primary key, name varchar, price decimal(6
 create table log (line varchar, level int);
 create table seen (x int) with ('materialized' = 'true');
 create table once (x int) with ('materialized' = 'true', 'append_only' = 'true');
-create table stay (id bigint, at timestamp default now()) with ('materialized' = 'true');
+create table stay (id bigint, at timestamp default localtimestamp) with ('materialized' = 'true');
 create table place (id bigint primary key, r row(x int, y int array)) with ('materialized' = 'true');
 create view plain as select line from log;
 create materialized view cheap as select id, price from item where price < 10;

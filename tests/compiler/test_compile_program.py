@@ -268,7 +268,8 @@ def test_defaults_are_evaluated_once_where_they_are_always_the_same(sessions: Sp
         a int default 1, a2 date default date '2024-01-01', a3 int default -1, a4 int default cast(1.7 as int),
         b varchar default upper('x') || 'y', c date default date '2024-01-31' + interval 1 month,
         d varchar array default array('p', NULL), e map<varchar, int> default map('k', 2), f timestamp default now(),
-        g varchar default uuid(), h timestamp default timestamp '2024-01-01 00:00:00' + interval '1' hour,
+        g varchar default uuid(), j timestamp default localtimestamp, k time default localtime,
+        h timestamp default timestamp '2024-01-01 00:00:00' + interval '1' hour,
         i bigint default cast(connector_metadata()['kafka_offset'] as bigint))"""
     assert compile_program(text, sessions).schemas["t"].defaults == {
         "a4": 1,

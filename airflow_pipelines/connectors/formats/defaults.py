@@ -26,7 +26,7 @@ _MAKE: Final[Mapping[str, Callable[[dt.datetime], Any]]] = {
 _MOMENTS: Final = ("now", "current_timestamp", "localtimestamp")
 _CLOCK_CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "DATE": (*_MOMENTS, "current_date"),
-    "TIME": ("current_time",),
+    "TIME": ("current_time", "localtime"),
     "TIMESTAMP": _MOMENTS,
     "TIMESTAMP_TZ": _MOMENTS,
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from sqlglot import exp
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.plan.analyzer import AnalysisFailed, Analyzer
+from airflow_pipelines.sql.plan.ir.node import ColumnTypes
+from airflow_pipelines.sql.rewrite.probe import with_visible
 from airflow_pipelines.sql.rewrite.token_walker import mentions
 from airflow_pipelines.sql.syntax.asof import AsofPlaces, asof_places
 from airflow_pipelines.sql.syntax.dialect import DIALECT, SyntaxFailure, parse_query
@@ -15,6 +17,8 @@ from airflow_pipelines.sql.syntax.edits import Edit, Edited
 from airflow_pipelines.sql.values.total_order import has_order, sortable
 
 _AT = "__asof"
+_RENAMED = "__asof_"
+"""What is put before the name of a column of the right side that is also the name of a table on the left."""
 _NEAREST = {exp.GTE: "DESC", exp.GT: "DESC", exp.LTE: "ASC", exp.LT: "ASC"}
 """The sort direction of the right side when it is the right operand of the comparison."""
 _OPPOSITE = {"DESC": "ASC", "ASC": "DESC"}
@@ -51,39 +55,94 @@ def _edits(query: Edited, join: exp.Join, places: AsofPlaces, analyzer: Analyzer
     if not alias or not isinstance(join.this, exp.Table | exp.Subquery):
         raise _failure(query, places.table, "The right side of an ASOF JOIN must be a relation, or a subquery with a name")
     side, direction = _order(query, join, places, alias)
-    _check_equalities(query, join, places, alias)
-    outer = "LEFT" if join.args.get("side") else "INNER"
-    table = query.text[places.table[0] : places.table[1]]
-    tie = _ties(table, alias, direction, analyzer)
-    start = f"{outer} JOIN LATERAL (SELECT * EXCEPT ({_AT}) FROM (SELECT {side} AS {_AT}, {quote(alias)}.* FROM "
+    left = _check_equalities(query, join, places, alias) | _owners(query, join.args["match_condition"], places.match)
+    columns = _columns(join, query.text[slice(*places.table)], alias, analyzer)
+    names = [name for name, _ in columns]
+    # Within the subquery a column would hide the table of its name.
+    renamed = set(names) & left if len(set(names)) == len(names) else set()
+    begin, behind = _source(names, renamed, alias)
+    kept = ", ".join(_named(name, renamed, back=True) for name in names) if renamed else f"* EXCEPT ({_AT})"
+    start = f"{'LEFT' if join.args.get('side') else 'INNER'} JOIN LATERAL (SELECT {kept} FROM (SELECT "
+    order = f"ORDER BY {_ties(columns, direction)} LIMIT 1"
     return [
-        Edit(places.join[0], places.table[0], start),
-        Edit(places.table[1], places.match[0], " WHERE ("),
+        Edit(places.join[0], places.table[0], f"{start}{_renamed(side, alias, renamed)} AS {_AT}, {quote(alias)}.* FROM {begin}"),
+        Edit(places.table[1], places.match[0], f"{behind} WHERE ("),
+        *_renaming(join.args["match_condition"], alias, renamed),
         Edit(places.match[1], places.on[0], ") AND ("),
-        Edit(places.on[1], places.on[1], f") ORDER BY {tie} LIMIT 1)) AS {quote(alias)} ON TRUE"),
+        *_renaming(join.args["on"], alias, renamed),
+        Edit(places.on[1], places.on[1], f") {order})) AS {quote(alias)} ON TRUE"),
     ]
 
 
-def _order(query: Edited, join: exp.Join, places: AsofPlaces, alias: str) -> tuple[str, str]:
+def _columns(join: exp.Join, table: str, alias: str, analyzer: Analyzer) -> ColumnTypes:
+    """The columns of the right side; none where Spark cannot tell."""
+    try:
+        return analyzer.columns(with_visible(join, f"SELECT {quote(alias)}.* FROM {table}"))
+    except AnalysisFailed:
+        return ()
+
+
+def _source(names: list[str], renamed: Set[str], alias: str) -> tuple[str, str]:
+    """What stands before and behind the right side's table, so that some of its columns have other names."""
+    if not renamed:
+        return "", ""
+    items = ", ".join(f"{quote(alias)}.{_named(name, renamed)}" for name in names)
+    return f"(SELECT {items} FROM ", f") AS {quote(alias)}"
+
+
+def _named(name: str, renamed: Set[str], *, back: bool = False) -> str:
+    """A column as an item of a SELECT that renames it, or that gives it its own name back."""
+    if name not in renamed:
+        return quote(name)
+    pair = quote(name), quote(_RENAMED + name)
+    return f"{pair[1]} AS {pair[0]}" if back else f"{pair[0]} AS {pair[1]}"
+
+
+def _renaming(condition: exp.Expr, alias: str, renamed: Set[str]) -> list[Edit]:
+    """The edits of a condition that reads columns by the names that they have in the subquery."""
+    names = [name for name in _own_names(condition, alias) if name.name in renamed]
+    return [Edit(name.meta["start"], name.meta["end"] + 1, quote(_RENAMED + name.name)) for name in names]
+
+
+def _renamed(side: exp.Expr, alias: str, renamed: Set[str]) -> str:
+    """An expression of the right side over the names that its columns have in the subquery."""
+    copy = side.copy()
+    for name in _own_names(copy, alias):
+        if name.name in renamed:
+            name.set("quoted", True)
+            name.set("this", _RENAMED + name.name)
+    return copy.sql(dialect=DIALECT)
+
+
+def _own_names(tree: exp.Expr, alias: str) -> list[exp.Expr]:
+    """The names of the right side's columns in an expression."""
+    return [column.parts[1] for column in tree.find_all(exp.Column) if column.parts[0].name == alias]
+
+
+def _order(query: Edited, join: exp.Join, places: AsofPlaces, alias: str) -> tuple[exp.Expr, str]:
     """The right side's expression in MATCH_CONDITION, and the direction that sorts the nearest row first."""
     match = join.args["match_condition"].unnest()
     direction = _NEAREST.get(type(match))
     sides = [match.left, match.right] if isinstance(match, exp.Binary) and direction is not None else []
     owners = [_owners(query, side, places.match) for side in sides]
     if direction is not None and owners[0] and owners[1] == {alias} and alias not in owners[0]:
-        return sides[1].sql(dialect=DIALECT), direction
+        return sides[1], direction
     if direction is not None and owners[1] and owners[0] == {alias} and alias not in owners[1]:
-        return sides[0].sql(dialect=DIALECT), _OPPOSITE[direction]
+        return sides[0], _OPPOSITE[direction]
     wanted = f"MATCH_CONDITION must compare an expression of the left side with one of {alias} by >=, >, <= or <"
     raise _failure(query, places.match, wanted)
 
 
-def _check_equalities(query: Edited, join: exp.Join, places: AsofPlaces, alias: str) -> None:
+def _check_equalities(query: Edited, join: exp.Join, places: AsofPlaces, alias: str) -> set[str]:
+    """The tables that ON reads, all of whose parts must be equalities of both sides."""
+    read: set[str] = set()
     for part in _conjuncts(join.args["on"]):
         sides = [part.left, part.right] if isinstance(part, exp.EQ | exp.NullSafeEQ) else []
         owners = [_owners(query, side, places.on) for side in sides]
         if {alias} not in owners or not any(other and alias not in other for other in owners):
             raise _failure(query, places.on, f"ON of an ASOF JOIN must be equalities of the left side with {alias}, joined by AND")
+        read = read.union(*owners)
+    return read
 
 
 def _conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
@@ -109,13 +168,9 @@ def _owners(query: Edited, tree: exp.Expr, place: tuple[int, int]) -> set[str]:
     return found
 
 
-def _ties(table: str, alias: str, direction: str, analyzer: Analyzer) -> str:
+def _ties(columns: ColumnTypes, direction: str) -> str:
     """The sort keys of the matching rows: the expression in MATCH_CONDITION, then all columns."""
-    try:
-        columns = analyzer.columns(f"SELECT {quote(alias)}.* FROM {table}")
-    except AnalysisFailed:
-        # It reads a common table expression, which is not known here; Spark sorts by all columns where it can.
-        return f"ALL {direction}"
+    # Where the columns are not known Spark sorts by all of them where it can.
     if all(has_order(kind) for _, kind in columns):
         return f"ALL {direction}"
     names = [sortable(quote(name), kind) for name, kind in columns]

@@ -9,11 +9,18 @@ from sqlglot.tokenizer_core import TokenType
 from airflow_pipelines.program.column_types import ColumnType
 from airflow_pipelines.sql.rewrite.array_aggregates import array_aggregate_edits
 from airflow_pipelines.sql.rewrite.casts import cast_text
-from airflow_pipelines.sql.rewrite.constructs import difference_edits, interval_edits, ordinality_edits, quantified_edits
+from airflow_pipelines.sql.rewrite.constructs import (
+    difference_edits,
+    interval_edits,
+    null_treatment_edits,
+    ordinality_edits,
+    quantified_edits,
+    unnest_edits,
+)
 from airflow_pipelines.sql.rewrite.formats import FORMATTED, formatted
 from airflow_pipelines.sql.rewrite.json_access import JSON_ACCESS, json_access_call, json_operator_edits
 from airflow_pipelines.sql.rewrite.json_calls import JSON_CALLS, json_call
-from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
+from airflow_pipelines.sql.rewrite.token_walker import NOT_CALLED, Call, TokenWalker
 from airflow_pipelines.sql.rewrite.truncation import TRUNCATIONS
 from airflow_pipelines.sql.syntax.edits import Edit
 
@@ -56,7 +63,8 @@ TEMPLATES: Mapping[tuple[str, int], str] = {
     # The first four bytes, the first of them the highest; the value of 32 bits may be negative.
     ("to_int", 1): "CASE WHEN LENGTH({0}) = 0 THEN 0 ELSE "
     "CAST(SHIFTRIGHT(SHIFTLEFT(CAST(CONV(HEX(LEFT({0}, 4)), 16, 10) AS BIGINT), 32), 32) AS INT) END",
-    # Dates.
+    # Dates and times.
+    ("localtime", 0): "CURRENT_TIME()",
     ("week", 1): "WEEKOFYEAR({0})",
     # JSON.
     ("variantnull", 0): "PARSE_JSON('null')",
@@ -97,10 +105,12 @@ def builtin_edits(walker: TokenWalker) -> Iterator[Edit]:
     yield from _timestamps(walker)
     yield from _uuids(walker)
     yield from _bare_relations(walker)
+    yield from unnest_edits(walker)
     yield from ordinality_edits(walker)
     yield from difference_edits(walker)
     yield from interval_edits(walker)
     yield from quantified_edits(walker)
+    yield from null_treatment_edits(walker)
     yield from array_aggregate_edits(walker)
 
 
@@ -121,15 +131,6 @@ def _chosen(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | 
         return None
     value = walker.piece(walker.start(call.at + 3), call.arguments[0][1]) if quantified else arguments[0]
     return f"{'MAX_BY' if 'max' in call.name else 'MIN_BY'}({value}, {arguments[1]})"
-
-
-def _unnest(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
-    # In FROM it has a name with columns behind it; elsewhere it means nothing.
-    alias = call.close + (2 if walker.word(call.close + 1) == "as" else 1)
-    before = walker.word(call.at - 1)
-    if len(arguments) != 1 or walker.word(alias + 1) != "(" or before not in {",", "from", "join", "lateral"}:
-        return None
-    return f"{'' if before in {'from', 'lateral'} else 'LATERAL '}EXPLODE({arguments[0]})"
 
 
 def _extract(walker: TokenWalker, call: Call, arguments: Sequence[str]) -> str | None:
@@ -161,7 +162,7 @@ def _date_shifted(_scan: TokenWalker, call: Call, arguments: Sequence[str]) -> s
 
 
 def _brackets(walker: TokenWalker) -> Iterator[Edit]:
-    """``ARRAY[...]``, ``MAP[...]`` and ``a[SAFE_OFFSET(i)]``."""
+    """``ARRAY[...]``, ``MAP[...]``, and ``a[SAFE_OFFSET(i)]`` and the like."""
     for at in range(1, len(walker.tokens)):
         if walker.word(at) != "[":
             continue
@@ -172,12 +173,21 @@ def _brackets(walker: TokenWalker) -> Iterator[Edit]:
         if name in {"array", "map"} and walker.word(at - 2) != "." and walker.word(at - 1):
             inner = walker.piece(walker.end(at), walker.start(close))
             yield Edit(walker.start(at - 1), walker.end(close), f"{name.upper()}({inner})")
-        elif walker.name(at + 1) == "safe_offset" and walker.word(at + 2) == "(" and walker.closing(at + 2) == close - 1:
+        elif walker.name(at + 1) in _ELEMENTS and walker.word(at + 2) == "(" and walker.closing(at + 2) == close - 1:
             first = walker.operand(at - 1)
             if first is not None:
                 value = walker.piece(walker.start(first), walker.end(at - 1))
                 index = walker.piece(walker.end(at + 2), walker.start(close - 1))
-                yield Edit(walker.start(first), walker.end(close), f"GET({value}, {index})")
+                yield Edit(walker.start(first), walker.end(close), _ELEMENTS[walker.name(at + 1)].format(value, index))
+
+
+_ELEMENTS: Mapping[str, str] = {
+    "offset": "{0}[{1}]",
+    "ordinal": "{0}[({1}) - 1]",
+    "safe_offset": "GET({0}, {1})",
+    "safe_ordinal": "GET({0}, ({1}) - 1)",
+}
+"""How an element of an array is asked for in brackets: from 0 or from 1, with an error or NULL where there is none."""
 
 
 def _map_literals(walker: TokenWalker) -> Iterator[Edit]:
@@ -218,11 +228,15 @@ def _subqueries(walker: TokenWalker) -> Iterator[Edit]:
 
 
 def _timestamps(walker: TokenWalker) -> Iterator[Edit]:
-    """``TIMESTAMP '...'`` has no time zone, as a column of that type."""
+    """``TIMESTAMP '...'`` has no time zone, as a column of that type; ``TIMESTAMP WITH TIME ZONE '...'`` has one."""
     for at in range(len(walker.tokens) - 1):
         token = walker.tokens[at]
-        if walker.text[token.start : token.end + 1] == "timestamp" and walker.tokens[at + 1].token_type is TokenType.STRING:
-            yield Edit(token.start, token.end + 1, "TIMESTAMP_NTZ")
+        if walker.text[token.start : token.end + 1] != "timestamp":
+            continue
+        zoned = [walker.word(at + place) for place in (1, 2, 3)] == ["with", "time", "zone"]
+        literal = at + 4 if zoned else at + 1
+        if literal < len(walker.tokens) and walker.tokens[literal].token_type is TokenType.STRING:
+            yield Edit(token.start, walker.end(literal - 1), "TIMESTAMP_LTZ" if zoned else "TIMESTAMP_NTZ")
 
 
 def _uuids(walker: TokenWalker) -> Iterator[Edit]:
@@ -234,13 +248,21 @@ def _uuids(walker: TokenWalker) -> Iterator[Edit]:
 
 
 def _bare_relations(walker: TokenWalker) -> Iterator[Edit]:
-    """``VALUES (...)`` and ``TABLE t`` as whole queries, or as sides of a set operation."""
+    """``VALUES (...)`` and ``TABLE t`` as whole queries, as sides of a set operation or in parentheses."""
     for at in range(len(walker.tokens)):
         token = walker.tokens[at]
         word = walker.text[token.start : token.end + 1]
-        if word not in {"values", "table"} or walker.word(at - 1) not in _BEFORE_QUERY:
+        if word not in {"values", "table"} or not (walker.word(at - 1) in _BEFORE_QUERY or _is_subquery(walker, at)):
             continue
         yield Edit(token.start, token.end + 1, "SELECT * FROM VALUES" if word == "values" else "SELECT * FROM")
+
+
+def _is_subquery(walker: TokenWalker, at: int) -> bool:
+    """Whether ``TABLE t`` stands in parentheses that are not those of a function's arguments."""
+    if walker.word(at) != "table" or walker.word(at - 1) != "(" or not walker.name(at + 1):
+        return False
+    before = walker.word(at - 2)
+    return not walker.name(at - 2) or before in NOT_CALLED or before == "exists"
 
 
 _BEFORE_QUERY = frozenset({"", "all", "distinct", "except", "intersect", "minus", "union"})
@@ -249,7 +271,6 @@ _OPENING = frozenset({"(", "[", "{"})
 _CLOSING = frozenset({")", "]", "}"})
 _SPECIAL: Mapping[str, _Special] = {
     **dict.fromkeys(("arg_max", "arg_min", "max_by", "min_by"), _chosen),
-    "unnest": _unnest,
     "date_part": _date_part,
     "extract": _extract,
     **dict.fromkeys(FORMATTED, formatted),

@@ -15,6 +15,14 @@ _CLAUSES = frozenset(
     }
 )  # fmt: skip
 
+_BEHIND_RELATION = frozenset(
+    {
+        "cross", "except", "full", "group by", "having", "inner", "intersect", "join", "lateral", "left", "limit", "natural", "on",
+        "order by", "outer", "qualify", "right", "union", "using", "where", "window", "with",
+    }
+)  # fmt: skip
+"""Words after a relation that are not its alias."""
+
 Tokens = tuple[int, int]
 """A range of tokens: the index of the first one, and the index after the last."""
 
@@ -52,6 +60,17 @@ def text(walker: TokenWalker, tokens: Tokens) -> str:
     :param tokens: the range
     """
     return walker.piece(walker.start(tokens[0]), walker.end(tokens[1] - 1)) if tokens[0] < tokens[1] else ""
+
+
+def alias(walker: TokenWalker, behind: int) -> int | None:
+    """The token that names a relation which ends before a token; None when it has no name.
+
+    :param walker: the text's tokens
+    :param behind: the token behind the relation
+    """
+    if walker.word(behind) == "as":
+        return behind + 1 if walker.name(behind + 1) else None
+    return behind if walker.name(behind) and walker.word(behind) not in _BEHIND_RELATION else None
 
 
 def level(walker: TokenWalker, tokens: Tokens) -> Iterator[int]:

@@ -1,11 +1,11 @@
-"""Rewrites standard SQL that Spark's grammar lacks: UNNEST WITH ORDINALITY, differences of times in a unit, = ANY (subquery)."""
+"""Rewrites standard SQL that Spark's grammar lacks: UNNEST, differences of times in a unit, = ANY (subquery), IGNORE NULLS."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from airflow_pipelines.program.column_types import INTERVAL_UNITS
-from airflow_pipelines.sql.rewrite.clauses import level, split
+from airflow_pipelines.sql.rewrite.clauses import alias, level, split
 from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit
 
@@ -17,8 +17,26 @@ _BEFORE_VALUE = frozenset(
     }
 )  # fmt: skip
 _QUERIES = frozenset({"from", "select", "values", "with"})
+_TREATED = frozenset({"first", "first_value", "lag", "last", "last_value", "lead", "nth_value"})
+"""Functions that are told behind their parentheses what NULLs are to them."""
 _ARRAY = "TRANSFORM({}, (__e, __i) -> STRUCT(__e, __i + 1))"
 _MAP = "TRANSFORM(MAP_ENTRIES({}), (__e, __i) -> STRUCT(__e.key, __e.value, __i + 1))"
+
+
+def unnest_edits(walker: TokenWalker) -> Iterator[Edit]:
+    """``UNNEST(x) AS t(c)``, and several arrays side by side. Without a list of columns the only column has the relation's name."""
+    for call in walker.calls():
+        before = walker.word(call.at - 1)
+        with_places = walker.word(call.close + 1) == "with" and walker.word(call.close + 2) == "ordinality"
+        if call.name != "unnest" or not call.arguments or before not in _BEFORE_RELATION or with_places:
+            continue
+        values = ", ".join(walker.piece(*argument) for argument in call.arguments)
+        made = f"EXPLODE({values})" if len(call.arguments) == 1 else f"INLINE(ARRAYS_ZIP({values}))"
+        yield Edit(call.start, call.end, f"{'' if before in {'from', 'lateral'} else 'LATERAL '}{made}")
+        named = alias(walker, call.close + 1)
+        if named is not None and walker.word(named + 1) != "(" and len(call.arguments) == 1:
+            name = walker.piece(walker.start(named), walker.end(named))
+            yield Edit(walker.end(named), walker.end(named), f"({name})")
 
 
 def ordinality_edits(walker: TokenWalker) -> Iterator[Edit]:
@@ -97,6 +115,15 @@ def quantified_edits(walker: TokenWalker) -> Iterator[Edit]:
             yield Edit(walker.start(at), walker.end(at + 1), "IN")
         elif compared in {("<>", "all"), ("!=", "all")}:
             yield Edit(walker.start(at), walker.end(at + 1), "NOT IN")
+
+
+def null_treatment_edits(walker: TokenWalker) -> Iterator[Edit]:
+    """``FIRST_VALUE(x IGNORE NULLS)``, ``LAG(x IGNORE NULLS, 1)``: what NULLs are to a function, said in its parentheses."""
+    for call in walker.calls():
+        for at in level(walker, (call.at + 2, call.close)) if call.name in _TREATED else ():
+            if walker.word(at) in {"ignore", "respect"} and walker.word(at + 1) == "nulls" and walker.word(at + 2) in {",", ")"}:
+                yield Edit(walker.end(at - 1), walker.end(at + 1), "")
+                yield Edit(call.end, call.end, f" {walker.word(at).upper()} NULLS")
 
 
 def _units(walker: TokenWalker, at: int) -> tuple[str, str, int] | None:

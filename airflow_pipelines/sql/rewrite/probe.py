@@ -131,6 +131,15 @@ def _query(select: exp.Select, items: Sequence[str]) -> str:
     return f"{_with(select)}SELECT {', '.join(items)} {parts.sql(dialect=DIALECT).removeprefix('SELECT').strip()}"
 
 
+def with_visible(tree: exp.Expr, text: str) -> str:
+    """A query with the common table expressions that it may read where some tree stands.
+
+    :param tree: stands in a larger query
+    :param text: the query, without a WITH clause
+    """
+    return _with(tree) + text
+
+
 def _with(tree: exp.Expr) -> str:
     """The WITH clause of all common table expressions that a query may read."""
     clauses: list[exp.Expr] = []

@@ -1,4 +1,4 @@
-"""Rewrites forms of SELECT that Spark lacks: DISTINCT ON, EXCLUDE, LIMIT a, b, FETCH FIRST, APPLY, quoted aliases."""
+"""Rewrites forms of SELECT that Spark lacks: DISTINCT ON, EXCLUDE, GROUP BY (), LIMIT a, b, FETCH FIRST, APPLY, quoted aliases."""
 
 from __future__ import annotations
 
@@ -8,16 +8,8 @@ from sqlglot.tokenizer_core import TokenType
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.rewrite import clauses
-from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
+from airflow_pipelines.sql.rewrite.token_walker import ENDS_VALUE, TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit
-
-_BEHIND_RELATION = frozenset(
-    {
-        "cross", "except", "full", "group by", "having", "inner", "intersect", "join", "lateral", "left", "limit", "natural",
-        "order by", "outer", "qualify", "right", "union", "where", "window",
-    }
-)  # fmt: skip
-"""Words after a relation that are not its alias."""
 
 
 def select_edits(walker: TokenWalker) -> list[Edit]:
@@ -36,6 +28,8 @@ def _form(walker: TokenWalker, at: int) -> list[Edit]:
     match walker.name(at):
         case "exclude":
             return [_replaced(walker, at, at + 1, "EXCEPT")] if walker.word(at - 1) == "*" and walker.word(at + 1) == "(" else []
+        case "group by" if walker.word(at + 1) == "(" and walker.word(at + 2) == ")":
+            return _group_of_all(walker, at)
         case "limit":
             return _limit(walker, at)
         case "fetch":
@@ -52,6 +46,13 @@ def _form(walker: TokenWalker, at: int) -> list[Edit]:
 def _replaced(walker: TokenWalker, first: int, behind: int, text: str) -> Edit:
     """Tokens ``first`` to ``behind`` (exclusive) as ``text``."""
     return Edit(walker.start(first), walker.end(behind - 1), text)
+
+
+def _group_of_all(walker: TokenWalker, at: int) -> list[Edit]:
+    """``GROUP BY ()``: one group of all rows, also where there are none, which HAVING makes, too."""
+    if walker.word(at + 3) == ",":
+        return []
+    return [_replaced(walker, at, at + 3, "" if walker.word(at + 3) == "having" else "HAVING TRUE")]
 
 
 def _limit(walker: TokenWalker, at: int) -> list[Edit]:
@@ -109,11 +110,8 @@ def _outer_apply(walker: TokenWalker, at: int) -> list[Edit]:
     close = walker.closing(end) if walker.word(end) == "(" else None
     if close is None:
         return []
-    behind = close
-    if walker.word(close + 1) == "as":
-        behind = close + 2
-    elif walker.name(close + 1) and walker.word(close + 1) not in _BEHIND_RELATION:
-        behind = close + 1
+    named = clauses.alias(walker, close + 1)
+    behind = close if named is None else named
     if behind > close and walker.word(behind + 1) == "(":
         behind = walker.closing(behind + 1) or behind
     place = walker.end(behind)
@@ -121,13 +119,23 @@ def _outer_apply(walker: TokenWalker, at: int) -> list[Edit]:
 
 
 def _quoted_alias(walker: TokenWalker, at: int) -> Iterator[Edit]:
-    """``expression AS 'name'`` in a SELECT list."""
+    """``expression AS 'name'`` and ``expression 'name'`` in a SELECT list."""
     if at < 1 or walker.tokens[at].token_type is not TokenType.STRING:
         return
-    named = walker.word(at - 1) == "as"
     behind = walker.word(at + 1) in {",", "from", ")"} or at + 1 == len(walker.tokens)
-    if named and behind and not _in_cast(walker, at):
+    if not behind:
+        return
+    if (walker.word(at - 1) == "as" and not _in_cast(walker, at)) or _ends_item(walker, at):
         yield _replaced(walker, at, at + 1, quote(walker.tokens[at].text))
+
+
+def _ends_item(walker: TokenWalker, at: int) -> bool:
+    """Whether a string stands behind an expression of a SELECT list, and ends the item."""
+    if walker.tokens[at - 1].token_type not in ENDS_VALUE:
+        return False
+    select = clauses.around(clauses.selects(walker), at)
+    items = clauses.split(walker, select.clauses["list"]) if select is not None else []
+    return any(first < at == behind - 1 for first, behind in items)
 
 
 def _in_cast(walker: TokenWalker, at: int) -> bool:

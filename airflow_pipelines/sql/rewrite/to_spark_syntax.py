@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 from airflow_pipelines.sql.plan.analyzer import Analyzer
 from airflow_pipelines.sql.rewrite.asof import asof_joins
+from airflow_pipelines.sql.rewrite.bare_clock_calls import bare_clock_calls
 from airflow_pipelines.sql.rewrite.null_division import null_divisions
 from airflow_pipelines.sql.rewrite.stars import expand_star_replace
 from airflow_pipelines.sql.rewrite.time_windows import time_windows
 from airflow_pipelines.sql.syntax.edits import Edited
 
 PASSES: tuple[Callable[[Edited, Analyzer], Edited], ...] = (
+    bare_clock_calls,
     lambda query, _analyzer: time_windows(query),
     asof_joins,
     expand_star_replace,
@@ -21,7 +23,7 @@ PASSES: tuple[Callable[[Edited, Analyzer], Edited], ...] = (
 
 
 def to_spark_syntax(query: Edited, analyzer: Analyzer) -> Edited:
-    """Rewrite time windows, ASOF joins, stars with REPLACE and DIV_NULL to Spark SQL.
+    """Rewrite bare calls of the clock, time windows, ASOF joins, stars with REPLACE and DIV_NULL to Spark SQL.
 
     :param query: folded text that parses
     :param analyzer: knows the relations that the query reads

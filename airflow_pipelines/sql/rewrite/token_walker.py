@@ -13,6 +13,10 @@ from airflow_pipelines.sql.syntax.tokens import LITERALS
 
 _OPENING = frozenset({"(", "[", "{"})
 _CLOSING = frozenset({")", "]", "}"})
+ENDS_VALUE = frozenset(
+    {TokenType.END, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.R_BRACKET, TokenType.R_PAREN, TokenType.VAR}
+)
+"""Tokens that end an expression, but for texts: what stands behind one cannot go on with it without an operator."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,3 +155,37 @@ select k, i from t where i = any (select n from u) and k <> all (select n from u
 create view dialect_statistics as
 select k, regr_count(i, b) as e, bit_and(b) as f, bit_or(b) as h, mode(g) as j from (select k, g, cast(i as bigint) as i, i % 3 as b from t) group by k;
 -- spark: select k, regr_count(i, b) as e, bit_and(b) as f, bit_or(b) as h, mode() within group (order by g) as j from (select k, g, cast(i as bigint) as i, i % 3 as b from t) group by k
+
+create view dialect_asof_names as
+select p.id, a.n, a.p from p left asof join (select k, n, n + 1 as p from u where n is not null) a match_condition (p.v >= a.n) on p.k = a.k;
+-- spark: select id, n, n + 1 as p from (select p.id, (select max(n) from u where u.k = p.k and u.n <= p.v) as n from p)
+
+create view dialect_group_of_all as
+select count(*) as n, max(i) as m from t where k > 1 group by () union all select 7 as n, 8 as m from t where k > 1 group by () having count(*) > 1;
+-- spark: select count(*) as n, max(i) as m from t where k > 1 union all select 7 as n, 8 as m from (select count(*) as c from t where k > 1) where c > 1
+
+create view dialect_tables_in_brackets as
+select e.x, f.y from (table edges) e join (table edges) as f on e.y = f.x where exists (table edges);
+-- spark: select e.x, f.y from edges e join edges f on e.y = f.x
+
+create view dialect_places as
+select id, a[ordinal(1)] as b, a[offset(0)] as c, a[safe_ordinal(3)] as d, transform(a, x -> x)[safe_ordinal(2)] as e from nest where array_length(a) > 0;
+-- spark: select id, a[0] as b, a[0] as c, get(a, 2) as d, get(a, 1) as e from nest where size(a) > 0
+
+create view dialect_names_in_strings as
+select k 'a key', count(*) 'how many', max(i) "the greatest", case when k > 1 then 2 end 'c', 5 'd' from t group by k;
+-- spark: select k, count(*) as n, max(i) as m, case when k > 1 then 2 end as c, 5 as d from t group by k
+
+create view dialect_treated_nulls as
+select id, first_value(v ignore nulls) over (partition by k order by id) as a, lag(v ignore nulls, 1) over (partition by k order by id) as b, lead(v, 1 respect nulls) over (partition by k order by id) as c,
+    last_value(v ignore nulls) over (partition by k order by id rows between unbounded preceding and unbounded following) as d, nth_value(v ignore nulls, 2) over (partition by k order by id) as e from p;
+-- spark: select id, first_value(v) ignore nulls over (partition by k order by id) as a, lag(v, 1) ignore nulls over (partition by k order by id) as b, lead(v, 1) over (partition by k order by id) as c,
+-- last_value(v) ignore nulls over (partition by k order by id rows between unbounded preceding and unbounded following) as d, nth_value(v, 2) ignore nulls over (partition by k order by id) as e from p
+
+create view dialect_least_but_null as
+select k, first_value(i ignore nulls) as a, last_value(i ignore nulls) as b from t group by k;
+-- spark: select k, min(i) as a, max(i) as b from t group by k
+
+create view dialect_unnested_without_columns as
+select n.id, e, r.w, z.x, z.y from nest n, unnest(n.a) as e, unnest(n.ls) r, unnest(n.a, n.l) as z(x, y);
+-- spark: select n.id, e, r.w, x, y from nest n lateral view explode(n.a) q as e lateral view explode(n.ls) q as r lateral view inline(arrays_zip(n.a, n.l)) q as x, y

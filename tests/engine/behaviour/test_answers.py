@@ -120,7 +120,8 @@ OURS = {
     # The clock.
     "recent": "select g, ts from t where ts >= now() - interval 10 minutes",
     "today": "select current_date as d, count(*) as n, max(current_timestamp) as m from t",
-    "times": "select distinct now() as n, localtimestamp() as l, curdate() as c, current_time as t, unix_timestamp() as u from t",
+    "times": "select distinct now() as n, localtimestamp() as l, localtimestamp as b, localtime as e, curdate() as c,"
+    " current_time as t, unix_timestamp() as u from t",
     "waiting": "select g, max(now() - ts) > interval 8 minutes as late from t where ts is not null group by g",
     "timed_join": "select t.g, u.n from t join u on t.g = u.g and u.at between now() - interval 5 minutes and now()",
 }

@@ -65,6 +65,17 @@ def test_maps_are_sorted_by_their_entries() -> None:
     assert "ORDER BY __asof DESC, `k` DESC, `ts` DESC, SORT_ARRAY(MAP_ENTRIES(`w`)) DESC LIMIT 1" in _rewritten(query)
 
 
+def test_a_column_does_not_hide_the_table_of_its_name() -> None:
+    query = "select * from k left asof join b z match_condition (k.ts >= z.ts + z.k) on k.k = z.k"
+    renamed = "(SELECT `z`.`k` AS `__asof_k`, `z`.`ts` FROM b z) AS `z`"
+    inner = f"SELECT z.ts + z.`__asof_k` AS __asof, `z`.* FROM {renamed}"
+    conditions = "(k.ts >= z.ts + z.`__asof_k`) AND (k.k = z.`__asof_k`)"
+    ordered = f"{inner} WHERE {conditions} ORDER BY ALL DESC LIMIT 1"
+    assert _rewritten(query) == (
+        f"select * from k LEFT JOIN LATERAL (SELECT `__asof_k` AS `k`, `ts` FROM ({ordered})) AS `z` ON TRUE"
+    )
+
+
 def test_joins_may_stand_side_by_side_and_in_each_other() -> None:
     one = "left asof join b match_condition (a.ts >= b.ts) on a.k = b.k"
     other = "asof join (select c.k, c.ts from c left asof join b match_condition (c.ts >= b.ts) on c.k = b.k) d"

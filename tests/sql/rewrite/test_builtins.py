@@ -94,6 +94,7 @@ VALUES: dict[str, Any] = {
     "cast('2' as interval days)": dt.timedelta(2),
     "5 = any (select 5)": True,
     "5 <> all (select 5)": False,
+    "localtime() is null": False,
     "format_date('%Y/%m at %d%%', d)": "2021/03 at 04%",
     "format_timestamp('%F %T', ts)": "2021-03-04 15:16:17",
     "format_time('%H-%M', time '10:11:12')": "10-11",
@@ -115,6 +116,7 @@ VALUES: dict[str, Any] = {
     "cast('AAAAAAAA-0000-0000-0000-00000000000f' as uuid)": "aaaaaaaa-0000-0000-0000-00000000000f",
     "cast('2021-03-04 15:16:17.125' as timestamp)": _MOMENT,
     "timestamp '2021-03-04 15:16:17.125'": _MOMENT,
+    "timestamp with time zone '2021-03-04 16:16:17+01:00' = cast('2021-03-04T15:16:17Z' as timestamp with time zone)": True,
 }
 AGGREGATES: dict[str, Any] = {
     "arg_max(a, b)": 1,
