@@ -68,8 +68,8 @@ class ConnectorOptions(BaseModel):
     index: str | None = None
     send_snapshot: bool = False
     enable_output_buffer: bool = False
-    max_output_buffer_time_millis: int | None = Field(default=None, ge=1)
-    max_output_buffer_size_records: int = Field(default=10_000_000, ge=1)
+    max_output_buffer_time_millis: int | None = Field(default=None, ge=0)
+    max_output_buffer_size_records: int = Field(default=10_000_000, ge=0)
     postprocessor: Any = None
 
     @field_validator("labels", "start_after", mode="before")

@@ -8,6 +8,7 @@ from typing import Any
 from airflow_pipelines.engine.storage.connector_state import InputState, Position
 from airflow_pipelines.host.connector_metrics import InputMetrics
 from airflow_pipelines.host.frontier import Frontier
+from airflow_pipelines.host.latencies import Latencies
 from airflow_pipelines.program.connectors import Connector
 
 
@@ -43,6 +44,7 @@ class InputEndpoint:
         self.position: Position | None = None
         """Where the source stands after the last committed step."""
         self._frontier = Frontier()
+        self._latencies = Latencies()
 
     @property
     def transient(self) -> bool:
@@ -54,6 +56,8 @@ class InputEndpoint:
         self.metrics.total_records += records
         self.metrics.total_bytes += size_bytes
         self._frontier.receive()
+        if records:
+            self._latencies.receive(self.metrics.total_records)
 
     def collect(self, consumed: Consumed) -> None:
         """Count rows that a transaction has collected, whose step has not come yet."""
@@ -68,6 +72,7 @@ class InputEndpoint:
         """Count rows that a committed step consumed, and move on in the source."""
         self.metrics.processed_records += consumed.records
         self.metrics.processed_bytes += consumed.size_bytes
+        self._latencies.process(self.metrics.processed_records)
         if consumed.position is not None:
             self.position = consumed.position
             self._frontier.process(consumed.position, self.metrics.processed_records)
@@ -111,7 +116,7 @@ class InputEndpoint:
         wire: dict[str, Any] = {
             "endpoint_name": self.name,
             "config": {"stream": self.table},
-            "metrics": metrics.to_wire(),
+            "metrics": {**metrics.to_wire(), "processing_latency_p99_micros": self._latencies.p99_micros},
             "fatal_error": self.fatal_error,
             "paused": self.paused or self.waiting,
             "barrier": False,

@@ -146,7 +146,8 @@ def _options_in(body: bytes, in_address: set[str]) -> EgressOptions | None:
     try:
         connector = _Connector.model_validate(given)
     except ValidationError as error:
-        wrong = "; ".join(each.text for each in mistakes(_Connector, error))
+        # Of a body that is no object pydantic would name the class.
+        wrong = "; ".join(each.text for each in mistakes(_Connector, error)) if isinstance(given, dict) else "it is no object"
         raise Problem(ErrorCode.INVALID_PARAM, f"The body is like a connector, such as {_EXAMPLE}: {wrong}.") from error
     if connector.format.name == "json" and not connector.format.config.array:
         raise Problem(ErrorCode.INVALID_PARAM, f"Chunks of JSON are arrays: the format's config must say so, as in {_EXAMPLE}.")
