@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
@@ -241,16 +241,32 @@ def _options(model: type[Options], config: Mapping[str, Any], of: str, where: st
         place = ".".join(str(part) for part in problem["loc"] if not isinstance(part, int)) or "value"
         suffix = f" of {of}" if of else ""
         if problem["type"] == "extra_forbidden":
-            raise UnknownOptionError(f"{where}: {_unknown('option', place, model.model_fields, suffix)}", place) from None
+            known = _model_at(model, problem["loc"][:-1]).model_fields
+            raise UnknownOptionError(f"{where}: {_unknown('option', place, known, suffix)}", place) from None
         if problem["type"] == "missing":
             raise InvalidOptionError(f"{where}: option {place!r}{suffix} is missing") from None
         # The value is left out: it may hold a password.
         raise InvalidOptionError(f"{where}: option {place!r}{suffix}: {problem['msg']}", place) from None
 
 
+def _model_at(model: type[BaseModel], place: Sequence[int | str]) -> type[BaseModel]:
+    """The model of the options at a place within those of ``model``, whose parts are names of options, columns and numbers."""
+    for part in place:
+        if isinstance(part, str) and part in model.model_fields:
+            model = next(_models_in(model.model_fields[part].annotation), model)
+    return model
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)
+
+
 def _unknown(what: str, name: str, known: Iterable[str], of: str = "") -> str:
     names = sorted(known)
-    close = difflib.get_close_matches(name.lower(), names, n=1)
+    close = difflib.get_close_matches(name.lower().rpartition(".")[2], names, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     listed = ", ".join(names) if names else "none"
     return f"unknown {what} {name!r}{of}; known {what}s: {listed}{hint}"

@@ -46,7 +46,14 @@ OUTPUT = Connector("v", "o", ConnectorDirection.OUTPUT, "file_output", {"path": 
         ({"options": {"pasued": True}}, "unknown option 'pasued'; known options: .*did you mean 'paused'"),
         ({"options": {"max_batch_size": 0}}, "option 'max_batch_size'"),
         ({"transport": "url_input", "transport_config": {"path": "http://x", "pause_linger": "a while"}}, "a duration is a number"),
-        ({"transport": "datagen", "transport_config": {"plan": [{"feilds": {}}]}}, "unknown option 'plan.feilds'"),
+        (
+            {"transport": "datagen", "transport_config": {"plan": [{"feilds": {}}]}},
+            "unknown option 'plan.feilds' of transport 'datagen'; known options: fields, limit, .*; did you mean 'fields'",
+        ),
+        (
+            {"transport": "datagen", "transport_config": {"plan": [{"fields": {"grade": {"value": {"sacle": 1}}}}]}},
+            "unknown option 'plan.fields.grade.value.sacle' of transport 'datagen'; known options: e, .*; did you mean 'scale'",
+        ),
         ({"transport": "datagen", "transport_config": {"plan": [{"rate": 0}]}}, "option 'plan.rate' of transport 'datagen'"),
         (
             {"transport": "datagen", "transport_config": {"plan": [{"fields": {"grade": {"strategy": "emial"}}}]}},

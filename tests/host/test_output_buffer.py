@@ -52,6 +52,10 @@ def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kept.until_due is not None
     assert 4 < kept.until_due <= 5
     assert not kept.is_due
+    at_once = buffer(max_output_buffer_time_millis=0)
+    assert not at_once.is_due, "there is nothing in it"
+    at_once.add(1, delta((1, 1)))
+    assert at_once.is_due
     now = time.monotonic()
     monkeypatch.setattr(output_buffer.time, "monotonic", lambda: now + 6)
     assert kept.is_due
