@@ -18,12 +18,14 @@ $(VENV)/.installed: pyproject.toml constraints.txt tools/check-java.sh
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13'
 	@$(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --constraint constraints.txt --editable '.[dev,postgres]'
+	@rm -f $(VENV)/spark-classes.jsa
 	@touch $@
 
 demo: setup ## Run the example DAG with a real Airflow and a real Spark, step by step
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m dags_examples.demo
 
 test: setup ## Run every test, in two processes with a Spark application each
+	@$(BIN)/python -m tools.class_archive
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=10
 
 test-fast: setup ## Run the tests that start no JVM, no server and no other program (under a minute)

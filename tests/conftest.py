@@ -2,10 +2,13 @@
 
 import os
 
+from tools.class_archive import ARCHIVE, USE
+
 # The JVMs of tests live for minutes and run most queries once or twice, so the time of the second compiler never pays off. Without
 # it Java reserves a fifth of its usual code cache, which a quarter of the suite fills: then Java finds and compiles the same code
 # again and again, and Spark hangs. Concurrent garbage collection takes a processor that tests need. The stack is that of hosts.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xss4m")
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xss4m"
+os.environ.setdefault("JDK_JAVA_OPTIONS", f"{_JAVA} {USE}" if ARCHIVE.exists() else _JAVA)
 
 pytest_plugins = [
     "tests.fast",
