@@ -3,86 +3,136 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
 from airflow_pipelines.compiler.compilation import Compilation
+from airflow_pipelines.compiler.varying_defaults import VaryingDefaults
 from airflow_pipelines.engine.schema import RelationSchema, arrow_type
 from airflow_pipelines.engine.spark.analysis import QueryRefused, is_unknown_name
+from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA
 from airflow_pipelines.program.names import display, quote
 from airflow_pipelines.program.relations import Column, Table
 from airflow_pipelines.sql.rewrite.bare_clock_calls import bare_clock_edits
+from airflow_pipelines.sql.rewrite.casts import cast_text
 from airflow_pipelines.sql.rewrite.clock_calls import clock_edits
 from airflow_pipelines.sql.rewrite.connector_metadata import without_metadata
 from airflow_pipelines.sql.syntax.dialect import DIALECT
 from airflow_pipelines.sql.syntax.edits import Edited
 from airflow_pipelines.sql.syntax.hints import string_hint
 
+T = TypeVar("T")
 _OF_TEXTS = frozenset({"DATE", "TIME", "TIMESTAMP"})
 """Types whose literals are texts with the type in front."""
+_INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
+_CHECKED = frozenset({"UUID", *UNSIGNED_MAXIMA})
+"""Types of which Spark's own type takes more values."""
 
 
 def add_table(compilation: Compilation, table: Table) -> None:
     """Add a table to a program, and note what is wrong with its columns."""
-    defaults = [column for column in table.columns if column.default is not None]
-    values = _evaluated_defaults(compilation, defaults) if defaults else {}
-    schema = RelationSchema(table.name, table.columns, tuple(table.primary_key or ()), values)
+    columns = [column for column in table.columns if column.default is not None]
+    defaults = _defaults(compilation, columns) if columns else _Defaults()
+    schema = RelationSchema(table.name, table.columns, tuple(table.primary_key or ()), defaults.constants, defaults.varying)
     compilation.add_schema(schema)
     compilation.time.add_table(table, schema)
 
 
-def _evaluated_defaults(compilation: Compilation, columns: Sequence[Column]) -> Mapping[str, Any]:
-    """Check the DEFAULTs of a table.
+@dataclass(frozen=True, slots=True)
+class _Defaults:
+    """The DEFAULTs of a table but for plain literals, which inputs read themselves."""
+
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    varying: VaryingDefaults | None = None
+
+
+def _defaults(compilation: Compilation, columns: Sequence[Column]) -> _Defaults:
+    """Check the DEFAULTs of a table, and evaluate those that are constants.
 
     :param columns: the columns that have one
-    :returns: the values of those that are constants, but no literals, which inputs read themselves
     """
-    casts = {column.name: f"CAST({_called(column.default or '')} AS {column.type.spark_ddl()})" for column in columns}
+    casts = {column.name: _cast(column) for column in columns}
+    analysis = compilation.analysis
+    if _evaluated(compilation, columns, casts, lambda _, query: analysis.evaluate_constants(query)) is None:
+        return _Defaults()
+    evaluated = [column for column in columns if not _is_literal(column)]
+    constant = [
+        column
+        for column in evaluated
+        if not clock_edits(casts[column.name], ()) and _is_deterministic(compilation, casts[column.name])
+    ]
+    varying = [column for column in evaluated if column not in constant]
+    constants: Mapping[str, Any] = {}
+    if constant:
+        row = _evaluated(compilation, constant, casts, lambda some, query: analysis.rows(query, _types(some))[0])
+        constants = row or {}
+    if not varying:
+        return _Defaults(constants)
+    expressions = {column.name: casts[column.name] for column in varying}
+    random = not all(_is_deterministic(compilation, text) for text in expressions.values())
+    return _Defaults(constants, VaryingDefaults(analysis, expressions, _types(varying), random=random))
+
+
+def _evaluated(
+    compilation: Compilation, columns: Sequence[Column], casts: Mapping[str, str], evaluate: Callable[[Sequence[Column], str], T]
+) -> T | None:
+    """What a query of some DEFAULTs gives; None when one of them is wrong, which is noted.
+
+    :param columns: their columns
+    :param casts: Spark SQL of each, by column
+    :param evaluate: takes some of the columns, and a query of their DEFAULTs
+    """
+    items = {column: f"{casts[column.name]} AS {quote(column.name)}" for column in columns}
     try:
-        compilation.analysis.evaluate_constants(f"SELECT {', '.join(casts.values())}")
-    except QueryRefused:
-        # All defaults are checked with one query, and each alone only when that query fails.
-        for column in columns:
-            _check_default(compilation, column, casts[column.name])
-        return {}
-    known = [column for column in columns if not _is_literal(column) and _is_constant(compilation, casts[column.name])]
-    if not known:
-        return {}
-    query = ", ".join(f"{casts[column.name]} AS {quote(column.name)}" for column in known)
-    types = pa.schema([pa.field(column.name, arrow_type(column.type)) for column in known])
-    return compilation.analysis.constants(f"SELECT {query}", types)
-
-
-def _called(default: str) -> str:
-    """A DEFAULT as Spark can evaluate it when the program is compiled."""
-    expression = without_metadata(default)
-    return Edited(expression).edit(bare_clock_edits(expression)).text
-
-
-def _check_default(compilation: Compilation, column: Column, cast: str) -> None:
-    try:
-        compilation.analysis.evaluate_constants(f"SELECT {cast}")
+        return evaluate(columns, f"SELECT {', '.join(items.values())}")
     except QueryRefused as refused:
-        # A DEFAULT cannot read columns, so a quoted name in it is probably meant as a string.
-        name = re.search(r"`([^`]*)`", column.default or "")
-        hint = string_hint(f'"{name[1]}"') if name is not None and is_unknown_name(refused) else ""
-        compilation.note(column.span, f"The DEFAULT of column {display(column.name)} is wrong: {refused.message}{hint}")
+        if len(columns) == 1:
+            _note(compilation, columns[0], refused)
+            return None
+    # Each alone only when the query of all fails.
+    for column in columns:
+        _evaluated(compilation, [column], casts, evaluate)
+    return None
+
+
+def _cast(column: Column) -> str:
+    expression = without_metadata(column.default or "")
+    value = Edited(expression).edit(bare_clock_edits(expression)).text
+    return cast_text(value, column.type) if column.type.name in _CHECKED else f"CAST({value} AS {column.type.spark_ddl()})"
+
+
+def _types(columns: Sequence[Column]) -> pa.Schema:
+    return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in columns])
+
+
+def _note(compilation: Compilation, column: Column, refused: QueryRefused) -> None:
+    # A DEFAULT cannot read columns, so a quoted name in it is probably meant as a string.
+    name = re.search(r"`([^`]*)`", column.default or "")
+    hint = string_hint(f'"{name[1]}"') if name is not None and is_unknown_name(refused) else ""
+    compilation.note(column.span, f"The DEFAULT of column {display(column.name)} is wrong: {refused.message}{hint}")
 
 
 def _is_literal(column: Column) -> bool:
-    """Whether a DEFAULT is what readers of inputs find out by themselves."""
-    if column.type.is_interval:
+    """Whether a DEFAULT is a value of the column's type as it is written, which readers of inputs find out by themselves."""
+    kind = column.type
+    if kind.is_interval:
         return True
     tree = sqlglot.parse_one(column.default or "", read=DIALECT)
-    if isinstance(tree, exp.Neg) or (isinstance(tree, exp.Cast) and tree.this.is_string and column.type.name in _OF_TEXTS):
+    if isinstance(tree, exp.Cast) and tree.this.is_string:
+        return kind.name in _OF_TEXTS and tree.to.this.name == kind.name
+    if isinstance(tree, exp.Neg):
         tree = tree.this
-    return isinstance(tree, (exp.Literal, exp.Null, exp.Boolean))
+    if isinstance(tree, exp.Literal) and not tree.is_string:
+        return kind.name in {"REAL", "DOUBLE"} or (kind.name in _INTEGERS and tree.name.isdecimal())
+    if isinstance(tree, exp.Literal):
+        return kind.name == "VARCHAR" and kind.precision is None
+    return isinstance(tree, exp.Null) or (isinstance(tree, exp.Boolean) and kind.name == "BOOLEAN")
 
 
-def _is_constant(compilation: Compilation, cast: str) -> bool:
-    """Whether an expression is the same each time; one that reads the clock is not."""
-    return not clock_edits(cast, ()) and compilation.analysis.analyze(f"SELECT {cast}").deterministic
+def _is_deterministic(compilation: Compilation, cast: str) -> bool:
+    return compilation.analysis.analyze(f"SELECT {cast}").deterministic

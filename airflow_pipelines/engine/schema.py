@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -72,6 +72,21 @@ def arrow_type(kind: ColumnType) -> pa.DataType:
     raise ValueError(f"{kind} has no Arrow type")
 
 
+class EvaluatedDefaults(Protocol):
+    """Gives the values of DEFAULTs that are not the same for each record."""
+
+    @property
+    def columns(self) -> Set[str]:
+        """The columns that have one."""
+
+    def row(self, now: int) -> Mapping[str, Any]:
+        """The values for one record, by column, as Python has them.
+
+        :param now: the time in microseconds since the epoch, as NOW() shows it
+        :raises ValueError: when one cannot be evaluated
+        """
+
+
 @dataclass(frozen=True)
 class RelationSchema:
     """The name and columns of a relation. Its Arrow and Spark schemas are made when they are first asked for."""
@@ -82,6 +97,8 @@ class RelationSchema:
     """A table's key columns; none for a table without a key, or a view."""
     defaults: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """By column of a table, what a DEFAULT that is more than a literal was evaluated to, as Python has it."""
+    varying: EvaluatedDefaults | None = field(default=None, compare=False)
+    """The DEFAULTs of a table that are not the same for each record, where it has any."""
 
     @cached_property
     def column_names(self) -> tuple[str, ...]:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import datetime as dt
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 
@@ -270,8 +272,10 @@ def test_defaults_are_evaluated_once_where_they_are_always_the_same(sessions: Sp
         d varchar array default array('p', NULL), e map<varchar, int> default map('k', 2), f timestamp default now(),
         g varchar default uuid(), j timestamp default localtimestamp, k time default localtime,
         h timestamp default timestamp '2024-01-01 00:00:00' + interval '1' hour,
-        i bigint default cast(connector_metadata()['kafka_offset'] as bigint))"""
-    assert compile_program(text, sessions).schemas["t"].defaults == {
+        i bigint default cast(connector_metadata()['kafka_offset'] as bigint), l int default 1.5, m decimal(4, 1) default 2.25,
+        n uuid default '0199C0DE-0000-7000-8000-000000000000', o smallint unsigned default 65535)"""
+    schema = compile_program(text, sessions).schemas["t"]
+    assert schema.defaults == {
         "a4": 1,
         "b": "Xy",
         "c": dt.date(2024, 2, 29),
@@ -279,7 +283,46 @@ def test_defaults_are_evaluated_once_where_they_are_always_the_same(sessions: Sp
         "e": [("k", 2)],
         "h": dt.datetime(2024, 1, 1, 1),
         "i": None,
+        "l": 1,
+        "m": Decimal("2.3"),
+        "n": "0199c0de-0000-7000-8000-000000000000",
+        "o": 65535,
     }
+    assert schema.varying is not None
+    assert schema.varying.columns == {"f", "g", "j", "k"}
+
+
+def test_defaults_that_differ_are_evaluated_when_they_are_needed(sessions: SparkSessions) -> None:
+    text = """create function twice(x int) returns int as x * 2;
+    create table t (a uuid default uuid(), b varchar default uuid(), c timestamp default now() - interval 1 hour,
+        d int default twice(year(current_date)), e varchar default now(), f int default 1 / (year(now()) - 2025));
+    create table clocked (a varchar default cast(now() as varchar))"""
+    program = compile_program(text, sessions)
+    varying, clocked = program.schemas["t"].varying, program.schemas["clocked"].varying
+    assert varying is not None
+    assert clocked is not None
+    moment = dt.datetime(2024, 2, 29, 0, 30)
+    now = (moment - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
+    rows = [varying.row(now) for _ in range(40)]
+    assert len({row["a"] for row in rows} | {row["b"] for row in rows}) == 80
+    assert {UUID(row["a"]).version for row in rows} == {4}
+    earlier = moment - dt.timedelta(hours=1)
+    assert {(row["c"], row["d"], row["e"], row["f"]) for row in rows} == {(earlier, 4048, str(moment), -1)}
+    with pytest.raises(ValueError, match=r"DIVIDE_BY_ZERO|Division by zero"):
+        varying.row(now + 366 * 86_400_000_000)
+    assert varying.row(now + 1)["c"] == earlier + dt.timedelta(microseconds=1), "it goes on"
+    assert [clocked.row(at)["a"][-3:] for at in (5, 5, 6)] == ["005", "005", "006"]
+
+
+def test_defaults_that_no_value_fits_are_refused(sessions: SparkSessions) -> None:
+    (message,) = errors(sessions, "create table t (a int default 1, b tinyint default 300, c int default 2)")
+    assert message.message.startswith("The DEFAULT of column b is wrong: ")
+    found = errors(sessions, "create table t (a int unsigned default -1, b uuid default 'x', c int default 2 + 2)")
+    assert [message.message.partition(" is wrong: ")[0] for message in found] == [
+        "The DEFAULT of column a",
+        "The DEFAULT of column b",
+    ]
+    assert "-1 does not fit into" in found[0].message
 
 
 @pytest.mark.parametrize(

@@ -246,6 +246,23 @@ def test_changes_that_find_no_row_are_counted_where_they_came_in(make: Callable[
     assert errors()[0] == (with_errors, messages)
 
 
+def test_random_defaults_are_evaluated_once(make: Callable[..., Pipeline]) -> None:
+    program = """CREATE TABLE t (
+        x INT, id UUID DEFAULT uuid(), until TIMESTAMP DEFAULT now() + INTERVAL 1 DAY, at TIMESTAMP DEFAULT now()
+        ) WITH ('materialized' = 'true');"""
+    pipeline = make(program, fault_tolerance={"model": "exactly_once"})
+    pipeline.start()
+    pipeline.insert("t", {"x": 1}, {"x": 2})
+    pipeline.query("INSERT INTO t (x) VALUES (3), (4)")
+    contents = pipeline.query("SELECT * FROM t ORDER BY x")
+    assert len({row["id"] for row in contents}) == 4
+    assert pipeline.query("SELECT COUNT(*) AS n FROM t WHERE until = at + INTERVAL 1 DAY") == [{"n": 4}]
+    # What is replayed is what was committed.
+    pipeline.kill()
+    pipeline.start()
+    assert pipeline.query("SELECT * FROM t ORDER BY x") == contents
+
+
 def test_query_formats(running: Pipeline) -> None:
     running.insert("t", {"id": 1, "v": 1, "name": "a"}, {"id": 2, "v": None, "name": None})
     sql = "SELECT id, name FROM t ORDER BY id"

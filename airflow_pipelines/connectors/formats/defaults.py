@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
 from airflow_pipelines.connectors.formats.values import Converter
+from airflow_pipelines.engine.schema import EvaluatedDefaults, RelationSchema
 from airflow_pipelines.program.column_types import INTERVAL_UNITS
 from airflow_pipelines.program.relations import Column
 from airflow_pipelines.sql.values.constants import constant_text
@@ -38,50 +39,92 @@ def wall_clock() -> int:
     return time.time_ns() // 1000
 
 
-class Default:
-    """The DEFAULT of one column.
+class Defaults:
+    """The DEFAULTs of a table's columns."""
 
-    ``constant`` is its value where it is the same each time, else None.
-    """
+    def __init__(self, schema: RelationSchema, from_text: Sequence[Converter], now: Now) -> None:
+        """Find out what the values are.
 
-    def __init__(self, column: Column, from_text: Converter, evaluated: Mapping[str, Any], now: Now) -> None:
-        """Find out what the value is.
-
-        :param column: the column
-        :param from_text: reads its values
-        :param evaluated: what DEFAULTs are that are more than literals, by column
+        :param schema: the table
+        :param from_text: reads the values of each column
         :param now: the clock
         """
-        self.constant: Any = evaluated.get(column.name)
+        self._columns = schema.columns
+        self._varying = schema.varying
         self._now = now
-        self._make: Callable[[dt.datetime], Any] | None = None
-        self._problem: str | None = None
-        if column.default is not None and column.name not in evaluated:
-            self._read(column, column.default, from_text)
-        if self.constant is None and self._make is None and not column.type.nullable and self._problem is None:
-            self._problem = f"column {column.name!r} is missing and NOT NULL"
+        self._time: int | None = None
+        self._constants: list[Any] = []
+        self._problems: list[str | None] = []
+        self._makers = [_MAKE[column.type.name] if _is_clock_call(column) else None for column in schema.columns]
+        for column, convert in zip(schema.columns, from_text, strict=True):
+            constant, problem = _constant_of(column, convert, schema)
+            self._constants.append(constant)
+            self._problems.append(problem)
 
-    def value(self) -> Any:
-        """The value for a record.
+    def begin(self) -> None:
+        """Begin another batch of records: those of one have the same time."""
+        self._time = None
 
-        :raises RecordProblem: when there is none
+    def constant(self, place: int) -> Any:
+        """The DEFAULT of a column where it is the same each time, else None.
+
+        :param place: the column's number
         """
-        if self._problem is not None:
-            raise RecordProblem(self._problem)
-        return self.constant if self._make is None else self._make(_EPOCH + dt.timedelta(microseconds=self._now()))
+        return self._constants[place]
 
-    def _read(self, column: Column, default: str, from_text: Converter) -> None:
-        if _is_clock_call(column, default):
-            self._make = _MAKE[column.type.name]
-            return
+    def fill(self, row: list[Any], missing: Iterable[int]) -> None:
+        """Fill in what a record does not name.
+
+        :param row: gets the values
+        :param missing: the numbers of the columns
+        :raises RecordProblem: when one of them has none
+        """
+        varying: Mapping[str, Any] | None = None
+        for place in missing:
+            problem = self._problems[place]
+            if problem is not None:
+                raise RecordProblem(problem)
+            column = self._columns[place]
+            make = self._makers[place]
+            if make is not None:
+                row[place] = make(_EPOCH + dt.timedelta(microseconds=self._batch_time()))
+            elif self._varying is not None and column.name in self._varying.columns:
+                varying = self._evaluated(self._varying) if varying is None else varying
+                row[place] = varying[column.name]
+                if row[place] is None and not column.type.nullable:
+                    raise RecordProblem(f"column {column.name!r} is missing and NOT NULL, and its DEFAULT is NULL")
+            else:
+                row[place] = self._constants[place]
+
+    def _evaluated(self, varying: EvaluatedDefaults) -> Mapping[str, Any]:
         try:
-            self.constant = _constant(column, from_text)
+            return varying.row(self._batch_time())
         except ValueError as error:
-            self._problem = f"column {column.name!r} is missing and its DEFAULT ({default}) is not a constant: {error}"
+            raise RecordProblem(f"a DEFAULT cannot be evaluated: {error}") from error
+
+    def _batch_time(self) -> int:
+        if self._time is None:
+            self._time = self._now()
+        return self._time
 
 
-def _is_clock_call(column: Column, default: str) -> bool:
-    name = default.strip().lower().removesuffix("()").rstrip()
+def _constant_of(column: Column, from_text: Converter, schema: RelationSchema) -> tuple[Any, str | None]:
+    """The constant that a column has by DEFAULT, and what is wrong when a record does not name the column."""
+    if _is_clock_call(column) or (schema.varying is not None and column.name in schema.varying.columns):
+        return None, None
+    constant = schema.defaults.get(column.name)
+    if column.default is not None and column.name not in schema.defaults:
+        try:
+            constant = _constant(column, from_text)
+        except ValueError as error:
+            return None, f"column {column.name!r} is missing and its DEFAULT ({column.default}) is not a constant: {error}"
+    missing = constant is None and not column.type.nullable
+    return constant, f"column {column.name!r} is missing and NOT NULL" if missing else None
+
+
+def _is_clock_call(column: Column) -> bool:
+    """Whether a DEFAULT is the time as it is."""
+    name = (column.default or "").strip().lower().removesuffix("()").rstrip()
     return name in _CLOCK_CALLS.get(column.type.name, ())
 
 

@@ -84,6 +84,7 @@ class JsonParser:
 
     def _parse(self, data: bytes, first_index: int, *, final: bool, skipped: int) -> Parsed:
         buffer = RowBuffer(self._schema)
+        self._reader.begin()
         if self._vectorised is not None:
             arrays = self._vectorised.read(data)
             if arrays is not None:

@@ -64,6 +64,7 @@ class ParquetParser:
         """Nothing is remembered between calls."""
 
     def _parse(self, table: pa.Table, index: int, buffer: RowBuffer, size: int) -> Parsed:
+        self._reader.begin()
         places = {self._reader.place(name): number for number, name in enumerate(table.column_names)}
         columns = [table.column(places[place]) if place in places else None for place in range(len(self._reader.columns))]
         arrays = self._cast(columns, table.num_rows)

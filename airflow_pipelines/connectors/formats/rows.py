@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow_pipelines.connectors.formats.defaults import Default, Now, wall_clock
+from airflow_pipelines.connectors.formats.defaults import Defaults, Now, wall_clock
 from airflow_pipelines.connectors.formats.flavors import DEFAULT_FORMS, ValueForms
 from airflow_pipelines.connectors.formats.parsed import RecordProblem
 from airflow_pipelines.connectors.formats.values import Converter, is_null_text, json_converter, text_converter
@@ -25,9 +25,7 @@ class RowReader:
         self.columns = schema.columns
         self._from_json = [json_converter(column.type, forms) for column in schema.columns]
         self._from_text = [text_converter(column.type) for column in schema.columns]
-        self._defaults = [
-            Default(column, convert, schema.defaults, now) for column, convert in zip(schema.columns, self._from_text, strict=True)
-        ]
+        self._defaults = Defaults(schema, self._from_text, now)
         self._key = [place for place, column in enumerate(schema.columns) if column.name in schema.primary_key]
         self._places = {column.name: place for place, column in enumerate(schema.columns) if column.case_sensitive}
         self._folded = {column.name.lower(): place for place, column in enumerate(schema.columns) if not column.case_sensitive}
@@ -37,6 +35,10 @@ class RowReader:
         place = self._places.get(name)
         return self._folded.get(name.lower()) if place is None else place
 
+    def begin(self) -> None:
+        """Begin another batch of records, whose DEFAULTs have a time of their own."""
+        self._defaults.begin()
+
     def row(self, record: Any) -> list[Any]:
         """The whole row that a JSON object or array is.
 
@@ -44,10 +46,13 @@ class RowReader:
         """
         if isinstance(record, dict):
             values = self._by_place(record)
-            return [
-                self._read(place, values[place], self._from_json[place]) if place in values else self._defaults[place].value()
+            row = [
+                self._read(place, values[place], self._from_json[place]) if place in values else None
                 for place in range(len(self.columns))
             ]
+            if len(values) < len(row):
+                self._defaults.fill(row, (place for place in range(len(row)) if place not in values))
+            return row
         return self._positional(record)
 
     def key(self, record: Any) -> list[Any]:
@@ -58,7 +63,7 @@ class RowReader:
         if isinstance(record, dict):
             values = self._by_place(record)
             row = [
-                self._read(place, values[place], self._from_json[place]) if place in values else self._defaults[place].constant
+                self._read(place, values[place], self._from_json[place]) if place in values else self._defaults.constant(place)
                 for place in range(len(self.columns))
             ]
             self._check_key(row, "a delete")

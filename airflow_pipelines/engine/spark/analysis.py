@@ -89,14 +89,16 @@ class Analysis:
             optimized_plan(self._session.sql(query))
         return analyzed
 
-    def constants(self, query: str, types: pa.Schema) -> dict[str, Any]:
-        """What a query of constants gives: its only row, as Python has it.
+    def rows(self, query: str, types: pa.Schema) -> list[dict[str, Any]]:
+        """The rows of a query that reads no relation, as Python has them.
 
-        :param query: a query that :meth:`evaluate_constants` takes
+        :param query: the query
         :param types: its columns, in the types of batches
+        :raises QueryRefused: when it cannot be evaluated
         """
-        rows: list[dict[str, Any]] = shaped(collected(self._session.sql(query)), types).to_pylist()
-        return rows[0]
+        with _refusals(query):
+            rows: list[dict[str, Any]] = shaped(collected(self._session.sql(query)), types).to_pylist()
+        return rows
 
 
 @contextmanager

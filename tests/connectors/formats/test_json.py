@@ -194,6 +194,48 @@ def test_a_default_that_is_no_constant_is_an_error_only_where_it_is_needed() -> 
     assert "its DEFAULT (uuid()) is not a constant" in parsed.errors[0].message
 
 
+class Counting:
+    """DEFAULTs that are the number of the record, and the time; at the time 13 they cannot be evaluated."""
+
+    columns = frozenset({"n", "at"})
+
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def row(self, now: int) -> dict[str, Any]:
+        if now == 13:
+            raise ValueError("overflow")
+        self.rows += 1
+        return {"n": self.rows, "at": None if now == 14 else now}
+
+
+def test_defaults_that_differ_are_evaluated_for_each_record_that_needs_one() -> None:
+    times = iter([11, 12, 13, 14])
+    evaluated = Counting()
+    columns = (col("a", "INTEGER"), col("n", "BIGINT", default="rand()"), col("at", "BIGINT", null=False, default="f(now())"))
+    schema = RelationSchema("t", (*columns, col("ts", "TIMESTAMP", default="now()")), varying=evaluated)
+    parser = JsonParser(schema, JsonOptions(update_format="raw"), lambda: next(times))
+
+    def parsed(text: str) -> list[tuple[Any, ...]]:
+        found = parser.parse(text.encode())
+        return [*((row["a"], row["n"], row["at"]) for row in rows(found)), *(error.message for error in found.errors)]
+
+    assert parsed('{"a": 1, "n": 7, "at": 8, "ts": null}') == [(1, 7, 8)]
+    assert evaluated.rows == 0
+    # The records of one batch have one time; each has values of its own.
+    assert parsed('{"a": 1}\n{"a": 2}\n{"a": 3, "n": 5}\n{"a": 4, "n": 6, "at": 9}') == [
+        (1, 1, 11),
+        (2, 2, 11),
+        (3, 5, 11),
+        (4, 6, 9),
+    ]
+    assert parsed('{"a": 5}') == [(5, 4, 12)]
+    (refused,) = parsed('{"a": 6}')
+    assert "a DEFAULT cannot be evaluated: overflow" in str(refused)
+    (refused,) = parsed('{"a": 7}')
+    assert "column 'at' is missing and NOT NULL, and its DEFAULT is NULL" in str(refused)
+
+
 def test_a_default_that_is_the_time_is_that_of_the_clock() -> None:
     schema = relation(
         col("a", "INTEGER"),

@@ -1,0 +1,72 @@
+"""Evaluates DEFAULTs that are not the same for each record: those that read the clock, and random ones such as uuid()."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import deque
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any, Final
+
+import pyarrow as pa
+
+from airflow_pipelines.engine.spark.analysis import Analysis, QueryRefused
+from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.plan.ir.markers import CLOCK_TYPE
+from airflow_pipelines.sql.rewrite.clock_calls import clock_edits
+from airflow_pipelines.sql.syntax.edits import Edited
+
+_FIRST_ROWS: Final = 16
+_MOST_ROWS: Final = 4096
+"""Values are evaluated for so many records at a time: the first time for few, then for more and more."""
+_EPOCH: Final = dt.datetime(1970, 1, 1)
+
+
+class VaryingDefaults:
+    """The DEFAULTs of a table that are not the same for each record. May be used by several threads."""
+
+    def __init__(self, analysis: Analysis, expressions: Mapping[str, str], types: pa.Schema, *, random: bool) -> None:
+        """Evaluate nothing yet.
+
+        :param analysis: evaluates them
+        :param expressions: Spark SQL by column
+        :param types: the columns in the types of batches
+        :param random: whether two records at the same time may have different values
+        """
+        self.columns = frozenset(expressions)
+        self._analysis = analysis
+        self._expressions = expressions
+        self._types = types
+        self._random = random
+        self._reads_clock = any(clock_edits(text, ()) for text in expressions.values())
+        self._lock = Lock()
+        self._time: int | None = None
+        self._size = _FIRST_ROWS
+        self._rows: deque[Mapping[str, Any]] = deque()
+
+    def row(self, now: int) -> Mapping[str, Any]:
+        """The values for one record, as Python has them.
+
+        :param now: the time in microseconds since the epoch, as NOW() shows it
+        :returns: by column
+        :raises ValueError: when one cannot be evaluated
+        """
+        with self._lock:
+            if self._reads_clock and now != self._time:
+                self._rows.clear()
+                self._time, self._size = now, _FIRST_ROWS
+            if not self._rows:
+                self._rows.extend(self._evaluated(now))
+            return self._rows.popleft() if self._random else self._rows[0]
+
+    def _evaluated(self, now: int) -> list[dict[str, Any]]:
+        time = f"CAST('{_EPOCH + dt.timedelta(microseconds=now)}' AS {CLOCK_TYPE.upper()})"
+        at = {name: Edited(text).edit(clock_edits(text, (), time)).text for name, text in self._expressions.items()}
+        query = f"SELECT {', '.join(f'{text} AS {quote(name)}' for name, text in at.items())}"
+        if self._random:
+            query += f" FROM range(0, {self._size}, 1, 1)"
+            self._size = min(4 * self._size, _MOST_ROWS)
+        try:
+            return self._analysis.rows(query, self._types)
+        except QueryRefused as refused:
+            raise ValueError(refused.message) from refused
