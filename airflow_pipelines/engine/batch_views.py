@@ -210,7 +210,7 @@ def consolidated_sql(trace: Trace, rows: str, keep: str | None = None) -> str:
             continue
         name = quote(field.name)
         kind = type_text(field.dataType)
-        group = _grouping_key(name, kind)
+        group = grouping_key(name, kind)
         keys.append(name if group == name else f"ANY_VALUE({name}) AS {name}")
         groups.append(group)
     types = {field.name: type_text(field.dataType) for field in trace.schema.fields}
@@ -232,8 +232,12 @@ def _merged(name: str, merge: Merge) -> str:
     return f"{merge.value}({quote(name)})"
 
 
-def _grouping_key(name: str, kind: str) -> str:
-    """The expression by which Spark groups a column of canonical values."""
+def grouping_key(name: str, kind: str) -> str:
+    """The expression by which Spark groups a column of canonical values.
+
+    :param name: the column as SQL
+    :param kind: its type as Spark DDL
+    """
     if "variant" in kind:
         # Spark cannot group by a VARIANT, but by its bytes.
         return f"{VALUE_BYTES}({name})"

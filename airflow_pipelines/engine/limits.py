@@ -17,6 +17,8 @@ class Limits:
     :param tiny: what has at most this many rows is shown to Spark as it is; of more, only the rows that matter are looked up first
     :param most: a step that changes more than this share of the rows that an operator reads counts as changing all of them
     :param indexed: whole rows are looked up by so many of their columns; the others are compared afterwards
+    :param indexed_at_once: a query makes an index over at most so many rows; it uses one over more rows that is there
+    :param merged_on_read: a relation is merged while it is read when at most so many of its rows are in batches that take rows away
     :param memory_batches: more batches of a trace in memory than this are worth merging
     :param file_batches: more batches of a trace in files than this are worth merging
     :param growth: a batch in a file is merged with smaller ones unless it has more than so many times their rows
@@ -40,6 +42,8 @@ class Limits:
     tiny: int = 5_000
     most: float = 0.3
     indexed: int = 3
+    indexed_at_once: int = 500_000
+    merged_on_read: int = 1_000_000
     memory_batches: int = 8
     file_batches: int = 8
     growth: int = 2

@@ -19,7 +19,7 @@ from tests.engine.random_programs import COLUMNS, SEEN, TABLES, TYPES
 EXACT = decimal.Context(prec=60)
 
 
-def _row(table: str) -> st.SearchStrategy[tuple[Any, ...]]:
+def row_of(table: str) -> st.SearchStrategy[tuple[Any, ...]]:
     key = TABLES[table] or ()
     values = [st.integers(0, 3)]
     for name, (_, strategy) in {**TYPES, **SEEN}.items():
@@ -31,7 +31,7 @@ def _row(table: str) -> st.SearchStrategy[tuple[Any, ...]]:
 def change(draw: Any) -> tuple[str, str, list[tuple[Any, ...]], list[str]]:
     table = draw(st.sampled_from(sorted(TABLES)))
     operation = draw(st.sampled_from(["insert", "insert", "insert", "delete", "update"]))
-    rows = draw(st.lists(_row(table), min_size=1, max_size=6))
+    rows = draw(st.lists(row_of(table), min_size=1, max_size=6))
     given_columns = draw(st.lists(st.sampled_from(["i", "b", "d", "f", "o", *SEEN]), unique=True))
     return table, operation, rows, given_columns
 

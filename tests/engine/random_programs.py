@@ -57,7 +57,7 @@ TABLES = {"t0": None, "t1": ("k",), "t2": ("k", "s")}
 """Tables and their primary keys."""
 
 
-def _ddl() -> str:
+def ddl() -> str:
     statements = []
     for table, key in TABLES.items():
         columns = ["k int" + (" not null" if key else "")]
@@ -255,7 +255,7 @@ class Programs:
         if self.draw(st.booleans()):
             queries["x"], kinds["x"] = random_features.several_forms(self), "materialized view"
         views = [f"create {kinds[name]} {name} as {query};" for name, query in queries.items()]
-        return "\n".join([_ddl(), *views]), {name: _definite(query) for name, query in queries.items()}
+        return "\n".join([ddl(), *views]), {name: _definite(query) for name, query in queries.items()}
 
 
 def _definite(query: str) -> str:

@@ -102,6 +102,16 @@ class FileIndex:
         hashes, places = self._sorted_hashes(file, tuple(wanted.column_names))
         return _found(hashes, places, lambda name: self._column(file, name), wanted, columns, most)
 
+    def has(self, file: str, names: Sequence[str], columns: Sequence[str]) -> bool:
+        """Whether rows of a file can be found at once, without reading all of it first.
+
+        :param file: the batch file's name
+        :param names: the columns by which rows are looked up
+        :param columns: the columns of the result
+        """
+        with self._lock:
+            return (file, tuple(names)) in self._hashes and all((file, name) in self._columns for name in (*names, *columns))
+
     def forget(self) -> None:
         """Remove the index files of batch files that no longer exist. Columns that are mapped can still be read."""
         files = {path.name for path in self._files.iterdir()}

@@ -2,7 +2,9 @@
 
 The batches of such a relation are files with nearly all rows, each once, and some small ones with weights of both signs. To add
 them up Spark would have to exchange all rows before it gives the first one. Here the rows that the small batches have are looked
-up; these are left out of the files, and what there is of them now is added. So rows come as they are read.
+up; these are left out of the files, and what there is of them now is added. So rows come as they are read. Where rows cannot be
+looked up, or more than a few have changed, or no index is there and it would take long to make one, the batches are merged while
+they are read (:mod:`airflow_pipelines.engine.lookup.merge_on_read`).
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ from cachetools import LRUCache
 
 from airflow_pipelines.engine.arrow import WEIGHT, arrow_schema, can_group
 from airflow_pipelines.engine.batch import Batch
-from airflow_pipelines.engine.lookup.matching_rows import matching_rows
+from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.lookup.index import file_index
+from airflow_pipelines.engine.lookup.matching_rows import indexed_columns, matching_rows
+from airflow_pipelines.engine.lookup.merge_on_read import merge_on_read
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows
 from airflow_pipelines.engine.trace import Trace
@@ -53,40 +58,65 @@ class LargeContents:
         """
         files = tuple(batch for batch in trace.batches if batch.insert_only and batch.table is None)
         others = tuple(batch for batch in trace.batches if not (batch.insert_only and batch.table is None))
-        few = sum(batch.rows for batch in others) <= min(context.limits.small_rows, sum(batch.rows for batch in files))
-        arrow = arrow_schema(trace.schema)
-        if trace.insert_only or not few or not trace.adds_up_weights_only or not can_group(arrow):
+        stored, changed = (sum(batch.rows for batch in batches) for batches in (files, others))
+        few = changed <= min(context.limits.merged_on_read, stored)
+        if trace.insert_only or not few or not trace.adds_up_weights_only or not trace.columns:
             return None
-        changed = self._changed(trace, others, key, context)
-        if changed is None:
-            return None
-        views, columns = context.batch_views, ", ".join(quote(name) for name in trace.columns)
-        match = " AND ".join(f"s.{quote(name)} <=> c.{quote(name)}" for name in trace.keys)
-        untouched = f"SELECT /*+ BROADCAST(c) */ s.* FROM {views.rows(files)} AS s LEFT ANTI JOIN {views.table(changed.named)} AS c"
-        return f"SELECT {columns} FROM ({untouched} ON {match}) UNION ALL SELECT {columns} FROM {views.table(changed.present)}"
+        if changed <= context.limits.small_rows and can_group(arrow_schema(trace.schema)):
+            found = self._changed(trace, files, others, key, context)
+            if found is not None:
+                return _without_changed(trace, files, found, context)
+        return merge_on_read(trace, key, context.batch_views)
 
     def forget(self) -> None:
         """Let go of all batches."""
         with self._lock:
             self._known.clear()
 
-    def _changed(self, trace: Trace, others: Sequence[Batch], key: Sequence[str], context: Context) -> _Changed | None:
+    def _changed(
+        self, trace: Trace, files: Sequence[Batch], others: Sequence[Batch], key: Sequence[str], context: Context
+    ) -> _Changed | None:
+        """The rows that have changed; None when it would take long to look them up, or they are too many."""
         numbers = tuple(batch.number for batch in trace.batches)
         with self._lock:
             if numbers in self._known:
                 return self._known[numbers]
-        found = _look_up(trace, others, key, context)
+        arrow = arrow_schema(trace.schema)
+        columns = [arrow.field(name) for name in trace.keys]
+        names = pa.schema(sorted(columns, key=lambda column: (column.name not in key, _is_long(column.type))))
+        context = replace(context, limits=replace(context.limits, indexed=len(key) or _INDEXED))
+        if sum(batch.rows for batch in files) > context.limits.indexed_at_once and not _has_index(
+            trace, files, names, context.limits
+        ):
+            return None
+        found = _look_up(trace, others, names.names, context)
         with self._lock:
             self._known[numbers] = found
         return found
 
 
-def _look_up(trace: Trace, others: Sequence[Batch], key: Sequence[str], context: Context) -> _Changed | None:
+def _without_changed(trace: Trace, files: Sequence[Batch], changed: _Changed, context: Context) -> str:
+    """A query for the rows of some files, without those that have changed, and then what there is of these."""
+    views, columns = context.batch_views, ", ".join(quote(name) for name in trace.columns)
+    match = " AND ".join(f"s.{quote(name)} <=> c.{quote(name)}" for name in trace.keys)
+    untouched = (
+        f"SELECT /*+ BROADCAST(c) */ s.* FROM {views.rows(tuple(files))} AS s LEFT ANTI JOIN {views.table(changed.named)} AS c"
+    )
+    return f"SELECT {columns} FROM ({untouched} ON {match}) UNION ALL SELECT {columns} FROM {views.table(changed.present)}"
+
+
+def _has_index(trace: Trace, files: Sequence[Batch], names: pa.Schema, limits: Limits) -> bool:
+    """Whether there is an index over some files already: to make one takes seconds, and the memory of all the rows of a file."""
+    indexed, columns = indexed_columns(names, limits), [*trace.keys, *trace.merges]
+    return all(
+        batch.store is not None and file_index(batch.store).has(file, indexed, columns) for batch in files for file in batch.files
+    )
+
+
+def _look_up(trace: Trace, others: Sequence[Batch], names: Sequence[str], context: Context) -> _Changed | None:
     rows = pa.concat_tables([batch.to_arrow() for batch in others])
     named = distinct_rows({name: rows[name] for name in trace.keys})
-    limits = replace(context.limits, indexed=len(key) or _INDEXED)
-    names = sorted(trace.keys, key=lambda name: (name not in key, _is_long(named[name].type)))
-    found = matching_rows(trace, named, names, replace(context, limits=limits))
+    found = matching_rows(trace, named, names, context)
     found = found.filter(pc.greater(found[WEIGHT], 0))
     weights = found[WEIGHT].to_pylist()
     if sum(weights) > context.limits.fan_out:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from airflow_pipelines.engine.arrow import arrow_schema, can_group, consolidate_groupable
 from airflow_pipelines.engine.batch import WEIGHT, Batch
 from airflow_pipelines.engine.batch_views import consolidated_sql
+from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.lookup.index import can_look_up
 from airflow_pipelines.engine.operators.context import Context, Mode
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows, matching_table
@@ -38,7 +39,7 @@ def matching_rows(trace: Trace, wanted: pa.Table, names: Sequence[str], context:
 
 
 def _by_index(trace: Trace, wanted: pa.Table, names: list[str], context: Context) -> pa.Table | None:
-    indexed = [name for name in names if can_look_up(wanted[name].type)][: context.limits.indexed]
+    indexed = indexed_columns(wanted.select(names).schema, context.limits)
     if not indexed:
         return None
     columns = [*trace.keys, *trace.merges]
@@ -46,6 +47,15 @@ def _by_index(trace: Trace, wanted: pa.Table, names: list[str], context: Context
     if found is None:
         return None
     return consolidate_groupable(found, trace.merges) if indexed == names else _in_memory(found, wanted, names, trace.merges)
+
+
+def indexed_columns(names: pa.Schema, limits: Limits) -> list[str]:
+    """Those of some columns by which rows are looked up; they are compared by the others afterwards.
+
+    :param names: the columns with their types, the most selective ones first
+    :param limits: says how many there are at most
+    """
+    return [column.name for column in names if can_look_up(column.type)][: limits.indexed]
 
 
 def _in_memory(stored: pa.Table, wanted: pa.Table, names: list[str], merges: Mapping[str, Merge]) -> pa.Table:

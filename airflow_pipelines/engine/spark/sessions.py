@@ -34,6 +34,8 @@ SESSION_CONF: Mapping[str, str] = {
     "spark.sql.cteRecursionRowLimit": "100000000",
     # Otherwise Spark may write a VARIANT to Parquet in typed pieces, which only Spark can read.
     "spark.sql.variant.writeShredding.enabled": "false",
+    # Otherwise the rows beside a Python function's arguments are copied into columns, which Spark 4.2 cannot do with a TIME.
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
     # Spark's parser caches every form of statement that it has seen, and a host parses new ones for months. The cache is emptied
     # when it has this many percent of the driver's memory.
     "spark.sql.parser.manageParserCaches": "true",

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.lookup.matching_rows import matching_rows
+from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from tests.engine.programs import Running
 from tests.engine.random_changes import comparable
@@ -75,16 +79,40 @@ def test_few_changes_of_many_rows(sessions: SparkSessions, key: str) -> None:
                 assert Counter(comparable(row.values()) for row in rows) == +wanted
 
 
-def test_other_contents_are_added_up(sessions: SparkSessions) -> None:
+def test_which_contents_are_looked_up_merged_and_added_up(sessions: SparkSessions) -> None:
     text = f"""create table t (id int, {COLUMNS}, a int array) with ('materialized' = 'true');
-        create table u (id int) with ('materialized' = 'true');"""
-    running = Running(text, sessions, limits=LIMITS)
+        create table u (id int, name varchar) with ('materialized' = 'true');
+        create table k (id int primary key) with ('materialized' = 'true');
+        create materialized view v as select id, name from u where id > 0;"""
+    limits = replace(LIMITS, indexed_at_once=50, merged_on_read=98)
+    running = Running(text, sessions, limits=limits)
     running.insert("t", *((*_row(number), [number]) for number in MANY))
-    running.insert("u", *((number,) for number in MANY))
-    # Arrays are not looked up, and here most rows have changed.
-    running.delete("t", (*_row(3), [3]))
-    running.delete("u", *((number,) for number in MANY if number > 2))
-    for relation, count in (("t", 99), ("u", 3)):
+    running.insert("u", *((number, "a") for number in MANY))
+    running.insert("k", *((number,) for number in MANY))
+
+    def sql_of(relation: str, count: int) -> str:
         sql = running.circuit.contents(relation, running.circuit.snapshot)
-        assert "ANTI JOIN" not in sql
         assert sessions.large.sql(sql).count() == count
+        return sql
+
+    # The step that deletes a row by its key has made an index.
+    running.delete("k", (0,))
+    assert "ANTI JOIN" in (sql := sql_of("k", 99))
+    assert "XXHASH64" not in sql
+    # Arrays are not looked up.
+    running.delete("t", (*_row(3), [3]))
+    assert "XXHASH64(s.`id`, s.`n`" in sql_of("t", 99)
+    # To make an index over so many rows takes long, but this one was made for something else.
+    running.delete("u", (1, "a"), (2, "a"))
+    assert "XXHASH64(s.`id`, s.`name`)" in sql_of("v", 97)
+    trace = running.circuit.snapshot.traces["v"]
+    rows = pa.table({"id": pa.array([3], pa.int32()), "name": pa.array(["a"])})
+    context = Context(sessions, running.circuit.batch_views, running.store, limits=limits)
+    assert matching_rows(trace, rows, ["id", "name"], context)["__weight"].to_pylist() == [1]
+    assert "XXHASH64" not in sql_of("v", 97)
+    # Many have changed, and then most.
+    running.delete("u", *((number, "a") for number in MANY if number > 3))
+    assert "XXHASH64(s.`id`, s.`name`)" in sql_of("v", 1)
+    running.insert("u", *((number, "b") for number in MANY))
+    running.delete("u", (0, "a"), (0, "b"))
+    assert "ANTI JOIN" not in sql_of("u", 100)

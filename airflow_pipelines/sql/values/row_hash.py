@@ -1,0 +1,60 @@
+"""A hash of rows in canonical form, as SQL.
+
+Equal rows have equal hashes. Spark's hash function takes neither a MAP nor a VARIANT. Of a MAP it is given the entries, whose order
+the canonical form fixes, and of a VARIANT the JSON text, which different VARIANTs may share.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from sqlglot import exp
+
+from airflow_pipelines.program.names import quote
+from airflow_pipelines.sql.syntax.dialect import DIALECT
+
+_NOT_HASHED = re.compile(r"\bvariant\b|\bmap<", re.IGNORECASE)
+_PARAMETER = "`__h{}`"
+
+
+def row_hash(columns: Mapping[str, str]) -> str:
+    """The expression of a bigint that rows have in common when they are equal in some columns.
+
+    :param columns: their types as Spark DDL, by the SQL text of each; at least one
+    """
+    return f"XXHASH64({', '.join(_form(text, _parsed(kind), 0) for text, kind in columns.items())})"
+
+
+@lru_cache(maxsize=1024)
+def _parsed(kind: str) -> exp.DataType | None:
+    """The type of an expression that Spark does not hash; None for another one."""
+    return exp.DataType.build(kind, dialect=DIALECT) if _NOT_HASHED.search(kind) else None
+
+
+def _form(text: str, kind: exp.DataType | None, depth: int) -> str:
+    """An expression that Spark hashes, and that has the same value for equal values of another.
+
+    :param depth: the number of parameters of lambdas around the expression, whose names must differ
+    """
+    if kind is None:
+        return text
+    item = _PARAMETER.format(depth)
+    match kind.this:
+        case exp.DataType.Type.VARIANT:
+            return f"TO_JSON({text})"
+        case exp.DataType.Type.ARRAY:
+            return f"TRANSFORM({text}, {item} -> {_form(item, _part(kind.expressions[0]), depth + 1)})"
+        case exp.DataType.Type.MAP:
+            key, value = map(_part, kind.expressions)
+            parts = f"{_form(f'{item}.key', key, depth + 1)}, {_form(f'{item}.value', value, depth + 1)}"
+            entries = f"MAP_ENTRIES({text})"
+            return entries if key is None and value is None else f"TRANSFORM({entries}, {item} -> STRUCT({parts}))"
+        case _:
+            fields = [_form(f"({text}).{quote(field.name)}", _part(field.args["kind"]), depth) for field in kind.expressions]
+            return f"STRUCT({', '.join(fields)})"
+
+
+def _part(kind: exp.DataType) -> exp.DataType | None:
+    return _parsed(kind.sql(dialect=DIALECT))
