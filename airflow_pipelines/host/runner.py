@@ -18,6 +18,7 @@ from airflow_pipelines.host.approval import Approval
 from airflow_pipelines.host.checkpointer import Checkpointer
 from airflow_pipelines.host.failures import as_problem
 from airflow_pipelines.host.fence_watch import FenceWatch
+from airflow_pipelines.host.first_queries import FirstQueries
 from airflow_pipelines.host.intake import Intake
 from airflow_pipelines.host.opening import Opening
 from airflow_pipelines.host.pipeline_log import PipelineLog
@@ -62,6 +63,7 @@ class PipelineRunner:
         self.requests = PipelineRequests(
             deployment, state, opening, self._intake, self._transactions, self._checkpointer, self._metrics
         )
+        self._first_queries = FirstQueries(sessions.small.sparkContext, f"{self._job_group}-first-queries", self.log)
         self._thread = threading.Thread(target=self._run, name=f"pipeline {deployment.pipeline_name}", daemon=True)
 
     def start(self) -> None:
@@ -128,7 +130,9 @@ class PipelineRunner:
             self.log.info("starting incarnation %s", self.deployment.deployment_id)
             self._state.record(RuntimeStatus.INITIALIZING)
             live = self._opening.open()
-            StepLoop(live, self._state, self._intake, self._transactions, self._checkpointer, self._fence).run()
+            StepLoop(
+                live, self._state, self._intake, self._transactions, self._checkpointer, self._fence, self._first_queries
+            ).run()
             end = RuntimeStatus.SUSPENDED
         except SuspendedEarly:
             end = RuntimeStatus.SUSPENDED
@@ -170,6 +174,7 @@ class PipelineRunner:
         reason = problem or self._state.terminating()
         self._intake.close(reason)
         self.queries.close(reason)
+        self._first_queries.close()
         self._opening.close()
 
     def _received(self, records: int, size_bytes: int) -> None:

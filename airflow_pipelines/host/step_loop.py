@@ -5,6 +5,7 @@ from __future__ import annotations
 from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.host.checkpointer import Checkpointer
 from airflow_pipelines.host.fence_watch import FenceWatch
+from airflow_pipelines.host.first_queries import FirstQueries
 from airflow_pipelines.host.intake import Intake
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.run_state import RunState
@@ -23,6 +24,7 @@ class StepLoop:
         transactions: Transactions,
         checkpointer: Checkpointer,
         fence: FenceWatch,
+        first_queries: FirstQueries,
     ) -> None:
         self._live = live
         self._state = state
@@ -30,6 +32,7 @@ class StepLoop:
         self._transactions = transactions
         self._checkpointer = checkpointer
         self._fence = fence
+        self._first_queries = first_queries
 
     def run(self) -> None:
         """Run steps until the pipeline is suspended.
@@ -57,6 +60,8 @@ class StepLoop:
             self._live.flush_outputs()
             self._fence.look()
             self._checkpointer.take_if_due(self._live)
+            if not self._has_work():
+                self._first_queries.look(self._live.circuit)
 
     def _has_work(self) -> bool:
         state, transaction = self._state, self._transactions.current
