@@ -59,10 +59,12 @@ def add_query_socket(router: APIRouter, proxy: Proxy) -> None:
 
 
 async def _asked(socket: WebSocket) -> str | None:
-    """The client's message. None when it has not come in the time that the body of a request has; the socket is closed then."""
+    """The client's message, of either kind. None when it has not come in the time that the body of a request has, or the client has
+    gone; the socket is closed then.
+    """
     try:
         async with asyncio.timeout(bounds.BODY_PATIENCE_S):
-            return await socket.receive_text()
+            message = await socket.receive()
     except TimeoutError:
         problem = Problem(
             ErrorCode.REQUEST_TIMEOUT, f"No query came in {bounds.BODY_PATIENCE_S:g} s: send it when the connection is open"
@@ -70,6 +72,10 @@ async def _asked(socket: WebSocket) -> str | None:
         await socket.send_text(json.dumps(problem.body()))
         await socket.close(FAILED)
         return None
+    if message["type"] == "websocket.disconnect":
+        return None
+    text = message.get("text")
+    return text if isinstance(text, str) else bytes(message["bytes"]).decode("utf-8", "replace")
 
 
 async def _left(socket: WebSocket) -> None:

@@ -42,7 +42,7 @@ async def _query(request: Request) -> Response:
     return StreamingResponse(parts(), media_type="text/plain")
 
 
-def asked(url: str, message: str, after_s: float = 0.0, **options: Any) -> tuple[list[str | bytes], int]:
+def asked(url: str, message: str | bytes, after_s: float = 0.0, **options: Any) -> tuple[list[str | bytes], int]:
     """The messages that answer one, and the code with which the service closes."""
     received: list[str | bytes] = []
     with connect(f"{url.replace('http', 'ws')}/v0/pipelines/p/query", proxy=None, **options) as socket:
@@ -69,6 +69,8 @@ def url(tmp_path: Path) -> Iterator[str]:
 def test_results_come_in_messages_of_their_kind(url: str) -> None:
     received, code = asked(url, '{"sql": "SELECT 1", "format": "json"}')
     assert ("".join(map(str, received)), code) == ("SELECT 1 ü False json", 1000)
+    received, code = asked(url, b'{"sql": "SELECT 1", "format": "json"}')
+    assert ("".join(map(str, received)), code) == ("SELECT 1 ü False json", 1000), "asked in a binary message"
     received, code = asked(url, '{"sql": "SELECT 1", "format": "arrow_ipc"}')
     assert (b"".join(part for part in received if isinstance(part, bytes)), code) == ("SELECT 1 ü False arrow_ipc".encode(), 1000)
 
