@@ -141,6 +141,14 @@ CREATE TABLE t (a INTERVAL DAY TO SECOND);
 SELECT TRANSFORM(tags, x -> DIV_NULL(LENGTH(x), 2)) AS shares FROM orders;
 -- instead
 SELECT TRANSFORM(tags, x -> LENGTH(x) DIV NULLIF(2, 0)) AS shares FROM orders;
+-- `JSON_EACH_` of other types: `JSON_EACH_DECIMAL`
+SELECT JSON_EACH_DECIMAL(extra) AS m FROM customers;
+-- instead
+SELECT JSON_EACH_DOUBLE(extra) AS m FROM customers;
+-- comparisons with all or any values of a query, but for `= ANY`, `= SOME` and `<> ALL`
+SELECT id FROM orders WHERE amount >= ALL (SELECT amount FROM orders);
+-- instead
+SELECT id FROM orders WHERE amount >= (SELECT MAX(amount) FROM orders);
 -- `JSON_KEYS`
 SELECT JSON_KEYS(extra) AS keys FROM customers;
 -- instead

@@ -1,7 +1,8 @@
 """Rewrites fields and elements of VARIANT values, ``v['k']``, ``v[1]`` and ``v.k``, as calls of VARIANT_GET.
 
 Only Spark's analyzer knows which expressions are VARIANTs. It refuses these accesses one by one, and each is rewritten where it is
-refused. Casts whose meaning depends on types are rewritten in the same way, and UNNEST of rows into their fields.
+refused. Casts whose meaning depends on types are rewritten in the same way, UNNEST of rows into their fields, and tables that a
+column of a subquery hides.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from airflow_pipelines.compiler.refused_casts import repaired_cast
 from airflow_pipelines.engine.spark.analysis import Analysis, Analyzed, QueryRefused
+from airflow_pipelines.sql.rewrite.hidden_tables import hidden_table_edits
 from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit, Edited
 from airflow_pipelines.sql.values.json_path import path_literal, path_step
@@ -21,11 +23,12 @@ from airflow_pipelines.sql.values.json_path import path_literal, path_step
 _CONDITION = "INVALID_EXTRACT_BASE_FIELD_TYPE"
 _ALIASES = "NUM_TABLE_VALUE_ALIASES_MISMATCH"
 """What Spark calls a generator with more or fewer columns than their names."""
+_NAME_IN_BRACKETS = re.compile(r"^\(+([\w.]+)\)+$")
 _BASE = re.compile(r'from "(?P<base>.*?)"\. ')
 
 
 def analyze_variants(query: Edited, analysis: Analysis) -> tuple[Edited, Analyzed]:
-    """Analyze a query, and rewrite accesses to VARIANTs, casts and UNNEST of rows until Spark accepts it.
+    """Analyze a query, and rewrite accesses to VARIANTs, casts, UNNEST of rows and hidden tables until Spark accepts it.
 
     :returns: the query as Spark accepts it, and what Spark knows of it
     :raises QueryRefused: with a place in ``query.text``
@@ -47,14 +50,20 @@ def _asked(text: str, analysis: Analysis) -> Analyzed | QueryRefused:
 
 
 def _better(edited: Edited, refused: QueryRefused, analysis: Analysis) -> tuple[Edited, Analyzed | QueryRefused] | None:
-    """The query with one more access or cast rewritten, and its analysis; None when Spark refuses something else."""
+    """The query with one more of them rewritten, and its analysis; None when Spark refuses something else."""
     cast = repaired_cast(edited, refused)
     if cast is not None:
         return cast, _asked(cast.text, analysis)
     if refused.condition == _ALIASES:
         return _with_fields(edited, refused, analysis)
     found = _BASE.search(refused.message)
-    if refused.condition != _CONDITION or found is None or '"VARIANT"' not in refused.message:
+    if refused.condition != _CONDITION or found is None:
+        return None
+    hidden = hidden_table_edits(edited.text, found["base"].rsplit(".", 1)[-1].strip("`"))
+    if hidden:
+        after = edited.edit(hidden)
+        return after, _asked(after.text, analysis)
+    if '"VARIANT"' not in refused.message:
         return None
     walker, base = TokenWalker(edited.text), found["base"]
     at = next((at for at, token in enumerate(walker.tokens) if token.start == refused.start), None)
@@ -138,6 +147,7 @@ def _innermost(brackets: Iterable[tuple[str, Edit]]) -> list[tuple[str, Edit]]:
 def _alike(written: str, printed: str) -> bool:
     """Whether Spark may print the expression ``written`` as ``printed``."""
     one, other = (re.sub(r"[\s`]", "", text).lower() for text in (written, printed))
+    one = _NAME_IN_BRACKETS.sub(r"\1", one)
     if one.startswith("(") or "(" in one:
         return one.startswith("(") or one.split("(")[0] == other.split("(")[0]
     return one.rsplit(".", 1)[-1] == other.rsplit(".", 1)[-1]

@@ -11,6 +11,7 @@ from airflow_pipelines.sql.rewrite.array_aggregates import array_aggregate_edits
 from airflow_pipelines.sql.rewrite.casts import cast_text
 from airflow_pipelines.sql.rewrite.constructs import (
     difference_edits,
+    frame_edits,
     interval_edits,
     null_treatment_edits,
     ordinality_edits,
@@ -111,6 +112,7 @@ def builtin_edits(walker: TokenWalker) -> Iterator[Edit]:
     yield from interval_edits(walker)
     yield from quantified_edits(walker)
     yield from null_treatment_edits(walker)
+    yield from frame_edits(walker)
     yield from array_aggregate_edits(walker)
 
 

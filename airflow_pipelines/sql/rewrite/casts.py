@@ -93,6 +93,23 @@ def cast_edits(walker: TokenWalker, types: Mapping[str, ColumnType]) -> Iterator
             yield Edit(walker.start(first), walker.end(found[1] - 1), cast_text(value, found[0]))
 
 
+def constructor_edits(walker: TokenWalker, types: Mapping[str, ColumnType]) -> Iterator[Edit]:
+    """The edits that rewrite ``name(value, ...)`` of a program's ROW type to a cast of a ROW.
+
+    :param walker: the query's tokens
+    :param types: the program's own types, without those whose name is a function's, too
+    """
+    for call in walker.calls():
+        kind = types.get(call.name)
+        # WITH name(columns) AS (...) and FROM t name(columns) are names of relations.
+        is_query = walker.word(call.close + 1) == "as" and walker.word(call.close + 2) == "("
+        if kind is None or walker.follows_value(call.at) or is_query:
+            continue
+        if kind.fields is not None and len(call.arguments) == len(kind.fields):
+            values = ", ".join(walker.piece(*argument) for argument in call.arguments)
+            yield Edit(call.start, call.end, cast_text(f"STRUCT({values})", kind))
+
+
 def _differs(walker: TokenWalker, first: int, stop: int, kind: ColumnType) -> bool:
     """Whether Spark would not read the type as it is written, or would not check it."""
     written = "".join(walker.word(at) or walker.piece(walker.start(at), walker.end(at)) for at in range(first, stop))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from airflow_pipelines.program.column_types import INTERVAL_UNITS
 from airflow_pipelines.sql.rewrite.clauses import alias, level, split
+from airflow_pipelines.sql.rewrite.refused import MEMBERSHIP
 from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
 from airflow_pipelines.sql.syntax.edits import Edit
 
@@ -110,11 +111,9 @@ def quantified_edits(walker: TokenWalker) -> Iterator[Edit]:
     for at in range(1, len(walker.tokens) - 3):
         if walker.word(at + 2) != "(" or walker.word(at + 3) not in {"select", "with"}:
             continue
-        compared = walker.word(at), walker.word(at + 1)
-        if compared in {("=", "any"), ("=", "some")}:
-            yield Edit(walker.start(at), walker.end(at + 1), "IN")
-        elif compared in {("<>", "all"), ("!=", "all")}:
-            yield Edit(walker.start(at), walker.end(at + 1), "NOT IN")
+        word = MEMBERSHIP.get((walker.word(at), walker.word(at + 1)))
+        if word is not None:
+            yield Edit(walker.start(at), walker.end(at + 1), word)
 
 
 def null_treatment_edits(walker: TokenWalker) -> Iterator[Edit]:
@@ -124,6 +123,27 @@ def null_treatment_edits(walker: TokenWalker) -> Iterator[Edit]:
             if walker.word(at) in {"ignore", "respect"} and walker.word(at + 1) == "nulls" and walker.word(at + 2) in {",", ")"}:
                 yield Edit(walker.end(at - 1), walker.end(at + 1), "")
                 yield Edit(call.end, call.end, f" {walker.word(at).upper()} NULLS")
+
+
+def frame_edits(walker: TokenWalker) -> Iterator[Edit]:
+    """``RANGE BETWEEN INTERVAL '6' HOUR PRECEDING AND INTERVAL '1' SECOND PRECEDING``: bounds of one type, which Spark needs."""
+    for at in range(len(walker.tokens)):
+        if walker.word(at) != "range" or walker.word(at + 1) != "between" or walker.word(at + 2) != "interval":
+            continue
+        first = _bound(walker, at + 2)
+        second = _bound(walker, first[1] + 2) if walker.word(first[1] + 1) == "and" else (first[1], first[1])
+        units = [_units(walker, bound[0] + 2) for bound in (first, second)]
+        kinds = [unit[:2] for unit in units if unit is not None and unit[0] not in INTERVAL_UNITS[0]]
+        if walker.word(second[0]) == "interval" and len(kinds) == 2 and kinds[0] != kinds[1]:
+            for start, end in (first, second):
+                text = walker.piece(walker.start(start), walker.end(end - 1))
+                yield Edit(walker.start(start), walker.end(end - 1), f"CAST({text} AS INTERVAL DAY TO SECOND)")
+
+
+def _bound(walker: TokenWalker, first: int) -> tuple[int, int]:
+    """The tokens of a frame's bound: from the first one to the word PRECEDING or FOLLOWING (exclusive)."""
+    ends = (at for at in level(walker, (first, len(walker.tokens))) if walker.word(at) in {"following", "preceding"})
+    return first, next(ends, first)
 
 
 def _units(walker: TokenWalker, at: int) -> tuple[str, str, int] | None:

@@ -21,6 +21,10 @@ _EACH: Mapping[str, tuple[str, str]] = {
         f"AND {_WHOLE} = TRY_VARIANT_GET(f.value, '$', 'decimal(38,9)') THEN {_WHOLE} END",
     ),
     "json_each_boolean": ("BOOLEAN", f"CASE WHEN {_KIND} = 'BOOLEAN' THEN TRY_VARIANT_GET(f.value, '$', 'boolean') END"),
+    "json_each_double": (
+        "DOUBLE",
+        f"CASE WHEN {_KIND} RLIKE '^(BIGINT|DECIMAL|DOUBLE|FLOAT)' THEN TRY_VARIANT_GET(f.value, '$', 'double') END",
+    ),
     "json_each_date": ("DATE", f"CASE WHEN {_KIND} IN ('DATE', 'STRING') THEN TRY_CAST({_TEXT} AS DATE) END"),
     "json_each_string": ("STRING", f"CASE WHEN {_KIND} = 'STRING' THEN {_TEXT} END"),
     "json_each_time": ("TIME", f"CASE WHEN {_KIND} = 'STRING' THEN TRY_CAST({_TEXT} AS TIME) END"),
@@ -30,6 +34,8 @@ _EACH: Mapping[str, tuple[str, str]] = {
     ),
 }
 """The type of the values that a function gives, and the value of a field ``f``, NULL for a field that it skips."""
+EACH = "json_each_"
+"""What the names of the functions begin with that give the fields of one type."""
 JSON_CALLS = frozenset({*_EACH, "variant_filter", "variant_map"})
 """The functions that are translated here."""
 

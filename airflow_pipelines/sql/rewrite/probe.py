@@ -57,7 +57,7 @@ def input_columns(select: exp.Select, analyzer: Analyzer) -> tuple[InputColumn, 
 
 def _has_unnamed(select: exp.Select) -> bool:
     """Whether a derived table or generator in the FROM clause has no name, so that its columns are read by theirs alone."""
-    return any(not source.alias_or_name for source in _sources(select))
+    return any(not source.alias_or_name for source in sources_of(select))
 
 
 def _unnamed(select: exp.Select, named: Sequence[InputColumn], analyzer: Analyzer) -> list[InputColumn]:
@@ -112,10 +112,14 @@ def output_columns(query: exp.Expr, analyzer: Analyzer) -> ColumnTypes | None:
 
 
 def _aliases(select: exp.Select) -> list[str]:
-    return [source.alias_or_name for source in _sources(select) if source.alias_or_name]
+    return [source.alias_or_name for source in sources_of(select) if source.alias_or_name]
 
 
-def _sources(select: exp.Select) -> list[exp.Expr]:
+def sources_of(select: exp.Select) -> list[exp.Expr]:
+    """The tables, subqueries and generators whose columns a SELECT reads.
+
+    :param select: the SELECT
+    """
     clause = select.args.get("from_")
     sources = [clause.this] if clause is not None else []
     sources += [join.this for join in select.args.get("joins") or [] if (join.args.get("kind") or "").upper() not in _INVISIBLE]

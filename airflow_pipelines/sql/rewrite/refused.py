@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_pipelines.sql.rewrite.token_walker import TokenWalker
+from airflow_pipelines.sql.rewrite.json_calls import EACH, JSON_CALLS
+from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker
 
 
 class CallRefused(Exception):
@@ -27,6 +28,26 @@ ADVICE: Mapping[str, str] = {
     "xxhash": "XXHASH64 is Spark's",
 }
 """Functions that are not there, with what to write instead."""
+_COMPARISONS = frozenset({"<", "<=", "<>", "!=", "=", ">", ">="})
+_EXTREMES = "compare with the greatest or least value, such as x > (SELECT MAX(a) FROM t)"
+MEMBERSHIP: Mapping[tuple[str, str], str] = {
+    ("=", "any"): "IN", ("=", "some"): "IN", ("<>", "all"): "NOT IN", ("!=", "all"): "NOT IN",
+}  # fmt: skip
+"""Comparisons with all or any values of a query that have another name in Spark."""
+
+
+def _advice(call: Call) -> str:
+    if call.name.startswith(EACH) and call.name not in JSON_CALLS:
+        kinds = sorted(name.removeprefix(EACH).upper() for name in JSON_CALLS if name.startswith(EACH))
+        return f"{EACH.upper()}* is there for {', '.join(kinds)}; TRY_CAST(v AS MAP<VARCHAR, VARIANT>) has all fields"
+    return ADVICE.get(call.name, "")
+
+
+def _is_quantified(walker: TokenWalker, at: int) -> bool:
+    """Whether a comparison with ALL, ANY or SOME of a subquery begins at a token that is neither IN nor NOT IN."""
+    compared = walker.word(at), walker.word(at + 1)
+    is_query = walker.word(at + 2) == "(" and walker.word(at + 3) in {"select", "with"}
+    return is_query and compared[0] in _COMPARISONS and compared[1] in {"all", "any", "some"} and compared not in MEMBERSHIP
 
 
 def refuse_unknown(walker: TokenWalker, known: Mapping[str, object]) -> None:
@@ -37,9 +58,13 @@ def refuse_unknown(walker: TokenWalker, known: Mapping[str, object]) -> None:
     :raises CallRefused: at the first such call
     """
     for call in walker.calls():
-        if call.name in ADVICE and call.name not in known and not walker.follows_value(call.at):
-            raise CallRefused(call.start, call.end, f"There is no function {call.name.upper()}: {ADVICE[call.name]}")
+        advice = _advice(call)
+        if advice and call.name not in known and not walker.follows_value(call.at):
+            raise CallRefused(call.start, call.end, f"There is no function {call.name.upper()}: {advice}")
     for at in range(1, len(walker.tokens)):
+        if _is_quantified(walker, at):
+            message = f"{walker.word(at)} {walker.word(at + 1).upper()} (query) is not supported: {_EXTREMES}"
+            raise CallRefused(walker.start(at), walker.end(at + 1), message)
         if walker.name(at) == "within" and walker.name(at + 1) == "distinct" and walker.word(at - 1) == ")":
             message = "WITHIN DISTINCT is not supported: aggregate over a subquery that gives each row once"
             raise CallRefused(walker.start(at), walker.end(at + 1), message)

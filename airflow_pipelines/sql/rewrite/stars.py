@@ -1,4 +1,4 @@
-"""Expands ``* REPLACE (expression AS column)`` to the list of all columns."""
+"""Expands ``* [EXCEPT (columns)] REPLACE (expression AS column)`` to the list of all columns."""
 
 from __future__ import annotations
 
@@ -27,28 +27,36 @@ def expand_star_replace(query: Edited, analyzer: Analyzer) -> Edited:
     walker = TokenWalker(query.text)
     edits = []
     for at in range(1, len(walker.tokens) - 1):
-        close = (
-            walker.closing(at + 1)
-            if walker.name(at) == "replace" and walker.word(at - 1) == "*" and walker.word(at + 1) == "("
-            else None
-        )
-        if close is not None:
-            edits += _written_out(query.text, walker, at, close, analyzer)
+        star = _star(walker, at) if walker.name(at) == "replace" and walker.word(at + 1) == "(" else None
+        close = walker.closing(at + 1) if star is not None else None
+        if star is not None and close is not None:
+            edits += _written_out(query.text, walker, star, at, close, analyzer)
     return query.edit(edits)
 
 
-def _written_out(text: str, walker: TokenWalker, at: int, close: int, analyzer: Analyzer) -> list[Edit]:
-    """The edit of one star whose word REPLACE is token ``at`` and whose list ends with token ``close``."""
+def _star(walker: TokenWalker, at: int) -> int | None:
+    """The star before the word REPLACE, with a list of columns to leave out in between or not."""
+    if walker.word(at - 1) == "*":
+        return at - 1
+    opened = walker.opening(at - 1) if walker.word(at - 1) == ")" else None
+    return opened - 2 if opened is not None and walker.word(opened - 1) == "except" and walker.word(opened - 2) == "*" else None
+
+
+def _written_out(text: str, walker: TokenWalker, star: int, at: int, close: int, analyzer: Analyzer) -> list[Edit]:
+    """The edit of the star that is token ``star``, whose word REPLACE is token ``at`` and whose list ends with token ``close``."""
+    left_out = {walker.tokens[place].text for place in range(star + 3, at - 1) if walker.name(place)}
     given = [walker.piece(*argument) for argument in walker.arguments(at + 1, close)]
     computed = {name: piece for piece in given if (name := _alias(piece)) is not None}
-    qualified = walker.word(at - 2) == "." and bool(walker.name(at - 3))
-    source = walker.tokens[at - 3].text if qualified else ""
+    qualified = walker.word(star - 1) == "." and bool(walker.name(star - 2))
+    source = walker.tokens[star - 2].text if qualified else ""
     select = _select(text, walker.start(at + 1), walker.end(close))
     columns = star_columns(select, source, analyzer) if select is not None else None
-    if columns is None or len(set(columns)) < len(columns) or len(computed) < len(given) or not computed.keys() <= set(columns):
+    named = computed.keys() | left_out
+    if columns is None or len(set(columns)) < len(columns) or len(computed) < len(given) or not named <= set(columns):
         return []
-    start = walker.start(at - 3) if qualified else walker.start(at - 1)
-    return [Edit(start, walker.end(close), ", ".join(_items(columns, computed, source)))]
+    start = walker.start(star - 2) if qualified else walker.start(star)
+    kept = [name for name in columns if name not in left_out]
+    return [Edit(start, walker.end(close), ", ".join(_items(kept, computed, source)))]
 
 
 def _items(columns: Sequence[str], computed: dict[str, str], source: str) -> list[str]:

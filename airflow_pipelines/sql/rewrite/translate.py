@@ -7,7 +7,7 @@ from itertools import chain
 
 from airflow_pipelines.program.definitions import Definitions
 from airflow_pipelines.sql.rewrite.builtins import builtin_edits
-from airflow_pipelines.sql.rewrite.casts import cast_edits
+from airflow_pipelines.sql.rewrite.casts import cast_edits, constructor_edits
 from airflow_pipelines.sql.rewrite.functions import function_edits
 from airflow_pipelines.sql.rewrite.predicates import predicate_edits
 from airflow_pipelines.sql.rewrite.refused import CallRefused, refuse_unknown
@@ -20,7 +20,8 @@ EditsOf = Callable[[TokenWalker, Definitions], Iterable[Edit]]
 
 
 def _casts(walker: TokenWalker, definitions: Definitions) -> Iterable[Edit]:
-    return cast_edits(walker, definitions.types)
+    own = {name: kind for name, kind in definitions.types.items() if name not in definitions.functions}
+    return chain(cast_edits(walker, definitions.types), constructor_edits(walker, own) if own else ())
 
 
 def _builtins_and_predicates(walker: TokenWalker, _definitions: Definitions) -> Iterable[Edit]:

@@ -189,3 +189,16 @@ select k, first_value(i ignore nulls) as a, last_value(i ignore nulls) as b from
 create view dialect_unnested_without_columns as
 select n.id, e, r.w, z.x, z.y from nest n, unnest(n.a) as e, unnest(n.ls) r, unnest(n.a, n.l) as z(x, y);
 -- spark: select n.id, e, r.w, x, y from nest n lateral view explode(n.a) q as e lateral view explode(n.ls) q as r lateral view inline(arrays_zip(n.a, n.l)) q as x, y
+
+create view dialect_hidden_tables as
+select g.id, (select max(u.n) from u where u.k = g.k and u.g <> 'c') as n, f.c from p g, lateral (select count(*) as c from t where t.k = g.k) f where g.v > 0 or not exists (select 1 from t where t.k = g.k and g = 'a');
+-- spark: select z.id, (select max(u.n) from u where u.k = z.k and u.g <> 'c') as n, f.c from p z, lateral (select count(*) as c from t where t.k = z.k) f where z.v > 0 or not exists (select 1 from t where t.k = z.k and g = 'a')
+
+create view dialect_frames as
+select k, ts, sum(i) over (partition by k order by ts range between interval '1' hour preceding and interval 10 minutes following) as a, count(*) over (partition by k order by ts range between interval '6' hours preceding and interval '1' second preceding) as b from t;
+-- spark: select k, ts, sum(i) over (partition by k order by ts range between interval '60' minute preceding and interval '10' minute following) as a,
+-- count(*) over (partition by k order by ts range between interval '21600' second preceding and interval '1' second preceding) as b from t
+
+create view dialect_stars_without as
+select * exclude (s, ts) replace (i + 1 as i) from (select k, s, ts, i from t) union all select x.* except (g) replace (n * 2 as n) from (select k, g, n from u) x;
+-- spark: select k, i + 1 as i from t union all select k, n * 2 as n from u

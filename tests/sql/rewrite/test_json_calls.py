@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 VALUES: dict[str, Any] = {
     "json_each_bigint(parse_json(j))": {"a": 1, "b": 2},
+    'json_each_double(parse_json(\'{"a": 1.5, "b": 2, "c": "3"}\'))': {"a": 1.5, "b": 2.0},
     "json_each_string(parse_json(j))": {"s": "7", "d": "2024-01-02", "t": "10:11:12"},
     "json_each_boolean(parse_json(j))": {"y": True},
     "json_each_date(parse_json(j))": {"d": dt.date(2024, 1, 2)},
