@@ -28,6 +28,7 @@ class Approval:
         self._waiting: ProgramChange | None = None
         self._asked: BootstrapPlan | None = None
         self._approved = False
+        self._told: RuntimeStatus | None = None
 
     @property
     def is_given(self) -> bool:
@@ -75,14 +76,21 @@ class Approval:
         if self._policy != "await_approval":
             return
         self._waiting, self._asked = change.programs, change.bootstrap
-        self._state.record(RuntimeStatus.AWAITING_APPROVAL, details=change.to_wire())
-        while not self._state.wait(self._is_decided, self._fence.until_due):
-            self._fence.look()
+        details = change.to_wire()
+        while not self._is_decided():
+            self._told = self._state.desired
+            self._state.record(RuntimeStatus.AWAITING_APPROVAL, details=details)
+            while not self._state.wait(self._has_news, self._fence.until_due):
+                self._fence.look()
         self._state.check()
         if not self._approved:
             self._log.info("suspended before the changes were approved")
             raise SuspendedEarly
         self._log.info("the changes were approved")
+
+    def _has_news(self) -> bool:
+        """Whether there is an answer, or something to tell: what it is to become when it goes on was changed."""
+        return self._is_decided() or self._state.desired is not self._told
 
     def _is_decided(self) -> bool:
         return self._approved or self._state.taken_down or self._state.desired is RuntimeStatus.SUSPENDED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.fixtures.sdk import eventually
 from tests.host.driver import MORE, PROGRAM, ROWS, TOTALS, Make, totals
 
 
@@ -25,9 +26,15 @@ def test_a_changed_program_awaits_approval_and_keeps_what_it_can(make: Make) -> 
     assert waiting.details["connector_stats"] == {"num_errors": 0}
     assert pipeline.get("stats").status_code == 503
     assert pipeline.get("stats").json()["error_code"] == "AwaitingApproval"
+    # What it is to become may be changed meanwhile, which is told at once.
+    for verb, desired in (("pause", "Paused"), ("resume", "Running")):
+        assert pipeline.post(verb).status_code == 202
+        eventually(lambda wanted=desired: pipeline.transitions()[-1].desired.value == wanted)  # type: ignore[misc]
+        told = pipeline.transitions()[-1]
+        assert (told.status.value, (told.details or {})["approval_diff"]) == ("AwaitingApproval", diff)
     assert pipeline.post("approve").status_code == 200
     pipeline.wait_for("Running")
-    assert pipeline.statuses() == ["Initializing", "AwaitingApproval", "Bootstrapping", "Running"]
+    assert list(dict.fromkeys(pipeline.statuses())) == ["Initializing", "AwaitingApproval", "Bootstrapping", "Running"]
     assert pipeline.query("SELECT * FROM most") == [{"v": 25}]
     assert totals(pipeline) == TOTALS
     pipeline.insert("t", {"id": 4, "v": 50, "name": "a"})
