@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_pipelines.connectors.formats.encode import encode_rows, json_texts
+from airflow_pipelines.connectors.formats.scalar_texts import READABLE_SCALARS
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import QUERY_FAILED_LINE, Problem
 from airflow_pipelines.host.result_values import has_map_without_text_keys, with_timestamps_as_text
@@ -55,7 +56,7 @@ def as_text(tables: Iterator[pa.Table]) -> Iterator[bytes]:
         if not rows.num_columns:
             return
         names = list(map(_one_line, rows.column_names))
-        cells = [[_cell(text) for text in json_texts(column)] for column in rows.columns]
+        cells = [[_cell(text) for text in json_texts(column, READABLE_SCALARS)] for column in rows.columns]
         widths = [max(map(len, column), default=0) for column in cells]
         lines = []
         if box is None or not box.holds(widths):
@@ -157,7 +158,7 @@ def as_hash(tables: Iterator[pa.Table]) -> Iterator[bytes]:
     for table in tables:
         schema = table.schema
         rows += table.num_rows
-        for row in encode_rows(table):
+        for row in encode_rows(table, READABLE_SCALARS):
             total = (total + int.from_bytes(hashlib.sha256(row.encode()).digest(), "big")) % _MODULUS
     digest = hashlib.sha256(str([(field.name, str(field.type)) for field in schema]).encode())
     digest.update(total.to_bytes(32, "big"))

@@ -28,6 +28,21 @@ def test_text_does_not_depend_on_the_parts(name: str) -> None:
     assert b"".join(render(parts(300))) == b"".join(render(iter([WHOLE])))
 
 
+def test_numbers_that_are_not_finite_have_their_names_and_differ_from_null() -> None:
+    values = pa.array([1.5, float("nan"), float("inf"), -float("inf"), None])
+    rows = pa.table({"d": values, "r": values.cast(pa.float32()), "a": pa.array([[value] for value in values.to_pylist()])})
+    lines = b"".join(FORMATS["text"].render(iter([rows]))).decode().splitlines()[3:-1]
+    assert [[cell.strip() for cell in line.strip("|").split("|")] for line in lines] == [
+        ["1.5", "1.5", "[1.5]"],
+        ["NaN", "NaN", "[NaN]"],
+        ["Infinity", "Infinity", "[Infinity]"],
+        ["-Infinity", "-Infinity", "[-Infinity]"],
+        ["", "", "[null]"],
+    ]
+    hashes = {b"".join(FORMATS["hash"].render(iter([rows.slice(number, 1)]))) for number in range(5)}
+    assert len(hashes) == 5
+
+
 def test_files_have_the_rows_of_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendering, "ROW_GROUP_BYTES", 10_000)
     made = list(FORMATS["parquet"].render(parts(100)))

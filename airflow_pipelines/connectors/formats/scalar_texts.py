@@ -143,3 +143,15 @@ def _quoted(texts: pa.Array) -> list[str | None]:
 
 
 DEFAULT_SCALARS: Final = scalars_of(DEFAULT_FORMS)
+
+
+def _floats_of_any_size(array: pa.Array) -> list[str | None]:
+    return [
+        text if value is None or math.isfinite(value) else _NAMES[str(value)]
+        for text, value in zip(_floats(array), array.to_pylist(), strict=True)
+    ]
+
+
+_NAMES: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+READABLE_SCALARS: Final[Scalars] = ((pat.is_floating, _floats_of_any_size), *DEFAULT_SCALARS)
+"""The texts that people read, which need not be JSON: NaN and infinities have their names."""
