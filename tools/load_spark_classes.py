@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
+
+from airflow_pipelines.engine.spark.internals import end_jvm
 
 _QUERIES: Final = (
     "SELECT s, COUNT(*), SUM(id), AVG(d), COLLECT_LIST(id) FROM saved GROUP BY s",
@@ -40,11 +41,7 @@ def load_classes(folder: Path) -> None:
     for query in _QUERIES:
         spark.sql(query).toArrow()
     spark.stop()
-    gateway = SparkContext._gateway
-    if gateway is not None:
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait()
+    end_jvm()
 
 
 if __name__ == "__main__":

@@ -21,6 +21,16 @@ def jvm(context: SparkContext) -> JavaObject:
     return within._jvm
 
 
+def end_jvm() -> None:
+    """End the JVM of this process, whose context has been stopped, and wait for it."""
+    within: Any = SparkContext
+    gateway = within._gateway
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
+
+
 def scala_context(context: SparkContext) -> JavaObject:
     """Spark's own SparkContext.
 
