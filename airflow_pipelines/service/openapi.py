@@ -288,9 +288,16 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
             Parameter("array", FLAG),
             Parameter("backpressure", FLAG),
             Parameter("send_snapshot", FLAG),
+            Parameter("update_format", TEXT),
+            Parameter("json_flavor", TEXT),
         ),
         body=_or_null(
-            _object(format=_object(name=_one_of("json", "csv"), config=_object(array=FLAG)), transport=OBJECT, send_snapshot=FLAG)
+            _object(
+                format=_object(name=_one_of("json", "csv"), config=_object(array=FLAG, update_format=TEXT, json_flavor=TEXT)),
+                transport=OBJECT,
+                send_snapshot=FLAG,
+                index=TEXT,
+            )
         ),
         body_required=False,
         answer=OBJECT,

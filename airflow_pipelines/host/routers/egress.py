@@ -15,7 +15,6 @@ from starlette.concurrency import run_in_threadpool
 from airflow_pipelines.connectors.base import InvalidOptionError
 from airflow_pipelines.connectors.formats.flavors import JsonFlavor
 from airflow_pipelines.connectors.formats.json import JsonOptions
-from airflow_pipelines.connectors.http import JSON_CHANGES
 from airflow_pipelines.connectors.indexes import key_columns
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
@@ -42,13 +41,16 @@ class EgressOptions:
     format: str
     backpressure: bool
     send_snapshot: bool
-    json: JsonOptions = JSON_CHANGES
+    json: JsonOptions
     index: str | None = None
+
+
+_UpdateFormat = Literal["insert_delete", "weighted", "debezium", "snowflake"]
 
 
 class _FormatConfig(BaseModel):
     array: bool = False
-    update_format: Literal["insert_delete", "weighted", "debezium", "snowflake"] = "insert_delete"
+    update_format: _UpdateFormat = "insert_delete"
     json_flavor: JsonFlavor = JsonFlavor.DEFAULT
 
 
@@ -82,6 +84,8 @@ async def egress(
     format: str = "json",
     backpressure: bool = False,
     send_snapshot: bool = False,
+    update_format: _UpdateFormat = "insert_delete",
+    json_flavor: JsonFlavor = JsonFlavor.DEFAULT,
 ) -> StreamingResponse:
     """Stream a view's changes until the pipeline stops or the client leaves.
 
@@ -89,8 +93,10 @@ async def egress(
     """
     live = runner.requests.serving()
     relation = listenable(live, view)
-    given = {"format", "array", "backpressure", "send_snapshot"} & request.query_params.keys()
-    options = _options_in(await request.body(), given) or EgressOptions(format, backpressure, send_snapshot)
+    known = {"format", "array", "backpressure", "send_snapshot", "update_format", "json_flavor"}
+    json = JsonOptions(update_format=update_format, json_flavor=json_flavor, array=True)
+    in_address = EgressOptions(format, backpressure, send_snapshot, json)
+    options = _options_in(await request.body(), known & request.query_params.keys()) or in_address
     if options.format not in {"json", "csv"}:
         raise Problem(ErrorCode.INVALID_PARAM, f"Format {options.format!r} cannot be sent; known formats: csv, json.")
     if options.send_snapshot and not has_contents(live, relation):
