@@ -196,7 +196,7 @@ class LivePipeline:
     def send_snapshots(self, resumed: Set[str], shown: Set[str]) -> None:
         """Give the contents of their views to outputs that begin with them and have come new to a pipeline with state.
 
-        :param resumed: outputs that went on from an earlier incarnation, and had theirs then
+        :param resumed: outputs that go on from an earlier incarnation, and had theirs
         :param shown: views whose contents all outputs have just got
         """
         for name, output in self.endpoints.outputs.items():

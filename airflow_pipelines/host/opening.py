@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -240,19 +240,17 @@ class Opening:
         live.restore(saved, plan)
         self._state.check()
         if not plan.diff.is_empty:
-            self._bootstrap(live, plan, resumed)
+            self._bootstrap(live, plan)
         if live.durability.journals and (saved.records or not plan.diff.is_empty):
             live.save_recovery_point()
 
-    def _bootstrap(self, live: LivePipeline, plan: BootstrapPlan, resumed: Set[str]) -> None:
-        """Evaluate what is new, and give outputs what they are to have of it.
-
-        :param resumed: outputs that go on from an earlier incarnation
-        """
+    def _bootstrap(self, live: LivePipeline, plan: BootstrapPlan) -> None:
+        """Evaluate what is new, and give outputs what they are to have of it."""
         mode = self._approval.mode
         silent, concurrent = mode is BootstrapMode.SILENT, mode is BootstrapMode.CONCURRENT
         self._state.record(RuntimeStatus.CONCURRENT_BOOTSTRAPPING if concurrent else RuntimeStatus.BOOTSTRAPPING)
         live.bootstrap(plan, silent=silent)
         if concurrent:
             self._state.record(RuntimeStatus.SYNCHRONIZING)
-        live.send_snapshots(resumed, frozenset() if silent else {*plan.evaluated, *plan.renamed})
+        # Outputs that go on had the contents before, or have got all steps from the journal.
+        live.send_snapshots(plan.kept_connectors, frozenset() if silent else {*plan.evaluated, *plan.renamed})
