@@ -12,26 +12,25 @@ import sqlglot
 from sqlglot import exp
 
 from airflow_pipelines.compiler.compilation import Compilation
-from airflow_pipelines.compiler.varying_defaults import VaryingDefaults
+from airflow_pipelines.compiler.varying_defaults import DefaultGroup, VaryingDefaults, at_time, reads_clock
 from airflow_pipelines.engine.schema import RelationSchema, arrow_type
 from airflow_pipelines.engine.spark.analysis import QueryRefused, is_unknown_name
-from airflow_pipelines.program.column_types import UNSIGNED_MAXIMA
 from airflow_pipelines.program.names import display, quote
 from airflow_pipelines.program.relations import Column, Table
 from airflow_pipelines.sql.rewrite.bare_clock_calls import bare_clock_edits
 from airflow_pipelines.sql.rewrite.casts import cast_text
-from airflow_pipelines.sql.rewrite.clock_calls import clock_edits
 from airflow_pipelines.sql.rewrite.connector_metadata import without_metadata
 from airflow_pipelines.sql.syntax.dialect import DIALECT
 from airflow_pipelines.sql.syntax.edits import Edited
 from airflow_pipelines.sql.syntax.hints import string_hint
+from airflow_pipelines.sql.values.clock_defaults import is_the_time
 
 T = TypeVar("T")
 _OF_TEXTS = frozenset({"DATE", "TIME", "TIMESTAMP"})
 """Types whose literals are texts with the type in front."""
 _INTEGERS = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
-_CHECKED = frozenset({"UUID", *UNSIGNED_MAXIMA})
-"""Types of which Spark's own type takes more values."""
+_SOME_TIME = 1_700_000_000_000_000
+"""At this time DEFAULTs that read the clock are checked, in microseconds since the epoch."""
 
 
 def add_table(compilation: Compilation, table: Table) -> None:
@@ -56,26 +55,36 @@ def _defaults(compilation: Compilation, columns: Sequence[Column]) -> _Defaults:
 
     :param columns: the columns that have one
     """
-    casts = {column.name: _cast(column) for column in columns}
     analysis = compilation.analysis
-    if _evaluated(compilation, columns, casts, lambda _, query: analysis.evaluate_constants(query)) is None:
+    casts = {column.name: _cast(column) for column in columns}
+    # As they are evaluated later: Spark's own functions of the clock give another type.
+    timed = {name: at_time(text, _SOME_TIME) for name, text in casts.items()}
+    clocked = [column for column in columns if reads_clock(casts[column.name])]
+    others = [column for column in columns if column not in clocked]
+    checks = [_evaluated(compilation, others, timed, lambda _, query: analysis.evaluate_constants(query))] if others else []
+    # At another time they may be evaluated.
+    checks += [_evaluated(compilation, clocked, timed, lambda _, query: analysis.analyze(query))] if clocked else []
+    if None in checks:
         return _Defaults()
-    evaluated = [column for column in columns if not _is_literal(column)]
-    constant = [
-        column
-        for column in evaluated
-        if not clock_edits(casts[column.name], ()) and _is_deterministic(compilation, casts[column.name])
-    ]
-    varying = [column for column in evaluated if column not in constant]
+    evaluated = [column for column in columns if not _is_literal(column) and not is_the_time(column)]
+    random = [column for column in evaluated if not analysis.analyze(f"SELECT {timed[column.name]}").deterministic]
+    constant = [column for column in evaluated if column not in random and column not in clocked]
     constants: Mapping[str, Any] = {}
     if constant:
         row = _evaluated(compilation, constant, casts, lambda some, query: analysis.rows(query, _types(some))[0])
         constants = row or {}
-    if not varying:
-        return _Defaults(constants)
-    expressions = {column.name: casts[column.name] for column in varying}
-    random = not all(_is_deterministic(compilation, text) for text in expressions.values())
-    return _Defaults(constants, VaryingDefaults(analysis, expressions, _types(varying), random=random))
+    # Random values are made in advance where they do not depend on the time, and the same time is not looked at for each record.
+    groups = (
+        ([column for column in random if column not in clocked], True),
+        ([column for column in random if column in clocked], True),
+        ([column for column in evaluated if column in clocked and column not in random], False),
+    )
+    varying = [
+        DefaultGroup(analysis, {column.name: casts[column.name] for column in group}, _types(group), random=is_random)
+        for group, is_random in groups
+        if group
+    ]
+    return _Defaults(constants, VaryingDefaults(varying) if varying else None)
 
 
 def _evaluated(
@@ -103,7 +112,7 @@ def _evaluated(
 def _cast(column: Column) -> str:
     expression = without_metadata(column.default or "")
     value = Edited(expression).edit(bare_clock_edits(expression)).text
-    return cast_text(value, column.type) if column.type.name in _CHECKED else f"CAST({value} AS {column.type.spark_ddl()})"
+    return cast_text(value, column.type)
 
 
 def _types(columns: Sequence[Column]) -> pa.Schema:
@@ -132,7 +141,3 @@ def _is_literal(column: Column) -> bool:
     if isinstance(tree, exp.Literal):
         return kind.name == "VARCHAR" and kind.precision is None
     return isinstance(tree, exp.Null) or (isinstance(tree, exp.Boolean) and kind.name == "BOOLEAN")
-
-
-def _is_deterministic(compilation: Compilation, cast: str) -> bool:
-    return compilation.analysis.analyze(f"SELECT {cast}").deterministic

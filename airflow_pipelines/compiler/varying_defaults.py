@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any, Final
 
@@ -17,13 +17,52 @@ from airflow_pipelines.sql.rewrite.clock_calls import clock_edits
 from airflow_pipelines.sql.syntax.edits import Edited
 
 _FIRST_ROWS: Final = 16
-_MOST_ROWS: Final = 4096
+_MOST_ROWS: Final = 16384
 """Values are evaluated for so many records at a time: the first time for few, then for more and more."""
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 
 
+def reads_clock(expression: str) -> bool:
+    """Whether an expression calls functions of the clock.
+
+    :param expression: Spark SQL
+    """
+    return bool(clock_edits(expression, ()))
+
+
+def at_time(expression: str, now: int) -> str:
+    """An expression in which the clock's functions are a time.
+
+    :param expression: Spark SQL
+    :param now: the time in microseconds since the epoch
+    """
+    literal = f"{CLOCK_TYPE.upper()} '{_EPOCH + dt.timedelta(microseconds=now)}'"
+    return Edited(expression).edit(clock_edits(expression, (), literal)).text
+
+
 class VaryingDefaults:
     """The DEFAULTs of a table that are not the same for each record. May be used by several threads."""
+
+    def __init__(self, groups: Sequence[DefaultGroup]) -> None:
+        """Evaluate nothing yet.
+
+        :param groups: those that are evaluated together
+        """
+        self.columns = frozenset(name for group in groups for name in group.columns)
+        self._groups = groups
+
+    def row(self, now: int) -> Mapping[str, Any]:
+        """The values for one record, as Python has them.
+
+        :param now: the time in microseconds since the epoch, as NOW() shows it
+        :returns: by column
+        :raises ValueError: when one cannot be evaluated
+        """
+        return {name: value for group in self._groups for name, value in group.row(now).items()}
+
+
+class DefaultGroup:
+    """DEFAULTs that are evaluated with one query: at a time once, or for some records in advance when they are random."""
 
     def __init__(self, analysis: Analysis, expressions: Mapping[str, str], types: pa.Schema, *, random: bool) -> None:
         """Evaluate nothing yet.
@@ -38,16 +77,16 @@ class VaryingDefaults:
         self._expressions = expressions
         self._types = types
         self._random = random
-        self._reads_clock = any(clock_edits(text, ()) for text in expressions.values())
+        self._reads_clock = any(reads_clock(text) for text in expressions.values())
         self._lock = Lock()
         self._time: int | None = None
         self._size = _FIRST_ROWS
         self._rows: deque[Mapping[str, Any]] = deque()
 
     def row(self, now: int) -> Mapping[str, Any]:
-        """The values for one record, as Python has them.
+        """The values for one record.
 
-        :param now: the time in microseconds since the epoch, as NOW() shows it
+        :param now: the time in microseconds since the epoch
         :returns: by column
         :raises ValueError: when one cannot be evaluated
         """
@@ -60,9 +99,8 @@ class VaryingDefaults:
             return self._rows.popleft() if self._random else self._rows[0]
 
     def _evaluated(self, now: int) -> list[dict[str, Any]]:
-        time = f"CAST('{_EPOCH + dt.timedelta(microseconds=now)}' AS {CLOCK_TYPE.upper()})"
-        at = {name: Edited(text).edit(clock_edits(text, (), time)).text for name, text in self._expressions.items()}
-        query = f"SELECT {', '.join(f'{text} AS {quote(name)}' for name, text in at.items())}"
+        items = (f"{at_time(text, now)} AS {quote(name)}" for name, text in self._expressions.items())
+        query = f"SELECT {', '.join(items)}"
         if self._random:
             query += f" FROM range(0, {self._size}, 1, 1)"
             self._size = min(4 * self._size, _MOST_ROWS)

@@ -12,6 +12,7 @@ from airflow_pipelines.connectors.formats.values import Converter
 from airflow_pipelines.engine.schema import EvaluatedDefaults, RelationSchema
 from airflow_pipelines.program.column_types import INTERVAL_UNITS
 from airflow_pipelines.program.relations import Column
+from airflow_pipelines.sql.values.clock_defaults import is_the_time
 from airflow_pipelines.sql.values.constants import constant_text
 from airflow_pipelines.sql.values.durations import microseconds, months
 
@@ -24,14 +25,6 @@ _MAKE: Final[Mapping[str, Callable[[dt.datetime], Any]]] = {
     "TIMESTAMP": lambda moment: moment,
     "TIMESTAMP_TZ": lambda moment: moment.replace(tzinfo=dt.UTC),
 }
-_MOMENTS: Final = ("now", "current_timestamp", "localtimestamp")
-_CLOCK_CALLS: Final[Mapping[str, tuple[str, ...]]] = {
-    "DATE": (*_MOMENTS, "current_date"),
-    "TIME": ("current_time", "localtime"),
-    "TIMESTAMP": _MOMENTS,
-    "TIMESTAMP_TZ": _MOMENTS,
-}
-"""By type, the functions of the clock whose value a column of the type may have as it is."""
 
 
 def wall_clock() -> int:
@@ -55,7 +48,7 @@ class Defaults:
         self._time: int | None = None
         self._constants: list[Any] = []
         self._problems: list[str | None] = []
-        self._makers = [_MAKE[column.type.name] if _is_clock_call(column) else None for column in schema.columns]
+        self._makers = [_MAKE[column.type.name] if is_the_time(column) else None for column in schema.columns]
         for column, convert in zip(schema.columns, from_text, strict=True):
             constant, problem = _constant_of(column, convert, schema)
             self._constants.append(constant)
@@ -110,7 +103,7 @@ class Defaults:
 
 def _constant_of(column: Column, from_text: Converter, schema: RelationSchema) -> tuple[Any, str | None]:
     """The constant that a column has by DEFAULT, and what is wrong when a record does not name the column."""
-    if _is_clock_call(column) or (schema.varying is not None and column.name in schema.varying.columns):
+    if is_the_time(column) or (schema.varying is not None and column.name in schema.varying.columns):
         return None, None
     constant = schema.defaults.get(column.name)
     if column.default is not None and column.name not in schema.defaults:
@@ -120,12 +113,6 @@ def _constant_of(column: Column, from_text: Converter, schema: RelationSchema) -
             return None, f"column {column.name!r} is missing and its DEFAULT ({column.default}) is not a constant: {error}"
     missing = constant is None and not column.type.nullable
     return constant, f"column {column.name!r} is missing and NOT NULL" if missing else None
-
-
-def _is_clock_call(column: Column) -> bool:
-    """Whether a DEFAULT is the time as it is."""
-    name = (column.default or "").strip().lower().removesuffix("()").rstrip()
-    return name in _CLOCK_CALLS.get(column.type.name, ())
 
 
 def _constant_interval(column: Column) -> int:
