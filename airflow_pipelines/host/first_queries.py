@@ -24,6 +24,8 @@ from airflow_pipelines.host.queries import POOL
 from airflow_pipelines.program.names import display, quote
 from airflow_pipelines.program.relations import ViewKind
 
+REPEATS = 3
+"""So often the first query of a form is begun: the JVM compiles in earnest what it has run some times."""
 END_S = 10.0
 """How long the end of an incarnation waits for a query that has been cancelled."""
 
@@ -48,10 +50,13 @@ class FirstQueries:
         """Begin queries over what has become large since the last look; returns at once."""
         if self._thread is not None and self._thread.is_alive():
             return
-        new = dict(_large(circuit, self._begun))
-        if new:
-            self._begun.update(new.items())
-            self._thread = threading.Thread(target=self._run, args=(circuit, tuple(new)), name="first queries", daemon=True)
+        names: list[str] = []
+        for name, plain in tuple(_large(circuit, self._begun)):
+            is_new = all(known is not plain for _, known in self._begun)
+            names += [name] * (REPEATS if is_new else 1)
+            self._begun.add((name, plain))
+        if names:
+            self._thread = threading.Thread(target=self._run, args=(circuit, names), name="first queries", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
@@ -61,7 +66,7 @@ class FirstQueries:
             cancel_jobs(self._context, self._group)
             self._thread.join(END_S)
 
-    def _run(self, circuit: Circuit, names: tuple[str, ...]) -> None:
+    def _run(self, circuit: Circuit, names: list[str]) -> None:
         begin_jobs(self._context, self._group, "first queries over large relations", POOL)
         for name in names:
             try:

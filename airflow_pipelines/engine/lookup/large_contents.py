@@ -22,7 +22,7 @@ from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.limits import Limits
 from airflow_pipelines.engine.lookup.index import file_index
 from airflow_pipelines.engine.lookup.matching_rows import indexed_columns, matching_rows
-from airflow_pipelines.engine.lookup.merge_on_read import merge_on_read
+from airflow_pipelines.engine.lookup.merge_on_read import SplitChanges, merge_on_read, merge_split, split_changes
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.lookup_join.matching import distinct_rows
 from airflow_pipelines.engine.trace import Trace
@@ -46,6 +46,7 @@ class LargeContents:
 
     def __init__(self) -> None:
         self._known: LRUCache[tuple[int, ...], _Changed | None] = LRUCache(_REMEMBERED)
+        self._splits: LRUCache[tuple[int, ...], SplitChanges] = LRUCache(_REMEMBERED)
         self._lock = threading.Lock()
 
     def query(self, trace: Trace, key: Sequence[str], context: Context) -> str | None:
@@ -66,12 +67,27 @@ class LargeContents:
             found = self._changed(trace, files, others, key, context)
             if found is not None:
                 return _without_changed(trace, files, found, context)
+        mixed = [batch for batch in trace.batches if not batch.insert_only]
+        if changed <= context.limits.small_rows and all(batch.table is not None for batch in mixed):
+            return merge_split(trace, key, self._split(trace, key, context), context.batch_views)
         return merge_on_read(trace, key, context.batch_views)
 
     def forget(self) -> None:
         """Let go of all batches."""
         with self._lock:
             self._known.clear()
+            self._splits.clear()
+
+    def _split(self, trace: Trace, key: Sequence[str], context: Context) -> SplitChanges:
+        """The batches in memory that take rows away."""
+        numbers = tuple(batch.number for batch in trace.batches)
+        with self._lock:
+            known = self._splits.get(numbers)
+        if known is None:
+            known = split_changes(trace, key, context.batch_views)
+            with self._lock:
+                self._splits[numbers] = known
+        return known
 
     def _changed(
         self, trace: Trace, files: Sequence[Batch], others: Sequence[Batch], key: Sequence[str], context: Context

@@ -8,17 +8,83 @@ are added up at the end, in one task that reads the batches a second time and ke
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from airflow_pipelines.engine.batch import WEIGHT
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import LongType, StructField, StructType
+
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
 from airflow_pipelines.engine.batch_views import BatchViews, grouping_key
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.values.row_hash import row_hash
 
-_HASH = "`__hash`"
+_HASH = "__hash"
+_HASHES = weighted(StructType([StructField(_HASH, LongType())]))
 _COPIES = f"LATERAL VIEW EXPLODE(ARRAY_REPEAT(0, INT({WEIGHT}))) AS `__n`"
 """Repeats each row as often as its weight says."""
+_BEGIN = "SELECT /*+ BROADCAST(c) */ s.* FROM"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitChanges:
+    """The rows of all batches in memory that take rows away.
+
+    :param taken: the hashes of the rows with negative weights, each once
+    :param touched: the rows that have one of these hashes
+    :param others: the other rows, each as often as its weight says
+    """
+
+    taken: Batch
+    touched: Batch
+    others: Batch
+
+
+def split_changes(trace: Trace, key: Sequence[str], views: BatchViews) -> SplitChanges:
+    """Split the batches in memory that take rows away, for :func:`merge_split`.
+
+    :param trace: of a relation; its other batches have rows that are only inserted
+    :param key: the columns of the relation's primary key, none for all columns
+    :param views: run queries over batches
+    """
+    mixed = Batch.in_memory(trace.schema, pa.concat_tables([batch.to_arrow() for batch in _mixed(trace)]))
+    rows, weights = mixed.to_arrow(), mixed.to_arrow()[WEIGHT]
+    # One task gives the hashes in the order of the rows.
+    hashes = views.result(f"SELECT {_hashed(trace, key)} AS {_HASH} FROM {views.table(mixed)} AS s").rows[_HASH]
+    taken = pc.unique(hashes.filter(pc.less(weights, 0)))
+    is_touched = pc.is_in(hashes, value_set=taken)
+    others = rows.filter(pc.and_not(pc.greater(weights, 0), is_touched))
+    places = pa.array((at for at, weight in enumerate(others[WEIGHT].to_pylist()) for _ in range(weight)), pa.int64())
+    return SplitChanges(
+        Batch.in_memory(_HASHES, pa.table({_HASH: taken, WEIGHT: _ones(len(taken))})),
+        Batch.in_memory(trace.schema, rows.filter(is_touched)),
+        Batch.in_memory(trace.schema, others.take(places).drop_columns([WEIGHT]).append_column(WEIGHT, _ones(len(places)))),
+    )
+
+
+def _ones(count: int) -> pa.Array:
+    return pa.array([1] * count, pa.int64())
+
+
+def merge_split(trace: Trace, key: Sequence[str], changes: SplitChanges, views: BatchViews) -> str:
+    """The query of :func:`merge_on_read` where what takes rows away is in memory: Spark plans it in less time.
+
+    :param trace: of the relation
+    :param key: the columns of the relation's primary key, none for all columns
+    :param changes: its batches that take rows away
+    :param views: name the batches
+    """
+    taken = f"{views.table(changes.taken)} AS c ON {_hashed(trace, key)} = c.{_HASH}"
+    inserted, columns = views.rows(_inserted(trace)), _columns(trace)
+    touched = f"({_BEGIN} {inserted} AS s LEFT SEMI JOIN {taken} UNION ALL SELECT * FROM {views.table(changes.touched)})"
+    parts = (
+        f"SELECT {columns} FROM ({_BEGIN} {inserted} AS s LEFT ANTI JOIN {taken})",
+        f"SELECT {columns} FROM {views.table(changes.others)}",
+        f"SELECT {columns} FROM ({_added_up(trace, touched)}) {_COPIES}",
+    )
+    return " UNION ALL ".join(parts)
 
 
 def merge_on_read(trace: Trace, key: Sequence[str], views: BatchViews) -> str:
@@ -28,19 +94,34 @@ def merge_on_read(trace: Trace, key: Sequence[str], views: BatchViews) -> str:
     :param key: the columns of the relation's primary key, by which its rows are told apart then; none for all columns
     :param views: name the batches
     """
-    kinds = {field.name: type_text(field.dataType) for field in trace.schema.fields}
-    hashed = row_hash({f"s.{quote(name)}": kinds[name] for name in key or trace.columns})
-    inserted = views.rows(tuple(batch for batch in trace.batches if batch.insert_only))
-    mixed = views.rows(tuple(batch for batch in trace.batches if not batch.insert_only))
+    hashed, columns = _hashed(trace, key), _columns(trace)
+    mixed = views.rows(_mixed(trace))
     taken = f"(SELECT {hashed} AS {_HASH} FROM {mixed} AS s WHERE s.{WEIGHT} < 0) AS c ON {hashed} = c.{_HASH}"
-    begin, columns = "SELECT /*+ BROADCAST(c) */ s.* FROM", ", ".join(quote(name) for name in trace.columns)
-    touched = f"({begin} {views.rows(trace.batches)} AS s LEFT SEMI JOIN {taken})"
+    touched = f"({_BEGIN} {views.rows(trace.batches)} AS s LEFT SEMI JOIN {taken})"
     parts = (
-        f"SELECT {columns} FROM ({begin} {inserted} AS s LEFT ANTI JOIN {taken})",
-        f"SELECT {columns} FROM ({begin} {mixed} AS s LEFT ANTI JOIN {taken} WHERE s.{WEIGHT} > 0) {_COPIES}",
+        f"SELECT {columns} FROM ({_BEGIN} {views.rows(_inserted(trace))} AS s LEFT ANTI JOIN {taken})",
+        f"SELECT {columns} FROM ({_BEGIN} {mixed} AS s LEFT ANTI JOIN {taken} WHERE s.{WEIGHT} > 0) {_COPIES}",
         f"SELECT {columns} FROM ({_added_up(trace, touched)}) {_COPIES}",
     )
     return " UNION ALL ".join(parts)
+
+
+def _inserted(trace: Trace) -> tuple[Batch, ...]:
+    return tuple(batch for batch in trace.batches if batch.insert_only)
+
+
+def _mixed(trace: Trace) -> tuple[Batch, ...]:
+    return tuple(batch for batch in trace.batches if not batch.insert_only)
+
+
+def _columns(trace: Trace) -> str:
+    return ", ".join(quote(name) for name in trace.columns)
+
+
+def _hashed(trace: Trace, key: Sequence[str]) -> str:
+    """The hash of a row of ``s``."""
+    kinds = {field.name: type_text(field.dataType) for field in trace.schema.fields}
+    return row_hash({f"s.{quote(name)}": kinds[name] for name in key or trace.columns})
 
 
 def _added_up(trace: Trace, rows: str) -> str:

@@ -46,6 +46,10 @@ class ResultConnection:
                 self._check()
                 self._socket = connection
             yield source
+        except OSError:
+            # After an abort the JVM may find the connection closed while it writes, and resets it.
+            self.check()
+            raise
         finally:
             with self._lock:
                 self._socket = None

@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame
 
 from airflow_pipelines.engine.arrow import arrow_schema
 from airflow_pipelines.engine.spark.internals import java_frame, jvm, scala_context
+from airflow_pipelines.engine.spark.limited_frames import limited_by_partition
 from airflow_pipelines.engine.spark.logical_plans import analyzed_plan
 from airflow_pipelines.engine.spark.physical_plans import active_session
 from airflow_pipelines.engine.spark.result_connection import ResultConnection, check_served
@@ -47,7 +48,17 @@ def streamed(frame: DataFrame, connection: ResultConnection | None = None) -> It
     :raises MemoryError: when the JVM has no memory for a window
     :raises AbortedError: when the connection was aborted
     """
-    connection = connection or ResultConnection()
+    limited = limited_by_partition(frame)
+    left = limited.rows
+    for table in _all_rows(limited.frame, connection or ResultConnection()):
+        yield table if left is None else table.slice(0, left)
+        if left is not None:
+            left -= table.num_rows
+            if left <= 0:
+                return
+
+
+def _all_rows(frame: DataFrame, connection: ResultConnection) -> Iterator[pa.Table]:
     rows = _ArrowRows(frame)
     cores = frame.sparkSession.sparkContext.defaultParallelism
     window, begin, is_empty, is_first = cores, 0, True, False

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from airflow_pipelines.engine.arrow import WEIGHT
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.limits import Limits
-from airflow_pipelines.engine.lookup.merge_on_read import merge_on_read
+from airflow_pipelines.engine.lookup.merge_on_read import merge_on_read, merge_split, split_changes
 from airflow_pipelines.engine.spark.collecting import collected
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.trace import Trace
@@ -44,13 +44,16 @@ def _read(running: Running, sql: str) -> Counter[tuple[Any, ...]]:
 
 
 def _check(running: Running, trace: Trace, key: tuple[str, ...]) -> Counter[tuple[Any, ...]]:
-    """Compare both ways to read a trace that has rows which are only inserted and others."""
+    """Compare the ways to read a trace that has rows which are only inserted and others."""
     views = running.circuit.batch_views
     sql = merge_on_read(trace, key, views)
     plan = running.sessions.large.sql(f"EXPLAIN {views.with_views(sql)}").collect()[0][0]
     assert "Exchange hashpartitioning" not in plan
     found = _read(running, sql)
     assert found == _read(running, views.contents(trace))
+    in_memory = (batch if batch.insert_only else Batch.in_memory(trace.schema, batch.to_arrow()) for batch in trace.batches)
+    split = split_changes(part := replace(trace, batches=tuple(in_memory)), key, views)
+    assert found == _read(running, merge_split(part, key, split, views))
     return found
 
 

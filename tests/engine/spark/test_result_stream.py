@@ -31,6 +31,12 @@ FROM range(0, 25000, 1, 7)
         "SELECT id FROM range(0, 30000, 1, 40) WHERE id > 29000",
         "SELECT id, named_struct('a', 1) AS s FROM range(10) WHERE id > 10",
         "SELECT * FROM range(0, 100, 1, 3) LIMIT 7",
+        "SELECT parse_json('[1]') AS v, id FROM (SELECT * FROM range(0, 100, 1, 3) LIMIT 40) LIMIT 35",
+        "SELECT * FROM range(0, 100, 1, 3) LIMIT 0",
+        "SELECT * FROM range(0, 100, 1, 3) LIMIT 7 OFFSET 60",
+        "SELECT * FROM range(0, 100, 1, 3) ORDER BY id DESC LIMIT 40",
+        "SELECT * FROM (SELECT * FROM range(0, 100, 1, 3) ORDER BY id DESC) LIMIT 40",
+        "SELECT id FROM range(0, 60000, 1, 9) UNION ALL SELECT 3 LIMIT 70000",
     ],
 )
 def test_streamed_rows_are_the_collected_ones(sessions: SparkSessions, sql: str) -> None:
@@ -76,6 +82,24 @@ def test_rows_of_files_begin_with_a_batch_of_their_own(sessions: SparkSessions, 
     # No partition is read twice that gives other rows then, and none has to have a first batch.
     for frame, count in ((rows.groupBy("id").count(), 40_000), (rows.selectExpr("rand() AS r"), 40_000), (rows.where("id < 0"), 0)):
         assert sum(table.num_rows for table in streamed(frame)) == count
+
+
+def test_a_limit_reads_no_more_partitions_than_it_needs(sessions: SparkSessions, tmp_path: Path) -> None:
+    folder, session = str(tmp_path / "rows"), sessions.large
+    session.range(0, 40_000, 1, 2).write.parquet(folder)
+    session.read.parquet(folder).createOrReplaceTempView("limited_rows")
+    tracker, group = session.sparkContext.statusTracker(), str(uuid4())
+    session.sparkContext.setJobGroup(group, "a test")
+    try:
+        frame = session.sql("SELECT id FROM limited_rows WHERE id >= 10 LIMIT 5")
+        # As ad-hoc queries bring their results into canonical form.
+        tables = list(streamed(frame.selectExpr("id + 0 AS id")))
+        assert [table.num_rows for table in tables] == [5]
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+        assert [stage.numTasks for stage in stages if stage is not None] == [1]
+    finally:
+        session.sparkContext._jsc.clearJobGroup()  # type: ignore[attr-defined]
 
 
 def test_windows_follow_the_size_of_the_rows() -> None:

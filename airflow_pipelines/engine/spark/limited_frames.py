@@ -1,0 +1,54 @@
+"""Results that end after so many rows, for whoever reads one partition after the other and can stop.
+
+For a LIMIT Spark reads the first rows of every partition, and exchanges them, before it gives one. Where no order is asked for any
+rows will do, so that each partition may end for itself, and the reader stops when the partitions so far have enough.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame
+
+from airflow_pipelines.engine.spark.internals import JavaObject, frame_of, java_session, jvm, query_execution
+
+_SORT: Final = re.compile(r"^[\s:+|-]*Sort\b", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """A frame to read, and after how many of its rows to stop; None for all."""
+
+    frame: DataFrame
+    rows: int | None = None
+
+
+def limited_by_partition(frame: DataFrame) -> Limited:
+    """A frame of which each partition ends after the rows of a LIMIT, for a query that ends with one and asks for no order.
+
+    :param frame: any query
+    :returns: the same frame for another query
+    """
+    plan = query_execution(frame).analyzed()
+    above = []
+    while plan.nodeName() == "Project":
+        above.append(plan)
+        plan = plan.child()
+    if plan.nodeName() != "GlobalLimit" or not str(plan.limitExpr()).isdigit():
+        return Limited(frame)
+    local = plan.child()
+    if local.nodeName() != "LocalLimit" or _SORT.search(str(local.child().toString())):
+        return Limited(frame)
+    java, rows = jvm(frame.sparkSession.sparkContext), int(str(plan.limitExpr()))
+    for node in reversed(above):
+        children = java.java.util.ArrayList()
+        children.add(local)
+        local = node.withNewChildren(java.org.apache.spark.api.python.PythonUtils.toSeq(children))
+    return Limited(_frame(frame, java, local), rows)
+
+
+def _frame(frame: DataFrame, java: JavaObject, plan: JavaObject) -> DataFrame:
+    session = frame.sparkSession
+    return frame_of(session, java.org.apache.spark.sql.classic.Dataset.ofRows(java_session(session), plan))
