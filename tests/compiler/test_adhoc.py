@@ -15,6 +15,7 @@ from tests.engine.programs import Running
 PROGRAM = """
 create table item (id bigint not null primary key, name varchar, price decimal(6,2) default 1.5);
 create table log (line varchar, level int);
+create table short (a varchar(2), b char(5));
 create table seen (x int) with ('materialized' = 'true');
 create table once (x int) with ('materialized' = 'true', 'append_only' = 'true');
 create table stay (id bigint, at timestamp default localtimestamp) with ('materialized' = 'true');
@@ -58,6 +59,8 @@ def test_inserts_cast_fill_defaults_and_check(running: Running) -> None:
     item, log = result.changes
     assert [tuple(map(str, row.values())) for row in item.rows.to_pylist()] == [("7", "x", "1.50", "1"), ("8", "y", "1.50", "1")]
     assert log.table == "log"
+    (short,) = run_adhoc(running.circuit, "INSERT INTO short VALUES ('abc', 'abc')").changes
+    assert [short.rows[name].to_pylist() for name in ("a", "b")] == [["ab"], ["abc  "]]
     with pytest.raises(AdhocError, match="id of table item must not be NULL"):
         run_adhoc(running.circuit, "INSERT INTO item (name) VALUES ('x')")
     with pytest.raises(AdhocError, match="gives 1 values for 2 columns"):
