@@ -183,6 +183,10 @@ def test_a_stream_may_be_asked_for_with_a_body_like_a_connector(running: Pipelin
         next(chunks)
         [change] = next(chunks)["json_data"]
         assert change["payload"] == {"op": "c", "before": None, "after": {"name": None, "total": 11, "n": 1}}
+    with running.listen("totals", send_snapshot=True, update_format="snowflake") as chunks:
+        next(chunks)
+        [row] = next(chunks)["json_data"]
+        assert (row["total"], row["__action"], row["__seq_number"]) == (11, "insert", 1)
     assert running.post("egress/totals", update_format="raw").json()["error_code"] == "InvalidParam"
     for wrong, text, options in (
         ({"format": {"name": "json", "config": {"array": True, "update_format": "raw"}}}, "update_format", {}),

@@ -43,7 +43,7 @@ class JsonChanges:
         """
         self.is_numbered = options.update_format == _SNOWFLAKE
         self._update_format = options.update_format
-        self._scalars = scalars_of(FORMS[options.json_flavor])
+        self._scalars = scalars_of(FORMS[options.written_flavor])
         self._stream = secrets.randbits(63)
         self._numbers = count(1)
 

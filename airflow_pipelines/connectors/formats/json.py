@@ -46,6 +46,13 @@ class JsonOptions(BaseModel):
     buffer_size_records: int = Field(default=10_000, ge=1)
     key_fields: tuple[str, ...] | None = None
 
+    @property
+    def written_flavor(self) -> JsonFlavor:
+        """The flavor of what is written: where none was given, changes for Snowflake are in its own."""
+        if self.update_format == "snowflake" and "json_flavor" not in self.model_fields_set:
+            return JsonFlavor.SNOWFLAKE
+        return self.json_flavor
+
 
 class JsonParser:
     """Parses a sequence of JSON values, separated by white space or nothing, into changes of one table."""

@@ -51,7 +51,12 @@ _UpdateFormat = Literal["insert_delete", "weighted", "debezium", "snowflake"]
 class _FormatConfig(BaseModel):
     array: bool = False
     update_format: _UpdateFormat = "insert_delete"
-    json_flavor: JsonFlavor = JsonFlavor.DEFAULT
+    json_flavor: JsonFlavor | None = None
+
+    @property
+    def as_json(self) -> JsonOptions:
+        """The options of the format."""
+        return JsonOptions.model_validate({**self.model_dump(exclude_none=True), "array": True})
 
 
 class _Format(BaseModel):
@@ -85,7 +90,7 @@ async def egress(
     backpressure: bool = False,
     send_snapshot: bool = False,
     update_format: _UpdateFormat = "insert_delete",
-    json_flavor: JsonFlavor = JsonFlavor.DEFAULT,
+    json_flavor: JsonFlavor | None = None,
 ) -> StreamingResponse:
     """Stream a view's changes until the pipeline stops or the client leaves.
 
@@ -94,8 +99,8 @@ async def egress(
     live = runner.requests.serving()
     relation = listenable(live, view)
     known = {"format", "array", "backpressure", "send_snapshot", "update_format", "json_flavor"}
-    json = JsonOptions(update_format=update_format, json_flavor=json_flavor, array=True)
-    in_address = EgressOptions(format, backpressure, send_snapshot, json)
+    config = _FormatConfig(update_format=update_format, json_flavor=json_flavor)
+    in_address = EgressOptions(format, backpressure, send_snapshot, config.as_json)
     options = _options_in(await request.body(), known & request.query_params.keys()) or in_address
     if options.format not in {"json", "csv"}:
         raise Problem(ErrorCode.INVALID_PARAM, f"Format {options.format!r} cannot be sent; known formats: csv, json.")
@@ -157,7 +162,6 @@ def _options_in(body: bytes, in_address: set[str]) -> EgressOptions | None:
         raise Problem(ErrorCode.INVALID_PARAM, f"The body is like a connector, such as {_EXAMPLE}: {wrong}.") from error
     if connector.format.name == "json" and not connector.format.config.array:
         raise Problem(ErrorCode.INVALID_PARAM, f"Chunks of JSON are arrays: the format's config must say so, as in {_EXAMPLE}.")
-    config = connector.format.config
-    json = JsonOptions(update_format=config.update_format, json_flavor=config.json_flavor, array=True)
+    json = connector.format.config.as_json
     backpressure = connector.transport.config.backpressure
     return EgressOptions(connector.format.name, backpressure, connector.send_snapshot, json, connector.index)

@@ -120,7 +120,7 @@ def test_update_formats() -> None:
 
 def test_snowflake_reads_rows_that_are_numbered_in_their_stream() -> None:
     changes = pa.table({"x": [1, 2], "n": [Decimal("1.0"), None], "__weight": [-1, 1]})
-    streams = [JsonChanges(JsonOptions(update_format="snowflake", json_flavor=JsonFlavor.SNOWFLAKE)) for _ in range(2)]
+    streams = [JsonChanges(JsonOptions(update_format="snowflake")) for _ in range(2)]
     first, second = ([json.loads(text) for _ in range(2) for text in stream.texts(changes)] for stream in streams)
     stream_id = first[0]["__stream_id"]
     assert first[:2] == [
@@ -130,3 +130,5 @@ def test_snowflake_reads_rows_that_are_numbered_in_their_stream() -> None:
     assert [(change["__stream_id"], change["__seq_number"]) for change in first] == [(stream_id, n) for n in range(1, 5)]
     assert [change["__seq_number"] for change in second] == [1, 2, 3, 4]
     assert stream_id != second[0]["__stream_id"]
+    [text, _] = JsonChanges(JsonOptions(update_format="snowflake", json_flavor=JsonFlavor.DEFAULT)).texts(changes)
+    assert json.loads(text)["n"] == 1.0, "another flavor was asked for"
