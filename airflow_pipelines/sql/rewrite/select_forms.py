@@ -1,4 +1,4 @@
-"""Rewrites forms of SELECT that Spark lacks: DISTINCT ON, EXCLUDE, GROUP BY (), LIMIT a, b, FETCH FIRST, APPLY, quoted aliases."""
+"""Rewrites forms of SELECT that Spark lacks: DISTINCT ON, EXCLUDE, GROUP BY (), FETCH FIRST, APPLY, names in quotes and others."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from sqlglot.tokenizer_core import TokenType
 
 from airflow_pipelines.program.names import quote
 from airflow_pipelines.sql.rewrite import clauses
-from airflow_pipelines.sql.rewrite.token_walker import ENDS_VALUE, TokenWalker
+from airflow_pipelines.sql.rewrite.token_walker import ENDS_VALUE, Call, TokenWalker
+from airflow_pipelines.sql.syntax.aggregate_calls import is_aggregate_name
 from airflow_pipelines.sql.syntax.edits import Edit
+
+_QUALIFIED = "__qualified"
 
 
 def select_edits(walker: TokenWalker) -> list[Edit]:
@@ -36,6 +39,10 @@ def _form(walker: TokenWalker, at: int) -> list[Edit]:
             return _fetch(walker, at)
         case "distinct":
             return _distinct_on(walker, at) if walker.word(at - 1) == "select" and walker.word(at + 1) == "on" else []
+        case "over" if walker.word(at + 1) == "(" and walker.word(at + 3) in {"order by", "range", "rows"}:
+            return _refined_window(walker, at + 2)
+        case "qualify":
+            return _qualified_groups(walker, at)
         case "cross" if walker.word(at + 1) == "apply":
             return [_replaced(walker, at, at + 2, "CROSS JOIN LATERAL")]
         case "outer" if walker.word(at + 1) == "apply":
@@ -102,6 +109,47 @@ def _distinct_on(walker: TokenWalker, at: int) -> list[Edit]:
     later = [tokens[0] - 1 for name, tokens in select.clauses.items() if name in {"window", "order by", "limit", "offset"}]
     place = walker.end(min([*later, select.end]) - 1)
     return [removed, Edit(place, place, f" QUALIFY {condition}")]
+
+
+def _refined_window(walker: TokenWalker, at: int) -> list[Edit]:
+    """``OVER (name ROWS ...)``: a window of the WINDOW clause, of which more is said where it is used."""
+    select = clauses.around(clauses.selects(walker), at)
+    if select is None or "window" not in select.clauses:
+        return []
+    for first, behind in clauses.split(walker, select.clauses["window"]):
+        if walker.name(first) == walker.name(at) and walker.word(first + 2) == "(":
+            return [_replaced(walker, at, at + 1, walker.piece(walker.end(first + 2), walker.start(behind - 1)))]
+    return []
+
+
+def _qualified_groups(walker: TokenWalker, at: int) -> list[Edit]:
+    """``GROUP BY ... QUALIFY`` with aggregates, which Spark has in the SELECT list only: the condition becomes a column."""
+    select = clauses.around(clauses.selects(walker), at)
+    if select is None or select.clauses.get("qualify", (0, 0))[0] != at + 1 or "window" in select.clauses:
+        return []
+    first, behind = select.clauses["qualify"]
+    if not _has_aggregates(walker, (first, behind)) or _has_aggregates(walker, select.clauses.get("order by", (0, 0))):
+        return []
+    condition, listed = clauses.text(walker, (first, behind)), walker.end(select.clauses["list"][1] - 1)
+    return [
+        Edit(walker.start(select.start), walker.start(select.start), f"SELECT * EXCEPT ({_QUALIFIED}) FROM ("),
+        Edit(listed, listed, f", ({condition}) AS {_QUALIFIED}"),
+        _replaced(walker, at, behind, f") WHERE {_QUALIFIED}"),
+    ]
+
+
+def _has_aggregates(walker: TokenWalker, tokens: clauses.Tokens) -> bool:
+    # LIKE ANY (...) is no call.
+    calls = (call for call in walker.calls() if tokens[0] <= call.at < tokens[1] and call.name not in {"any", "some"})
+    return any(is_aggregate_name(call.name) and _is_no_window(walker, call) for call in calls)
+
+
+def _is_no_window(walker: TokenWalker, call: Call) -> bool:
+    """Whether a call has no OVER behind it, be it after a FILTER."""
+    behind = call.close + 1
+    if walker.word(behind) == "filter" and walker.word(behind + 1) == "(":
+        behind = (walker.closing(behind + 1) or behind) + 1
+    return walker.word(behind) != "over"
 
 
 def _outer_apply(walker: TokenWalker, at: int) -> list[Edit]:

@@ -21,6 +21,14 @@ _BY_NAME = frozenset({
 _WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 
+def is_aggregate_name(name: str) -> bool:
+    """Whether a function is an aggregate of Spark.
+
+    :param name: its name, in lower case
+    """
+    return name in _BY_NAME
+
+
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is an aggregate function itself (without FILTER and the like around it)."""
     if isinstance(node, exp.Anonymous):

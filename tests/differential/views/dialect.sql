@@ -202,3 +202,15 @@ select k, ts, sum(i) over (partition by k order by ts range between interval '1'
 create view dialect_stars_without as
 select * exclude (s, ts) replace (i + 1 as i) from (select k, s, ts, i from t) union all select x.* except (g) replace (n * 2 as n) from (select k, g, n from u) x;
 -- spark: select k, i + 1 as i from t union all select k, n * 2 as n from u
+
+create view dialect_outer_unnest as
+select n.id, e.k, e.v, f.x, n.m['a'] as a from nest n left join unnest(n.m) as e(k, v) on true left outer join unnest(n.a) f(x) on true where n.id < 12;
+-- spark: select n.id, e.k, e.v, x, n.m['a'] as a from nest n lateral view outer explode(n.m) e as k, v lateral view outer explode(n.a) f as x where n.id < 12
+
+create view dialect_refined_windows as
+select id, sum(v) over (w rows between 1 preceding and current row) as a, count(*) over (x order by id) as b, row_number() over w as c from p window x as (partition by k), w as (partition by k order by id);
+-- spark: select id, sum(v) over (partition by k order by id rows between 1 preceding and current row) as a, count(*) over (partition by k order by id) as b, row_number() over (partition by k order by id) as c from p
+
+create view dialect_qualified_groups as
+select k, g, sum(i) as s from t group by k, g qualify row_number() over (partition by k order by count(*) desc, g) = 1;
+-- spark: select k, g, s from (select k, g, sum(i) as s, row_number() over (partition by k order by count(*) desc, g) as r from t group by k, g) where r = 1

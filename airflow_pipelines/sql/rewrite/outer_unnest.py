@@ -1,0 +1,60 @@
+"""Rewrites LEFT JOIN UNNEST of a MAP, because Spark has no outer join with what a correlated MAP holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from airflow_pipelines.sql.plan.analyzer import Analyzer
+from airflow_pipelines.sql.rewrite import clauses
+from airflow_pipelines.sql.rewrite.probe import types_in
+from airflow_pipelines.sql.rewrite.token_walker import Call, TokenWalker, mentions
+from airflow_pipelines.sql.syntax.dialect import parse_query
+from airflow_pipelines.sql.syntax.edits import Edit, Edited
+
+
+def outer_unnests_of_maps(query: Edited, analyzer: Analyzer) -> Edited:
+    """Rewrite ``LEFT JOIN LATERAL EXPLODE(map) ... ON TRUE`` to a cross join with a generator that gives NULLs for no entries.
+
+    Arrays are left alone: Spark joins what they hold.
+
+    :param query: folded text that parses
+    :param analyzer: knows the relations that the query reads
+    """
+    if not mentions(query.text, "explode"):
+        return query
+    walker = TokenWalker(query.text)
+    joined = [(call, ends) for call in walker.calls() if (ends := _left_join(walker, call)) is not None]
+    if not joined:
+        return query
+    tree = parse_query(query.text)
+    return query.edit([edit for call, ends in joined for edit in _edits(walker, call, ends, tree, analyzer)])
+
+
+def _left_join(walker: TokenWalker, call: Call) -> tuple[int, int] | None:
+    """The tokens LEFT and ON of a join whose right side is the call, and whose condition is TRUE."""
+    words = [walker.word(call.at - place) for place in (3, 2, 1)]
+    if call.name.lower() != "explode" or words[1:] != ["join", "lateral"]:
+        return None
+    first = call.at - 4 if words[0] == "outer" else call.at - 3
+    named = clauses.alias(walker, call.close + 1)
+    behind = call.close + 1 if named is None else named + 1
+    if walker.word(behind) == "(":
+        behind = (walker.closing(behind) or behind) + 1
+    always = walker.word(behind) == "on" and walker.word(behind + 1) == "true" and walker.word(behind + 2) not in _GOES_ON
+    return (first, behind) if walker.word(first) == "left" and always else None
+
+
+_GOES_ON = frozenset({"!=", "<", "<=", "<=>", "<>", "=", ">", ">=", "and", "in", "is", "or", "||"})
+"""Words behind TRUE that make it a part of a longer condition."""
+
+
+def _edits(walker: TokenWalker, call: Call, ends: tuple[int, int], tree: exp.Expr, analyzer: Analyzer) -> Iterator[Edit]:
+    within = (node for node in tree.walk() if call.start < node.meta.get("start", -1) < call.end)
+    select = next((select for node in within if (select := node.find_ancestor(exp.Select)) is not None), None)
+    value = walker.piece(call.arguments[0][0], call.arguments[-1][1]) if call.arguments else ""
+    kinds = types_in(select, [value], analyzer) if select is not None and value else None
+    if kinds is not None and kinds[0].startswith("map<"):
+        yield Edit(walker.start(ends[0]), walker.end(call.at), "CROSS JOIN LATERAL EXPLODE_OUTER")
+        yield Edit(walker.end(ends[1] - 1), walker.end(ends[1] + 1), "")
