@@ -86,7 +86,8 @@ class LargeContents:
         if known is None:
             known = split_changes(trace, key, context.batch_views)
             with self._lock:
-                self._splits[numbers] = known
+                # What another thread has made meanwhile: only remembered batches stay until the query has been planned.
+                known = self._splits.setdefault(numbers, known)
         return known
 
     def _changed(
@@ -107,8 +108,8 @@ class LargeContents:
             return None
         found = _look_up(trace, others, names.names, context)
         with self._lock:
-            self._known[numbers] = found
-        return found
+            # What another thread has found meanwhile: only remembered batches stay until the query has been planned.
+            return self._known.setdefault(numbers, found)
 
 
 def _without_changed(trace: Trace, files: Sequence[Batch], changed: _Changed, context: Context) -> str:
