@@ -1,0 +1,1 @@
+"""Builds graphs of stream programs: what such a program imports."""

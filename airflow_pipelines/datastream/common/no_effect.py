@@ -1,0 +1,46 @@
+"""Settings that are kept and do nothing here: marked in the code, said once in the log, listed in docs/datastream.md."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+_log = logging.getLogger("airflow_pipelines.datastream")
+_F = TypeVar("_F", bound=Callable[..., Any])
+_MARK = "__why_no_effect__"
+
+
+def no_effect(why: str) -> Callable[[_F], _F]:
+    """Mark a method as one whose value is kept and has no effect; its first call in a process is logged.
+
+    :param why: the reason, a clause such as ``"state is kept in pages, not in RocksDB"``
+    :returns: the decorator
+    """
+
+    def mark(method: _F) -> _F:
+        @functools.wraps(method)
+        def kept(*args: Any, **kwargs: Any) -> Any:
+            _say_once(method.__qualname__, why)
+            return method(*args, **kwargs)
+
+        setattr(kept, _MARK, why)
+        return cast(_F, kept)
+
+    return mark
+
+
+def why_no_effect(method: Any) -> str | None:
+    """Why a method has no effect, or None for one that has.
+
+    :param method: what a class has under a name
+    :returns: the reason given to :func:`no_effect`
+    """
+    reason = getattr(method, _MARK, None)
+    return None if reason is None else str(reason)
+
+
+@functools.cache
+def _say_once(name: str, why: str) -> None:
+    _log.warning("%s has no effect here: %s. Its value is kept.", name.removesuffix(".__init__"), why)

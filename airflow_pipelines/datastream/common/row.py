@@ -1,0 +1,203 @@
+"""Rows: values in a fixed order, with or without field names, and the kind of change that each stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import Any
+
+from airflow_pipelines.datastream.common import checks
+
+
+class RowKind(Enum):
+    """What a row does to the relation that it belongs to."""
+
+    INSERT = 0
+    UPDATE_BEFORE = 1
+    UPDATE_AFTER = 2
+    DELETE = 3
+
+    def __str__(self) -> str:
+        return _SIGNS[self]
+
+
+_SIGNS = {RowKind.INSERT: "+I", RowKind.UPDATE_BEFORE: "-U", RowKind.UPDATE_AFTER: "+U", RowKind.DELETE: "-D"}
+
+
+class Row:
+    """A row of values.
+
+    ``Row(name="Ann", age=11)`` has named fields, ``Row("Ann", 11)`` has not. A row of names makes rows:
+    ``Person = Row("name", "age"); Person("Ann", 11)``. Fields are read by name (``row.name``, ``row["name"]``) or by position
+    (``row[0]``).
+
+    :param values: values of a row without field names
+    :param named: values of a row with field names
+    :raises ValueError: when both are given
+    """
+
+    __slots__ = ("_fields", "_kind", "_values")
+
+    _fields: tuple[str, ...]
+    _kind: RowKind
+    _values: list[Any]
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        if values and named:
+            raise ValueError("A row has either named fields or fields without names: use Row(a=1, b=2) or Row(1, 2)")
+        object.__setattr__(self, "_fields", tuple(named))
+        object.__setattr__(self, "_values", list(named.values()) if named else list(values))
+        object.__setattr__(self, "_kind", RowKind.INSERT)
+
+    @classmethod
+    def of(cls, values: Sequence[Any], names: Sequence[str] = (), kind: RowKind = RowKind.INSERT) -> Row:
+        """Make a row from lists.
+
+        :param values: the values
+        :param names: the field names; none for a row without
+        :param kind: the kind of change
+        :returns: the row
+        :raises ValueError: when there are names, and not one for each value
+        """
+        row = cls.__new__(cls)
+        object.__setattr__(row, "_fields", ())
+        object.__setattr__(row, "_values", list(values))
+        object.__setattr__(row, "_kind", kind)
+        if names:
+            row.set_field_names(names)
+        return row
+
+    @staticmethod
+    def of_kind(row_kind: RowKind, *values: Any, **named: Any) -> Row:
+        """Make a row of a kind.
+
+        :param row_kind: the kind of change
+        :param values: values of a row without field names
+        :param named: values of a row with field names
+        :returns: the row
+        """
+        row = Row(*values, **named)
+        row.set_row_kind(row_kind)
+        return row
+
+    def get_row_kind(self) -> RowKind:
+        """The kind of change.
+
+        :returns: ``INSERT`` unless another was set
+        """
+        return self._kind
+
+    def set_row_kind(self, row_kind: RowKind) -> None:
+        """Set the kind of change.
+
+        :param row_kind: the kind
+        """
+        object.__setattr__(self, "_kind", checks.member("row_kind", row_kind, RowKind))
+
+    def get_field_names(self) -> list[str]:
+        """The names of the fields.
+
+        :returns: the names, in order; an empty list for a row without
+        """
+        return list(self._fields)
+
+    def set_field_names(self, field_names: Sequence[str]) -> None:
+        """Give the fields names.
+
+        :param field_names: one name for each value
+        :raises ValueError: when there are more or fewer names than values, or one comes twice
+        """
+        names = tuple(field_names)
+        if len(names) != len(self._values):
+            raise ValueError(f"The row has {len(self._values)} values and cannot take {len(names)} field names: {list(names)}")
+        if len(set(names)) != len(names):
+            raise ValueError(f"Two fields of a row cannot have the same name: {list(names)}")
+        object.__setattr__(self, "_fields", names)
+
+    def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
+        """The values of some fields.
+
+        :param names: names of the fields
+        :returns: their values, in the order of the names
+        """
+        return [self[name] for name in names]
+
+    def as_dict(self, recursive: bool = False) -> dict[str, Any]:
+        """The row as a dict.
+
+        :param recursive: whether rows within it, and in its lists and dicts, become dicts too
+        :returns: values by name
+        :raises TypeError: when the row has no field names
+        """
+        if len(self._fields) != len(self._values):
+            raise TypeError(f"{self!r} has no field names: make it as Row(a=1, b=2), or use set_field_names first")
+        values = [_as_dict(value) for value in self._values] if recursive else self._values
+        return dict(zip(self._fields, values, strict=True))
+
+    def _position(self, item: int | str) -> int:
+        if not isinstance(item, str):
+            return item
+        try:
+            return self._fields.index(item)
+        except ValueError:
+            named = f"its fields are {', '.join(self._fields)}" if self._fields else "its fields have no names"
+            raise KeyError(f"{self!r} has no field {item!r}: {named}") from None
+
+    def __call__(self, *values: Any) -> Row:
+        """A row with this row's values as its field names."""
+        return Row.of(values, self._values)
+
+    def __getitem__(self, item: Any) -> Any:
+        return self._values[item if isinstance(item, slice) else self._position(item)]
+
+    def __setitem__(self, item: int | str, value: Any) -> None:
+        self._values[self._position(item)] = value
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(error.args[0]) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        try:
+            self[name] = value
+        except KeyError as error:
+            raise AttributeError(error.args[0]) from None
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, value: Any) -> bool:
+        return value in self._values
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Row):
+            return NotImplemented
+        return (self._kind, self._fields, self._values) == (other._kind, other._fields, other._values)
+
+    def __hash__(self) -> int:
+        return hash((self._kind, self._fields, tuple(self._values)))
+
+    def __reduce__(self) -> Any:
+        return Row.of, (self._values, self._fields, self._kind)
+
+    def __repr__(self) -> str:
+        if self._fields:
+            return f"Row({', '.join(f'{name}={value!r}' for name, value in zip(self._fields, self._values, strict=True))})"
+        return f"<Row({', '.join(map(repr, self._values))})>"
+
+
+def _as_dict(value: Any) -> Any:
+    if isinstance(value, Row):
+        return value.as_dict(recursive=True)
+    if isinstance(value, list):
+        return [_as_dict(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _as_dict(item) for key, item in value.items()}
+    return value
