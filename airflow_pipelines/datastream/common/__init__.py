@@ -1,13 +1,31 @@
 """Types, rows, times and settings that stream programs share."""
 
+from airflow_pipelines.datastream.common.completable_future import CompletableFuture
+from airflow_pipelines.datastream.common.configuration import Configuration
+from airflow_pipelines.datastream.common.execution_config import ExecutionConfig, ExecutionMode
+from airflow_pipelines.datastream.common.job_client import JobClient
+from airflow_pipelines.datastream.common.job_execution_result import JobExecutionResult
+from airflow_pipelines.datastream.common.job_id import JobID
+from airflow_pipelines.datastream.common.job_status import JobStatus
+from airflow_pipelines.datastream.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from airflow_pipelines.datastream.common.row import Row, RowKind
 from airflow_pipelines.datastream.common.time import Duration, Instant, Time
 from airflow_pipelines.datastream.common.type_information import TypeConversionError
 from airflow_pipelines.datastream.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 
 __all__ = [
+    "CompletableFuture",
+    "Configuration",
     "Duration",
+    "ExecutionConfig",
+    "ExecutionMode",
     "Instant",
+    "JobClient",
+    "JobExecutionResult",
+    "JobID",
+    "JobStatus",
+    "RestartStrategies",
+    "RestartStrategyConfiguration",
     "Row",
     "RowKind",
     "RowTypeInfo",

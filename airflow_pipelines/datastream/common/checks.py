@@ -104,7 +104,7 @@ def member(parameter: str, value: Any, enumeration: type[_E]) -> _E:
     return value
 
 
-def instance(parameter: str, value: Any, expected: type[_T], hint: str = "") -> _T:
+def instance(parameter: str, value: _T, expected: type[Any], hint: str = "") -> _T:
     """An object of a class.
 
     :param parameter: name of the parameter, for the message

@@ -1,0 +1,27 @@
+"""The id of a run of a program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import uuid4
+
+
+@dataclass(frozen=True)
+class JobID:
+    """The id of a run of a program.
+
+    :param text: 32 hexadecimal digits
+    """
+
+    text: str
+
+    @staticmethod
+    def generate() -> JobID:
+        """A new id.
+
+        :returns: the id
+        """
+        return JobID(uuid4().hex)
+
+    def __str__(self) -> str:
+        return self.text

@@ -1,0 +1,35 @@
+"""What a program that was started is doing."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class JobStatus(Enum):
+    """The status of a program that was started."""
+
+    INITIALIZING = 0
+    CREATED = 1
+    RUNNING = 2
+    FAILING = 3
+    FAILED = 4
+    CANCELLING = 5
+    CANCELED = 6
+    FINISHED = 7
+    RESTARTING = 8
+    SUSPENDED = 9
+    RECONCILING = 10
+
+    def is_globally_terminal_state(self) -> bool:
+        """Whether the program has ended for good.
+
+        :returns: True for ``FAILED``, ``CANCELED`` and ``FINISHED``
+        """
+        return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
+
+    def is_terminal_state(self) -> bool:
+        """Whether the program has ended here.
+
+        :returns: True for what is globally terminal, and for ``SUSPENDED``
+        """
+        return self.is_globally_terminal_state() or self is JobStatus.SUSPENDED

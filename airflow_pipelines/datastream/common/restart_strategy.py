@@ -1,0 +1,138 @@
+"""What happens when a program fails: whether it is started again, how often and after which time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from airflow_pipelines.datastream.common import checks
+from airflow_pipelines.datastream.common.time import Time
+
+
+class RestartStrategyConfiguration(ABC):
+    """Base of the restart strategies."""
+
+    @abstractmethod
+    def get_description(self) -> str:
+        """What the strategy does.
+
+        :returns: a clause for logs
+        """
+
+
+@dataclass(frozen=True)
+class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
+    """A failure ends the program."""
+
+    def get_description(self) -> str:
+        """See :meth:`RestartStrategyConfiguration.get_description`."""
+        return "Restart deactivated."
+
+
+@dataclass(frozen=True)
+class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
+    """Some restarts, each after the same time.
+
+    :param restart_attempts: how many
+    :param delay_between_attempts: the time before each
+    """
+
+    restart_attempts: int
+    delay_between_attempts: Time
+
+    def __post_init__(self) -> None:
+        checks.integer("restart_attempts", self.restart_attempts, 0)
+        _not_negative("delay_between_attempts", self.delay_between_attempts)
+
+    def get_description(self) -> str:
+        """See :meth:`RestartStrategyConfiguration.get_description`."""
+        delay = self.delay_between_attempts.to_milliseconds()
+        return f"Restart with fixed delay ({delay} ms). #{self.restart_attempts} restart attempts."
+
+
+@dataclass(frozen=True)
+class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
+    """Restarts as long as failures are rare.
+
+    :param max_failure_rate: how many failures end the program when they happen within the interval
+    :param failure_interval: the interval
+    :param delay_between_attempts: the time before each restart
+    """
+
+    max_failure_rate: int
+    failure_interval: Time
+    delay_between_attempts: Time
+
+    def __post_init__(self) -> None:
+        checks.integer("max_failure_rate", self.max_failure_rate, 1)
+        if _not_negative("failure_interval", self.failure_interval) == 0:
+            raise ValueError("failure_interval must be more than 0")
+        _not_negative("delay_interval", self.delay_between_attempts)
+
+    def get_description(self) -> str:
+        """See :meth:`RestartStrategyConfiguration.get_description`."""
+        return (
+            f"Failure rate restart with maximum of {self.max_failure_rate} failures within interval "
+            f"{self.failure_interval.to_milliseconds()} ms and fixed delay {self.delay_between_attempts.to_milliseconds()} ms."
+        )
+
+
+@dataclass(frozen=True)
+class FallbackRestartStrategyConfiguration(RestartStrategyConfiguration):
+    """What the runner does by itself."""
+
+    def get_description(self) -> str:
+        """See :meth:`RestartStrategyConfiguration.get_description`."""
+        return "Cluster level default restart strategy"
+
+
+class RestartStrategies:
+    """Makes restart strategies."""
+
+    @staticmethod
+    def no_restart() -> NoRestartStrategyConfiguration:
+        """A failure ends the program.
+
+        :returns: the strategy
+        """
+        return NoRestartStrategyConfiguration()
+
+    @staticmethod
+    def fall_back_restart() -> FallbackRestartStrategyConfiguration:
+        """What the runner does by itself.
+
+        :returns: the strategy
+        """
+        return FallbackRestartStrategyConfiguration()
+
+    @staticmethod
+    def fixed_delay_restart(restart_attempts: int, delay_between_attempts: int) -> FixedDelayRestartStrategyConfiguration:
+        """Some restarts, each after the same time.
+
+        :param restart_attempts: how many
+        :param delay_between_attempts: milliseconds before each
+        :returns: the strategy
+        """
+        return FixedDelayRestartStrategyConfiguration(restart_attempts, _time("delay_between_attempts", delay_between_attempts))
+
+    @staticmethod
+    def failure_rate_restart(
+        failure_rate: int, failure_interval: int, delay_interval: int
+    ) -> FailureRateRestartStrategyConfiguration:
+        """Restarts as long as failures are rare.
+
+        :param failure_rate: how many failures end the program when they happen within the interval
+        :param failure_interval: the interval in milliseconds
+        :param delay_interval: milliseconds before each restart
+        :returns: the strategy
+        """
+        interval, delay = _time("failure_interval", failure_interval), _time("delay_interval", delay_interval)
+        return FailureRateRestartStrategyConfiguration(failure_rate, interval, delay)
+
+
+def _time(parameter: str, milliseconds: int) -> Time:
+    return Time.milliseconds(checks.integer(parameter, milliseconds))
+
+
+def _not_negative(parameter: str, value: Time) -> int:
+    return checks.integer(f"{parameter} in ms", checks.instance(parameter, value, Time).to_milliseconds(), 0)

@@ -1,0 +1,263 @@
+"""Slot sharing groups and their resources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, NoReturn
+
+from airflow_pipelines.datastream.common import checks
+
+_KIBI = 1024
+
+
+class JavaObjectError(NotImplementedError):
+    """A program asks for an object of the JVM, and there is none."""
+
+
+@dataclass(frozen=True, order=True)
+class MemorySize:
+    """A number of bytes.
+
+    :param bytes_size: the bytes
+    """
+
+    bytes_size: int
+
+    is_immutable_value: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        checks.integer("bytes_size", self.bytes_size, 0)
+
+    @staticmethod
+    def of_mebi_bytes(mebi_bytes: int) -> MemorySize:
+        """A number of mebibytes.
+
+        :param mebi_bytes: mebibytes (1024 * 1024 bytes)
+        :returns: the size
+        """
+        return MemorySize(checks.integer("mebi_bytes", mebi_bytes, 0) * _KIBI**2)
+
+    def get_bytes(self) -> int:
+        """The bytes.
+
+        :returns: the number
+        """
+        return self.bytes_size
+
+    def get_kibi_bytes(self) -> int:
+        """The whole kibibytes in it.
+
+        :returns: the number, rounded down
+        """
+        return self.bytes_size // _KIBI
+
+    def get_mebi_bytes(self) -> int:
+        """The whole mebibytes in it.
+
+        :returns: the number, rounded down
+        """
+        return self.bytes_size // _KIBI**2
+
+    def get_gibi_bytes(self) -> int:
+        """The whole gibibytes in it.
+
+        :returns: the number, rounded down
+        """
+        return self.bytes_size // _KIBI**3
+
+    def get_java_memory_size(self) -> NoReturn:
+        """Refused: there is no object of the JVM.
+
+        :raises JavaObjectError: always
+        """
+        raise JavaObjectError("MemorySize.get_java_memory_size: there is no object of the JVM; use get_bytes()")
+
+
+@dataclass(frozen=True)
+class SlotSharingGroup:
+    """The name of a slot sharing group and its resources: kept, without effect. Made with :meth:`builder`.
+
+    :param name: its name
+    :param cpu_cores: processors, None when nothing was said
+    :param task_heap_memory: heap memory
+    :param task_off_heap_memory: off-heap memory
+    :param managed_memory: managed memory
+    :param external_resources: other resources by name
+    """
+
+    name: str
+    cpu_cores: float | None = None
+    task_heap_memory: MemorySize | None = None
+    task_off_heap_memory: MemorySize | None = None
+    managed_memory: MemorySize | None = None
+    external_resources: dict[str, float] = field(default_factory=dict, hash=False)
+
+    class Builder:
+        """Makes a slot sharing group.
+
+        :param name: its name
+        """
+
+        def __init__(self, name: str) -> None:
+            self._name = checks.text("name", name)
+            self._cpu_cores: float | None = None
+            self._heap: MemorySize | None = None
+            self._off_heap: MemorySize | None = None
+            self._managed: MemorySize | None = None
+            self._external: dict[str, float] = {}
+
+        def set_cpu_cores(self, cpu_cores: float) -> SlotSharingGroup.Builder:
+            """Set the processors.
+
+            :param cpu_cores: more than 0
+            :returns: this object
+            """
+            self._cpu_cores = _positive("cpu_cores", cpu_cores)
+            return self
+
+        def set_task_heap_memory(self, task_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
+            """Set the heap memory.
+
+            :param task_heap_memory: how much
+            :returns: this object
+            """
+            self._heap = _memory("task_heap_memory", task_heap_memory)
+            return self
+
+        def set_task_heap_memory_mb(self, task_heap_memory_mb: int) -> SlotSharingGroup.Builder:
+            """Set the heap memory in mebibytes.
+
+            :param task_heap_memory_mb: how much
+            :returns: this object
+            """
+            return self.set_task_heap_memory(_mebi_bytes("task_heap_memory_mb", task_heap_memory_mb))
+
+        def set_task_off_heap_memory(self, task_off_heap_memory: MemorySize) -> SlotSharingGroup.Builder:
+            """Set the off-heap memory.
+
+            :param task_off_heap_memory: how much
+            :returns: this object
+            """
+            self._off_heap = _memory("task_off_heap_memory", task_off_heap_memory)
+            return self
+
+        def set_task_off_heap_memory_mb(self, task_off_heap_memory_mb: int) -> SlotSharingGroup.Builder:
+            """Set the off-heap memory in mebibytes.
+
+            :param task_off_heap_memory_mb: how much
+            :returns: this object
+            """
+            return self.set_task_off_heap_memory(_mebi_bytes("task_off_heap_memory_mb", task_off_heap_memory_mb))
+
+        def set_managed_memory(self, managed_memory: MemorySize) -> SlotSharingGroup.Builder:
+            """Set the managed memory.
+
+            :param managed_memory: how much
+            :returns: this object
+            """
+            self._managed = _memory("managed_memory", managed_memory)
+            return self
+
+        def set_managed_memory_mb(self, managed_memory_mb: int) -> SlotSharingGroup.Builder:
+            """Set the managed memory in mebibytes.
+
+            :param managed_memory_mb: how much
+            :returns: this object
+            """
+            return self.set_managed_memory(_mebi_bytes("managed_memory_mb", managed_memory_mb))
+
+        def set_external_resource(self, name: str, value: float) -> SlotSharingGroup.Builder:
+            """Set another resource; an earlier value of the same name is replaced.
+
+            :param name: its name
+            :param value: more than 0
+            :returns: this object
+            """
+            self._external[checks.text("name", name)] = _positive("value", value)
+            return self
+
+        def build(self) -> SlotSharingGroup:
+            """Make the slot sharing group.
+
+            :returns: the group
+            :raises ValueError: when there are resources, and processors or heap memory are missing
+            """
+            named = [self._off_heap, self._managed, self._cpu_cores, self._heap]
+            if (any(each is not None for each in named) or self._external) and (self._cpu_cores is None or self._heap is None):
+                raise ValueError(
+                    f"The slot sharing group {self._name!r} has resources, so it needs both set_cpu_cores(...) and "
+                    "set_task_heap_memory(...)"
+                )
+            return SlotSharingGroup(self._name, self._cpu_cores, self._heap, self._off_heap, self._managed, dict(self._external))
+
+    @staticmethod
+    def builder(name: str) -> SlotSharingGroup.Builder:
+        """Begin a slot sharing group.
+
+        :param name: its name
+        :returns: the builder
+        """
+        return SlotSharingGroup.Builder(name)
+
+    def get_name(self) -> str:
+        """The name.
+
+        :returns: the name
+        """
+        return self.name
+
+    def get_cpu_cores(self) -> float | None:
+        """Processors.
+
+        :returns: what was set, or None
+        """
+        return self.cpu_cores
+
+    def get_task_heap_memory(self) -> MemorySize | None:
+        """Heap memory.
+
+        :returns: what was set, or None
+        """
+        return self.task_heap_memory
+
+    def get_task_off_heap_memory(self) -> MemorySize | None:
+        """Off-heap memory.
+
+        :returns: what was set, or None
+        """
+        return self.task_off_heap_memory
+
+    def get_managed_memory(self) -> MemorySize | None:
+        """Managed memory.
+
+        :returns: what was set, or None
+        """
+        return self.managed_memory
+
+    def get_external_resources(self) -> dict[str, float]:
+        """Other resources.
+
+        :returns: values by name
+        """
+        return dict(self.external_resources)
+
+    def get_java_slot_sharing_group(self) -> NoReturn:
+        """Refused: there is no object of the JVM.
+
+        :raises JavaObjectError: always
+        """
+        raise JavaObjectError("SlotSharingGroup.get_java_slot_sharing_group: there is no object of the JVM; use get_name()")
+
+
+def _positive(parameter: str, value: float) -> float:
+    if checks.number(parameter, value) <= 0:
+        raise ValueError(f"{parameter} must be more than 0, not {value}")
+    return float(value)
+
+
+def _memory(parameter: str, value: MemorySize) -> MemorySize:
+    return checks.instance(parameter, value, MemorySize, "use MemorySize.of_mebi_bytes(...), or the setter ending in _mb")
+
+
+def _mebi_bytes(parameter: str, value: int) -> MemorySize:
+    return MemorySize.of_mebi_bytes(checks.integer(parameter, value, 0))

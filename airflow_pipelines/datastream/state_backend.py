@@ -1,0 +1,280 @@
+"""What a program says of where its state is held while it runs. State is held in pages, whatever is set."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, ClassVar
+
+from airflow_pipelines.datastream.checkpoint_storage import FileSystemCheckpointStorage, JobManagerCheckpointStorage
+from airflow_pipelines.datastream.common import checks
+from airflow_pipelines.datastream.common.no_effect import no_effect
+
+_NO_ROCKSDB = "state is held in pages, not in RocksDB"
+_DEFAULT_TRANSFER_THREADS = 4
+
+
+class StateBackend:
+    """Base of the ways to hold state."""
+
+
+class HashMapStateBackend(StateBackend):
+    """State in memory."""
+
+
+class CustomStateBackend(StateBackend):
+    """A state backend written in Java.
+
+    :param state_backend: whatever names it
+    """
+
+    @no_effect("classes of the JVM are not loaded")
+    def __init__(self, state_backend: Any) -> None:
+        self.state_backend = state_backend
+
+
+class PredefinedOptions(Enum):
+    """Settings of RocksDB for kinds of disks."""
+
+    DEFAULT = 0
+    SPINNING_DISK_OPTIMIZED = 1
+    SPINNING_DISK_OPTIMIZED_HIGH_MEM = 2
+    FLASH_SSD_OPTIMIZED = 3
+
+
+class _RocksDBSettings(StateBackend):
+    """What both state backends on RocksDB can be told."""
+
+    def __init__(self, enable_incremental_checkpointing: bool | None) -> None:
+        incremental = False if enable_incremental_checkpointing is None else enable_incremental_checkpointing
+        self._incremental = checks.boolean("enable_incremental_checkpointing", incremental)
+        self._paths: list[str] | None = None
+        self._predefined = PredefinedOptions.DEFAULT
+        self._options: str | None = None
+        self._transfer_threads = _DEFAULT_TRANSFER_THREADS
+
+    def is_incremental_checkpoints_enabled(self) -> bool:
+        """Whether a checkpoint writes only what changed. (Here it always does.)
+
+        :returns: what was set, False by default
+        """
+        return self._incremental
+
+    def get_db_storage_paths(self) -> list[str] | None:
+        """The folders for the files of RocksDB.
+
+        :returns: what was set, None by default
+        """
+        return self._paths
+
+    @no_effect(_NO_ROCKSDB)
+    def set_db_storage_paths(self, *paths: str | None) -> None:
+        """Set the folders for the files of RocksDB.
+
+        :param paths: absolute paths; a single None for the default
+        """
+        if not paths:
+            raise ValueError("set_db_storage_paths takes at least one path, or None for the default")
+        self._paths = None if paths == (None,) else [checks.absolute_path("paths", path) for path in paths]
+
+    def get_predefined_options(self) -> PredefinedOptions:
+        """The settings of RocksDB for a kind of disk.
+
+        :returns: what was set, ``DEFAULT`` by default
+        """
+        return self._predefined
+
+    @no_effect(_NO_ROCKSDB)
+    def set_predefined_options(self, options: PredefinedOptions) -> None:
+        """Set the settings of RocksDB for a kind of disk.
+
+        :param options: which
+        """
+        self._predefined = checks.member("options", options, PredefinedOptions)
+
+    def get_options(self) -> str | None:
+        """The class that makes options of RocksDB.
+
+        :returns: its name as it was set, None by default
+        """
+        return self._options
+
+    @no_effect(_NO_ROCKSDB)
+    def set_options(self, options_factory_class_name: str) -> None:
+        """Set the class that makes options of RocksDB.
+
+        :param options_factory_class_name: its name in Java
+        """
+        self._options = checks.text("options_factory_class_name", options_factory_class_name)
+
+    def _set_threads(self, number: int) -> None:
+        self._transfer_threads = checks.integer("number_of_transfering_threads", number, 1)
+
+
+class EmbeddedRocksDBStateBackend(_RocksDBSettings):
+    """State in RocksDB.
+
+    :param enable_incremental_checkpointing: whether a checkpoint writes only what changed
+    """
+
+    def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
+        super().__init__(enable_incremental_checkpointing)
+
+    def get_number_of_transfer_threads(self) -> int:
+        """The number of threads that transfer files.
+
+        :returns: what was set, 4 by default
+        """
+        return self._transfer_threads
+
+    @no_effect(_NO_ROCKSDB)
+    def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
+        """Set the number of threads that transfer files.
+
+        :param number_of_transfering_threads: at least 1
+        """
+        self._set_threads(number_of_transfering_threads)
+
+
+class MemoryStateBackend(StateBackend):
+    """State and checkpoints in memory. Outdated: use ``HashMapStateBackend`` and ``JobManagerCheckpointStorage``.
+
+    :param checkpoint_path: base folder of checkpoints, None for none
+    :param savepoint_path: base folder of savepoints, None for none
+    :param max_state_size: the most bytes that one state may have
+    :param using_asynchronous_snapshots: whether a checkpoint is written beside the work
+    """
+
+    DEFAULT_MAX_STATE_SIZE: ClassVar[int] = 5 * 1024 * 1024
+
+    def __init__(
+        self,
+        checkpoint_path: str | None = None,
+        savepoint_path: str | None = None,
+        max_state_size: int | None = None,
+        using_asynchronous_snapshots: bool | None = None,
+    ) -> None:
+        self._storage = JobManagerCheckpointStorage(checkpoint_path, max_state_size)
+        self._savepoint_path = None if savepoint_path is None else checks.text("savepoint_path", savepoint_path)
+        self._asynchronous = _asynchronous(using_asynchronous_snapshots)
+
+    def get_max_state_size(self) -> int:
+        """The most bytes that one state may have. It is kept, and not enforced.
+
+        :returns: bytes
+        """
+        return self._storage.get_max_state_size()
+
+    def is_using_asynchronous_snapshots(self) -> bool:
+        """Whether a checkpoint is written beside the work.
+
+        :returns: what was set, True by default
+        """
+        return self._asynchronous
+
+
+class FsStateBackend(StateBackend):
+    """State in memory, checkpoints as files. Outdated: use ``HashMapStateBackend`` and ``FileSystemCheckpointStorage``.
+
+    :param checkpoint_directory_uri: base folder of checkpoints
+    :param default_savepoint_directory_uri: base folder of savepoints, None for none
+    :param file_state_size_threshold: kept; state below this many bytes would be stored with the metadata
+    :param write_buffer_size: kept; bytes that are written at once
+    :param using_asynchronous_snapshots: whether a checkpoint is written beside the work
+    """
+
+    def __init__(
+        self,
+        checkpoint_directory_uri: str | None = None,
+        default_savepoint_directory_uri: str | None = None,
+        file_state_size_threshold: int | None = None,
+        write_buffer_size: int | None = None,
+        using_asynchronous_snapshots: bool | None = None,
+    ) -> None:
+        if checkpoint_directory_uri is None:
+            raise ValueError("FsStateBackend needs checkpoint_directory_uri, a folder such as 'file:///var/lib/checkpoints'")
+        self._storage = FileSystemCheckpointStorage(
+            checkpoint_directory_uri, file_state_size_threshold, -1 if write_buffer_size is None else write_buffer_size
+        )
+        uri = default_savepoint_directory_uri
+        self._savepoint_directory = None if uri is None else checks.text("default_savepoint_directory_uri", uri)
+        self._asynchronous = _asynchronous(using_asynchronous_snapshots)
+
+    def get_checkpoint_path(self) -> str:
+        """The base folder of checkpoints.
+
+        :returns: the path
+        """
+        return self._storage.get_checkpoint_path()
+
+    def get_min_file_size_threshold(self) -> int:
+        """The number of bytes below which state would be stored with the metadata.
+
+        :returns: bytes
+        """
+        return self._storage.get_min_file_size_threshold()
+
+    def get_write_buffer_size(self) -> int:
+        """The number of bytes that are written at once.
+
+        :returns: bytes
+        """
+        return self._storage.get_write_buffer_size()
+
+    def is_using_asynchronous_snapshots(self) -> bool:
+        """Whether a checkpoint is written beside the work.
+
+        :returns: what was set, True by default
+        """
+        return self._asynchronous
+
+
+class RocksDBStateBackend(_RocksDBSettings):
+    """State in RocksDB, checkpoints as files. Outdated: use ``EmbeddedRocksDBStateBackend`` and a checkpoint storage.
+
+    :param checkpoint_data_uri: base folder of checkpoints
+    :param enable_incremental_checkpointing: whether a checkpoint writes only what changed
+    :param checkpoint_stream_backend: the state backend that says where checkpoints are, instead of ``checkpoint_data_uri``
+    """
+
+    def __init__(
+        self,
+        checkpoint_data_uri: str | None = None,
+        enable_incremental_checkpointing: bool | None = None,
+        checkpoint_stream_backend: StateBackend | None = None,
+    ) -> None:
+        super().__init__(enable_incremental_checkpointing)
+        if (checkpoint_data_uri is None) == (checkpoint_stream_backend is None):
+            raise ValueError(
+                "RocksDBStateBackend needs one of checkpoint_data_uri (the folder of the checkpoints) and "
+                "checkpoint_stream_backend (a state backend that names it)"
+            )
+        if checkpoint_stream_backend is None:
+            self._checkpoint_backend: StateBackend = FsStateBackend(checkpoint_data_uri)
+        else:
+            self._checkpoint_backend = checks.instance("checkpoint_stream_backend", checkpoint_stream_backend, StateBackend)
+
+    def get_checkpoint_backend(self) -> StateBackend:
+        """The state backend that says where checkpoints are.
+
+        :returns: the one that was given, or an ``FsStateBackend`` for the folder that was given
+        """
+        return self._checkpoint_backend
+
+    def get_number_of_transfering_threads(self) -> int:
+        """The number of threads that transfer files.
+
+        :returns: what was set, 4 by default
+        """
+        return self._transfer_threads
+
+    @no_effect(_NO_ROCKSDB)
+    def set_number_of_transfering_threads(self, number_of_transfering_threads: int) -> None:
+        """Set the number of threads that transfer files.
+
+        :param number_of_transfering_threads: at least 1
+        """
+        self._set_threads(number_of_transfering_threads)
+
+
+def _asynchronous(value: bool | None) -> bool:
+    return checks.boolean("using_asynchronous_snapshots", True if value is None else value)
