@@ -1,0 +1,95 @@
+"""Brings the elements of a stream to the program that built it, and prints them."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+from airflow_pipelines.streams.elements import Batch
+from airflow_pipelines.streams.sinks import Sink, SinkWriter, SubtaskInfo
+
+
+class CollectSink(Sink):
+    """Keeps elements in this process until they are taken."""
+
+    def __init__(self) -> None:
+        self.values: deque[Any] = deque()
+
+    def open(self, subtask: SubtaskInfo) -> SinkWriter:  # noqa: ARG002
+        """Begin to write."""
+        return _CollectWriter(self.values)
+
+
+class _CollectWriter(SinkWriter):
+    def __init__(self, values: deque[Any]) -> None:
+        self._values = values
+
+    def write(self, batch: Batch) -> None:
+        self._values.extend(batch.values)
+
+
+class PrintSink(Sink):
+    """Writes elements as text to the standard output, as ``identifier:task> text``.
+
+    :param identifier: stands before each element, None for nothing
+    :param to_text: makes text of an element
+    """
+
+    def __init__(self, identifier: str | None, to_text: Callable[[Any], str]) -> None:
+        self._identifier = identifier
+        self._to_text = to_text
+
+    def open(self, subtask: SubtaskInfo) -> SinkWriter:
+        """Begin to write."""
+        parts = [self._identifier] if self._identifier else []
+        if subtask.parallelism > 1:
+            parts.append(str(subtask.index + 1))
+        return _PrintWriter(":".join(parts) + "> " if parts else "", self._to_text)
+
+
+class _PrintWriter(SinkWriter):
+    def __init__(self, prefix: str, to_text: Callable[[Any], str]) -> None:
+        self._prefix = prefix
+        self._to_text = to_text
+
+    def write(self, batch: Batch) -> None:
+        prefix, to_text = self._prefix, self._to_text
+        sys.stdout.write("".join([f"{prefix}{to_text(value)}\n" for value in batch.values]))
+        sys.stdout.flush()
+
+
+class CloseableIterator(Iterator[Any]):
+    """Elements of a stream, while its program runs. The program stops when the iterator is closed, or has no more elements.
+
+    :param take: gives the next elements, an empty sequence when there are no more
+    :param close: stops the program
+    """
+
+    def __init__(self, take: Callable[[], deque[Any] | None], close: Callable[[], None]) -> None:
+        self._take = take
+        self._close = close
+        self._closed = False
+
+    def __next__(self) -> Any:
+        if self._closed:
+            raise StopIteration
+        values = self._take()
+        if values is None:
+            self.close()
+            raise StopIteration
+        return values.popleft()
+
+    def close(self) -> None:
+        """Stop the program."""
+        if not self._closed:
+            self._closed = True
+            self._close()
+
+    def __enter__(self) -> CloseableIterator:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

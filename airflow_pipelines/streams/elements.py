@@ -1,0 +1,111 @@
+"""What travels in a stream: batches of records, and between them watermarks, idleness and the end of the input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from airflow_pipelines.streams.errors import StreamProgramError
+
+T = TypeVar("T")
+
+MIN_TIMESTAMP = -(2**63)
+"""The watermark before anything is known of event time."""
+MAX_TIMESTAMP = 2**63 - 1
+"""The watermark at the end of a bounded input: the end of time."""
+
+
+class Batch:
+    """Records that follow each other with nothing between them.
+
+    Columns of the same length: the loop works on lists, since one object per record would cost more than most functions do.
+
+    :param values: the values of the records
+    :param timestamps: the event time of each record in ms, None for a record without
+    :param keys: the key of each record on its way into a keyed operator, else None
+    """
+
+    __slots__ = ("keys", "timestamps", "values")
+
+    def __init__(self, values: list[Any], timestamps: list[int | None], keys: list[Any] | None = None) -> None:
+        self.values = values
+        self.timestamps = timestamps
+        self.keys = keys
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"Batch({self.values!r}, {self.timestamps!r}, {self.keys!r})"
+
+    def select(self, positions: Sequence[int]) -> Batch:
+        """The records at some positions.
+
+        :param positions: which records, in the order in which they shall follow each other
+        :returns: a batch of these
+        """
+        values, timestamps, keys = self.values, self.timestamps, self.keys
+        return Batch(
+            [values[i] for i in positions],
+            [timestamps[i] for i in positions],
+            None if keys is None else [keys[i] for i in positions],
+        )
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """No record with this timestamp or an earlier one is expected any more.
+
+    :param timestamp: event time in ms
+    """
+
+    timestamp: int
+
+
+@dataclass(frozen=True)
+class Idleness:
+    """Whether the input holds watermarks back: an idle one does not.
+
+    :param idle: True from here on, False when records come again
+    """
+
+    idle: bool
+
+
+@dataclass(frozen=True)
+class EndOfInput:
+    """Nothing follows."""
+
+
+Element: TypeAlias = Batch | Watermark | Idleness | EndOfInput
+"""One element of a stream between two chains."""
+
+END_OF_TIME = Watermark(MAX_TIMESTAMP)
+END_OF_INPUT = EndOfInput()
+
+
+class OutputTag(Generic[T]):
+    """Names a side output: a function gives ``tag, value`` to it, and ``get_side_output(tag)`` is the stream of these values.
+
+    :param tag_id: the name, one for each side output of an operator
+    :param type_info: the type of its values; optional
+    :raises StreamProgramError: when the name is empty
+    """
+
+    __slots__ = ("tag_id", "type_info")
+
+    def __init__(self, tag_id: str, type_info: Any = None) -> None:
+        if not tag_id:
+            raise StreamProgramError("An OutputTag needs a name that is not empty, as in OutputTag('late').")
+        self.tag_id = tag_id
+        self.type_info = type_info
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OutputTag) and other.tag_id == self.tag_id
+
+    def __hash__(self) -> int:
+        return hash(("OutputTag", self.tag_id))
+
+    def __repr__(self) -> str:
+        return f"OutputTag({self.tag_id!r})"

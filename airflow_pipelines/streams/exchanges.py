@@ -1,0 +1,189 @@
+"""Brings what a chain gives to the tasks that read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from airflow_pipelines.streams.elements import Batch, Element, Idleness, Watermark
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.failures import last_given, note_element
+from airflow_pipelines.streams.graph.nodes import Exchange, ExchangeKind
+from airflow_pipelines.streams.keys import task_of
+from airflow_pipelines.streams.values import isolate_all
+
+_REMEMBERED_KEYS = 200_000
+
+
+class ExchangeWriter:
+    """Sorts the elements of one upstream task by the tasks that read them.
+
+    :param exchange: how elements find their task
+    :param reader: name of the reading operator, for messages
+    :param upstream: number of this task, and of how many
+    :param tasks: how many tasks read
+    :param max_parallelism: number of key groups of the reading operator
+    """
+
+    def __init__(self, exchange: Exchange, reader: str, upstream: tuple[int, int], tasks: int, max_parallelism: int) -> None:
+        self._exchange = exchange
+        self._reader = reader
+        self._upstream, self._upstreams = upstream
+        self._tasks = tasks
+        self._max_parallelism = max_parallelism
+        self._next = 0
+        self._known: dict[Any, int] = {}
+        self._waiting: list[list[Element]] = [[] for _ in range(tasks)]
+        self._send = self._sender()
+
+    def emit(self, batch: Batch) -> None:
+        """Give records."""
+        self._send(batch)
+
+    def watermark(self, timestamp: int) -> None:
+        """Give a watermark."""
+        self.control(Watermark(timestamp))
+
+    def idleness(self, *, idle: bool) -> None:
+        """Become idle, or active again."""
+        self.control(Idleness(idle))
+
+    def control(self, element: Element) -> None:
+        """Give an element that every reader must know of.
+
+        :param element: no batch
+        """
+        if self._exchange.kind is ExchangeKind.FORWARD:
+            self._waiting[self._upstream].append(element)
+            return
+        for waiting in self._waiting:
+            waiting.append(element)
+
+    def take(self) -> list[list[Element]]:
+        """What was given since the last call.
+
+        :returns: elements by the number of the reading task
+        """
+        taken, self._waiting = self._waiting, [[] for _ in range(self._tasks)]
+        return taken
+
+    def position(self) -> int:
+        """Whose turn it is.
+
+        :returns: a number for :meth:`restore`
+        """
+        return self._next
+
+    def restore(self, position: int) -> None:
+        """Go on in the order of turns.
+
+        :param position: what :meth:`position` gave
+        """
+        self._next = position
+
+    def _sender(self) -> Callable[[Batch], None]:
+        kind = self._exchange.kind
+        if kind is ExchangeKind.HASH:
+            return self._by_key
+        if kind is ExchangeKind.CUSTOM:
+            return self._custom
+        if kind is ExchangeKind.BROADCAST:
+            return self._to_all
+        if kind is ExchangeKind.FORWARD:
+            return lambda batch: self._waiting[self._upstream].append(batch)
+        if self._tasks == 1 or kind is ExchangeKind.GLOBAL:
+            return lambda batch: self._waiting[0].append(batch)
+        if kind is ExchangeKind.SHUFFLE:
+            return self._shuffled
+        if kind is ExchangeKind.RESCALE:
+            return self._rescaled
+        return lambda batch: self._in_turns(batch, 0, self._tasks)
+
+    def _keys(self, batch: Batch) -> list[Any]:
+        values = iter(batch.values)
+        selector = self._exchange.selector
+        assert selector is not None  # noqa: S101 (an exchange by key has one)
+        try:
+            return list(map(selector, values))
+        except Exception as error:
+            note_element(error, self._reader, last_given(batch.values, values))
+            raise
+
+    def _by_key(self, batch: Batch) -> None:
+        batch = Batch(batch.values, batch.timestamps, self._keys(batch))
+        if self._tasks == 1:
+            self._waiting[0].append(batch)
+            return
+        keys = batch.keys or []
+        self._distribute(batch, [self._task_of_key(key, index, batch) for index, key in enumerate(keys)])
+
+    def _task_of_key(self, key: Any, index: int, batch: Batch) -> int:
+        try:
+            task = self._known.get(key)
+        except TypeError:  # a key without a hash
+            return task_of(key, self._tasks, self._max_parallelism)
+        if task is None:
+            try:
+                task = task_of(key, self._tasks, self._max_parallelism)
+            except StreamProgramError as error:
+                note_element(error, self._reader, batch.values[index])
+                raise
+            if len(self._known) >= _REMEMBERED_KEYS:
+                self._known.clear()
+            self._known[key] = task
+        return task
+
+    def _custom(self, batch: Batch) -> None:
+        partitioner = self._exchange.partitioner
+        assert partitioner is not None  # noqa: S101 (a custom exchange has one)
+        targets = []
+        for value, key in zip(batch.values, self._keys(batch), strict=True):
+            try:
+                task = partitioner(key, self._tasks)
+            except Exception as error:
+                note_element(error, self._reader, value)
+                raise
+            if not isinstance(task, int) or not 0 <= task < self._tasks:
+                raise StreamProgramError(
+                    f"The partitioner before {self._reader!r} returned {task!r} for the key {key!r}:"
+                    f" it must return a number from 0 to {self._tasks - 1} (it is given {self._tasks} as the number of tasks)."
+                )
+            targets.append(task)
+        self._distribute(batch, targets)
+
+    def _to_all(self, batch: Batch) -> None:
+        for waiting in self._waiting[1:]:
+            waiting.append(Batch(isolate_all(batch.values), list(batch.timestamps)))
+        self._waiting[0].append(batch)
+
+    def _in_turns(self, batch: Batch, first: int, number: int) -> None:
+        start = self._next
+        self._next = (start + len(batch)) % number
+        for turn in range(number):
+            chosen = range((turn - start) % number, len(batch), number)
+            if chosen:
+                self._waiting[first + turn].append(batch.select(chosen))
+
+    def _shuffled(self, batch: Batch) -> None:
+        # Looks random, and is the same when the step is computed again.
+        start = self._next
+        self._next = (start + len(batch)) % (1 << 32)
+        self._distribute(batch, [((start + i) * 2654435761 % (1 << 32) >> 8) % self._tasks for i in range(len(batch))])
+
+    def _rescaled(self, batch: Batch) -> None:
+        if self._upstreams >= self._tasks:
+            self._waiting[self._upstream * self._tasks // self._upstreams].append(batch)
+            return
+        first = self._upstream * self._tasks // self._upstreams
+        after = (self._upstream + 1) * self._tasks // self._upstreams
+        self._in_turns(batch, first, after - first)
+
+    def _distribute(self, batch: Batch, targets: list[int]) -> None:
+        chosen: list[list[int]] = [[] for _ in range(self._tasks)]
+        for position, target in enumerate(targets):
+            chosen[target].append(position)
+        for target, positions in enumerate(chosen):
+            if len(positions) == len(targets) and positions:
+                self._waiting[target].append(batch)
+            elif positions:
+                self._waiting[target].append(batch.select(positions))

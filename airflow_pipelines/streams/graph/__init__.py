@@ -1,0 +1,1 @@
+"""Graphs of operators: what a program builds, what the loop runs."""

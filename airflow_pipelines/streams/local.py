@@ -1,0 +1,255 @@
+"""Runs a whole program in this process, one step after the other: for scripts, tests and debugging."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_pipelines.streams.clock import Clock, StepClock, SystemClock
+from airflow_pipelines.streams.elements import Element
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.graph.chains import Chain, Plan
+from airflow_pipelines.streams.loop import ChainTask, Channel, TaskSnapshot, owned_pages
+from airflow_pipelines.streams.operators.base import TaskSettings
+from airflow_pipelines.streams.operators.source import merge_states
+from airflow_pipelines.streams.state.store import PageId, StoredPage
+
+STEP_ELEMENTS = 10_000
+_LONGEST_WAIT = 0.05
+
+
+@dataclass
+class Snapshot:
+    """All that a program keeps, after some step.
+
+    :param parallelism: number of tasks, by uid of the operator
+    :param max_parallelism: number of key groups, by uid of the operator
+    :param tasks: by the uid of the chain's head, and the number of the task
+    """
+
+    parallelism: dict[str, int] = field(default_factory=dict)
+    max_parallelism: dict[str, int] = field(default_factory=dict)
+    tasks: dict[str, list[TaskSnapshot]] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        """The snapshot as bytes.
+
+        :returns: what :meth:`from_bytes` reads
+        """
+        return pickle.dumps(self, 5)
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Snapshot:
+        """Read a snapshot.
+
+        :param data: what :meth:`to_bytes` gave
+        :returns: the snapshot
+        """
+        snapshot: Snapshot = pickle.loads(data)  # noqa: S301 (the program's own storage)
+        return snapshot
+
+
+class LocalRunner:
+    """Runs a plan. What a step reads passes through all chains before the next step begins.
+
+    :param plan: what to run
+    :param settings: what holds for the whole program
+    :param clock: processing time
+    :param snapshot: where to go on, None for the beginning
+    """
+
+    def __init__(
+        self, plan: Plan, settings: TaskSettings | None = None, clock: Clock | None = None, snapshot: Snapshot | None = None
+    ) -> None:
+        self._plan = plan
+        self._settings = settings or TaskSettings()
+        self._clock = clock or SystemClock()
+        self._step_clock = StepClock(self._clock.now())
+        self._tasks: dict[int, list[ChainTask]] = {}
+        self._waiting: dict[tuple[int, int], list[tuple[Channel, list[Element]]]] = {}
+        self._cancelled = threading.Event()
+        self.elements_read = 0
+        for chain in plan.chains:
+            self._tasks[chain.number] = [self._task(chain, index) for index in range(chain.parallelism)]
+        try:
+            for chain in reversed(plan.chains):
+                for task in self._tasks[chain.number]:
+                    task.open(None if snapshot is None else _task_snapshot(snapshot, chain, task.index))
+        except BaseException:
+            self._close_quietly()
+            raise
+
+    def _task(self, chain: Chain, index: int) -> ChainTask:
+        into = [(link, self._plan.chains[link.source].parallelism) for link in self._plan.into(chain)]
+        out = [(link, self._plan.chains[link.target]) for link in self._plan.out_of(chain)]
+        return ChainTask(chain, index, into, out, self._settings, self._step_clock)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all inputs have ended, and all that follows was done."""
+        return all(task.has_ended for tasks in self._tasks.values() for task in tasks)
+
+    def step(self, limits: Mapping[str, Mapping[int, int]] | None = None, default: int = STEP_ELEMENTS) -> int:
+        """One step.
+
+        :param limits: how many elements at most of a split, by the uid of the source and the number of the split
+        :param default: how many of others
+        :returns: how many elements were read
+        """
+        self._step_clock.now = now = self._clock.now()
+        number = 0
+        for chain in self._plan.chains:
+            for task in self._tasks[chain.number]:
+                if task.source is not None:
+                    number += task.poll((limits or {}).get(chain.head.uid, {}), default)
+                else:
+                    task.run(self._waiting.pop((chain.number, task.index), ()))
+                task.processing_time(now)
+                self._hand_over(task)
+        for tasks in self._tasks.values():
+            for task in tasks:
+                task.end_of_step()
+        self.elements_read += number
+        return number
+
+    def _hand_over(self, task: ChainTask) -> None:
+        for link, writer in task.exchanges.items():
+            for target, elements in enumerate(writer.take()):
+                if elements:
+                    self._waiting.setdefault((link.target, target), []).append(((link.number, task.index), elements))
+
+    def run(self, after_step: Callable[[], None] | None = None) -> None:
+        """Step until all inputs have ended, or :meth:`cancel` is called.
+
+        :param after_step: called after each step
+        """
+        while not self.has_ended and not self._cancelled.is_set():
+            number = self.step()
+            if after_step is not None:
+                after_step()
+            if number == 0 and not self.has_ended:
+                self._wait()
+
+    def _wait(self) -> None:
+        due = [task.next_due() for tasks in self._tasks.values() for task in tasks]
+        next_due = min((each for each in due if each is not None), default=None)
+        seconds = _LONGEST_WAIT if next_due is None else max(0.0, min(_LONGEST_WAIT, (next_due - self._clock.now()) / 1000))
+        self._cancelled.wait(max(seconds, 0.001))
+
+    def cancel(self) -> None:
+        """Have :meth:`run` return after the current step. May be called from another thread."""
+        self._cancelled.set()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether :meth:`cancel` was called."""
+        return self._cancelled.is_set()
+
+    def snapshot(self) -> Snapshot:
+        """All that the program keeps now, between two steps.
+
+        :returns: what a runner of the same program can be made with
+        :raises StreamProgramError: in batch mode
+        """
+        if self._settings.is_batch:
+            raise StreamProgramError("A program in batch mode has no snapshots: it is run again from its beginning.")
+        snapshot = Snapshot()
+        for chain in self._plan.chains:
+            snapshot.tasks[chain.head.uid] = [task.snapshot() for task in self._tasks[chain.number]]
+            for step in chain.steps:
+                snapshot.parallelism[step.uid] = chain.parallelism
+                snapshot.max_parallelism[step.uid] = chain.max_parallelism
+        return snapshot
+
+    def committed(self) -> None:
+        """The last snapshot is durable: sinks make their output visible, sources may forget what they gave."""
+        for tasks in self._tasks.values():
+            for task in tasks:
+                task.committed()
+
+    def finish(self) -> None:
+        """Commit what the last step wrote, and close all functions, sources and sinks."""
+        if not self._settings.is_batch:
+            self.snapshot()
+        else:
+            for tasks in self._tasks.values():
+                for task in tasks:
+                    task.snapshot()
+        self.committed()
+        self.close()
+
+    def close(self) -> None:
+        """Close all functions, sources and sinks. What was not committed is dropped.
+
+        :raises Exception: the first that was raised
+        """
+        first: Exception | None = None
+        for tasks in self._tasks.values():
+            for task in tasks:
+                try:
+                    task.close()
+                except Exception as error:  # noqa: BLE001 (raised below, when all others are closed)
+                    first = first or error
+        if first is not None:
+            raise first
+
+    def _close_quietly(self) -> None:
+        try:
+            self.close()
+        except Exception:  # noqa: BLE001 (the error that ended the program is the one to raise)
+            return
+
+    def abort(self) -> None:
+        """Close all after an error, whose own closing errors follow from it."""
+        self._close_quietly()
+
+    def metrics(self) -> dict[str, Any]:
+        """What functions have counted.
+
+        :returns: readings by uid of the operator and number of the task
+        """
+        found: dict[str, Any] = {}
+        for tasks in self._tasks.values():
+            for task in tasks:
+                for uid, group in task.metrics.items():
+                    report = group.report()
+                    if report:
+                        found[f"{uid}/{task.index}"] = report
+        return found
+
+
+def _task_snapshot(snapshot: Snapshot, chain: Chain, index: int) -> TaskSnapshot | None:
+    for step in chain.steps:
+        known = snapshot.max_parallelism.get(step.uid, chain.max_parallelism)
+        if step.node.operator.is_keyed and known != chain.max_parallelism:
+            raise StreamProgramError(
+                f"The operator {step.name!r} has the maximum parallelism {chain.max_parallelism}, and its state was kept with"
+                f" {known}."
+                f" It cannot change: set_max_parallelism({known})."
+            )
+    tasks = snapshot.tasks.get(chain.head.uid)
+    if tasks is None:
+        return None
+    if len(tasks) == chain.parallelism:
+        return tasks[index]
+    return _rescaled(tasks, chain, index)
+
+
+def _rescaled(tasks: list[TaskSnapshot], chain: Chain, index: int) -> TaskSnapshot:
+    merged = TaskSnapshot(turns=[])
+    for step in chain.steps:
+        pages: dict[PageId, StoredPage] = {}
+        for task in tasks:
+            pages.update(task.pages.get(step.uid, {}))
+        if pages:
+            merged.pages[step.uid] = owned_pages(pages, index, chain.parallelism, chain.max_parallelism)
+        merged.watermarks[step.uid] = min(task.watermarks[step.uid] for task in tasks)
+        states = [pickle.loads(task.operators[step.uid]) for task in tasks if step.uid in task.operators]  # noqa: S301
+        if states and not step.node.inputs:
+            merged.operators[step.uid] = pickle.dumps(merge_states(states), 5)
+        elif states:
+            merged.operators[step.uid] = pickle.dumps(states[index % len(states)], 5)
+    return merged

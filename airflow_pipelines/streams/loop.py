@@ -1,0 +1,342 @@
+"""Runs a chain of operators over one task's elements, in order. The only place where functions of users are called."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from airflow_pipelines.streams.clock import StepClock
+from airflow_pipelines.streams.elements import END_OF_INPUT, MAX_TIMESTAMP, Batch, Element, EndOfInput, Idleness, Watermark
+from airflow_pipelines.streams.exchanges import ExchangeWriter
+from airflow_pipelines.streams.failures import last_given, note_element
+from airflow_pipelines.streams.graph.chains import Chain, Link, Step
+from airflow_pipelines.streams.grouping import GroupedInput
+from airflow_pipelines.streams.keys import group_to_task
+from airflow_pipelines.streams.metrics import MetricGroup
+from airflow_pipelines.streams.operators.base import Operator, OperatorContext, TaskSettings
+from airflow_pipelines.streams.operators.source import SourceOperator
+from airflow_pipelines.streams.sinks import SubtaskInfo
+from airflow_pipelines.streams.state.store import KeyedStore, PageId, StoredPage
+from airflow_pipelines.streams.values import isolate_all
+from airflow_pipelines.streams.watermarks import Combination
+
+Channel: TypeAlias = tuple[int, int]
+"""Where elements come from: number of the link, number of the upstream task."""
+
+MOST_HOT_KEYS = 1_000_000
+
+
+@dataclass
+class TaskSnapshot:
+    """What a task keeps, as bytes where it can be large.
+
+    :param pages: pages of state at rest, by uid of the operator
+    :param operators: what operators keep besides, by uid, pickled
+    :param channels: how far the inputs have come, pickled; None for a source
+    :param turns: whose turn it is at each exchange
+    :param watermarks: how far the operators have come, by uid
+    """
+
+    pages: dict[str, dict[PageId, StoredPage]] = field(default_factory=dict)
+    operators: dict[str, bytes] = field(default_factory=dict)
+    channels: bytes | None = None
+    turns: list[int] = field(default_factory=list)
+    watermarks: dict[str, int] = field(default_factory=dict)
+
+
+class _Fanout:
+    """Gives what one output of an operator makes to all who read it."""
+
+    def __init__(self, owner: Step, convert: Any) -> None:
+        self._owner = owner
+        self._convert = convert
+        self._operators: list[tuple[Operator, int]] = []
+        self._exchanges: list[ExchangeWriter] = []
+        self._readers = 0
+
+    def to_operator(self, operator: Operator, port: int) -> None:
+        self._operators.append((operator, port))
+        self._readers += 1
+
+    def to_exchange(self, exchange: ExchangeWriter) -> None:
+        self._exchanges.append(exchange)
+        self._readers += 1
+
+    def emit(self, batch: Batch) -> None:
+        if self._convert is not None:
+            batch = Batch(self._converted(batch.values), batch.timestamps)
+        remaining = self._readers
+        for operator, port in self._operators:
+            remaining -= 1
+            operator.process(batch if remaining == 0 else _copied(batch), port)
+        for exchange in self._exchanges:
+            remaining -= 1
+            exchange.emit(batch if remaining == 0 else _copied(batch))
+
+    def _converted(self, values: list[Any]) -> list[Any]:
+        iterator = iter(values)
+        try:
+            return list(map(self._convert, iterator))
+        except Exception as error:
+            note_element(error, self._owner.name, last_given(values, iterator), "result")
+            raise
+
+    def watermark(self, timestamp: int) -> None:
+        for operator, _ in self._operators:
+            operator.watermark(timestamp)
+        for exchange in self._exchanges:
+            exchange.watermark(timestamp)
+
+    def idleness(self, *, idle: bool) -> None:
+        for operator, _ in self._operators:
+            operator.idleness(idle=idle)
+        for exchange in self._exchanges:
+            exchange.idleness(idle=idle)
+
+
+def _copied(batch: Batch) -> Batch:
+    return Batch(isolate_all(batch.values), list(batch.timestamps))
+
+
+class ChainTask:
+    """One parallel instance of a chain, with its state.
+
+    :param chain: what it runs
+    :param index: number of the task
+    :param into: links into the chain, with the number of upstream tasks of each
+    :param out: links out of the chain, with the reading chains
+    :param settings: what holds for the whole program
+    :param clock: the time of the current step
+    """
+
+    def __init__(
+        self,
+        chain: Chain,
+        index: int,
+        into: list[tuple[Link, int]],
+        out: list[tuple[Link, Chain]],
+        settings: TaskSettings,
+        clock: StepClock,
+    ) -> None:
+        self.chain = chain
+        self.index = index
+        self._settings = settings
+        self._clock = clock
+        self._ports = {link.number: link.edge.port for link, _ in into}
+        self._channels = Combination((link.number, upstream) for link, tasks in into for upstream in _upstreams(link, tasks, index))
+        self.operators: dict[int, Operator] = {}
+        self._stores: dict[int, KeyedStore] = {}
+        self._fanouts: dict[tuple[int, str | None], _Fanout] = {}
+        self.exchanges: dict[Link, ExchangeWriter] = {}
+        self.metrics: dict[str, MetricGroup] = {}
+        self.has_ended = False
+        self._out = out
+        self._idle = False
+
+    def open(self, snapshot: TaskSnapshot | None) -> None:
+        """Make the operators and open them, what reads before what gives.
+
+        :param snapshot: where to go on, None for the beginning
+        """
+        snapshot = snapshot or TaskSnapshot()
+        for step in self.chain.steps:
+            self.operators[step.node.id] = step.node.operator.create()
+            self._fanouts[(step.node.id, None)] = _Fanout(step, step.node.convert)
+        for step in self.chain.steps:
+            for edge in step.inputs:
+                self._fanout(edge.source, edge.tag).to_operator(self.operators[step.node.id], edge.port)
+        for link, reader in self._out:
+            writer = ExchangeWriter(
+                link.edge.exchange,
+                reader.head.name,
+                (self.index, self.chain.parallelism),
+                reader.parallelism,
+                reader.max_parallelism,
+            )
+            self.exchanges[link] = writer
+            self._fanout(link.edge.source, link.edge.tag).to_exchange(writer)
+        for writer, turn in zip(self.exchanges.values(), snapshot.turns, strict=False):
+            writer.restore(turn)
+        if snapshot.channels is not None:
+            self._channels.restore(pickle.loads(snapshot.channels))  # noqa: S301 (the program's own storage)
+        for step in reversed(self.chain.steps):
+            self._open_step(step, snapshot)
+        head = self.operators[self.chain.head.node.id]
+        self._head: Operator | GroupedInput = head
+        if self._settings.is_batch and self.chain.head.node.operator.is_keyed:
+            self._head = GroupedInput(head)
+
+    def _open_step(self, step: Step, snapshot: TaskSnapshot) -> None:
+        operator = self.operators[step.node.id]
+        store = None
+        if step.node.operator.is_keyed:
+            store = self._stores[step.node.id] = KeyedStore(self.chain.max_parallelism, snapshot.pages.get(step.uid))
+        metrics = self.metrics[step.uid] = MetricGroup()
+        node_id = step.node.id
+        operator.output = self._fanouts[(node_id, None)]
+        operator.context = OperatorContext(
+            subtask=SubtaskInfo(step.name, self.index, self.chain.parallelism, self._settings.attempt),
+            max_parallelism=self.chain.max_parallelism,
+            settings=self._settings,
+            clock=self._clock,
+            metrics=metrics,
+            is_input_bounded=step.is_input_bounded,
+            store=store,
+            side_output=lambda tag: self._fanouts.get((node_id, tag)),
+        )
+        operator.current_watermark = snapshot.watermarks.get(step.uid, operator.current_watermark)
+        state = snapshot.operators.get(step.uid)
+        operator.open(None if state is None else pickle.loads(state))  # noqa: S301 (the program's own storage)
+
+    def _fanout(self, node_id: int, tag: str | None) -> _Fanout:
+        fanout = self._fanouts.get((node_id, tag))
+        if fanout is None:
+            step = next(step for step in self.chain.steps if step.node.id == node_id)
+            fanout = self._fanouts[(node_id, tag)] = _Fanout(step, None)
+        return fanout
+
+    @property
+    def source(self) -> SourceOperator | None:
+        """The operator that reads a source, if this chain begins with one."""
+        head = self.operators[self.chain.head.node.id]
+        return head if isinstance(head, SourceOperator) else None
+
+    def poll(self, limits: Mapping[int, int], default: int) -> int:
+        """Read the source.
+
+        :param limits: how many elements at most of a split, by its number
+        :param default: how many of others
+        :returns: how many elements were read
+        """
+        source = self.source
+        if source is None or self.has_ended:
+            return 0
+        number = source.poll(limits, default)
+        if source.has_ended:
+            self._end()
+        return number
+
+    def run(self, inputs: Iterable[tuple[Channel, list[Element]]]) -> None:
+        """Take what other chains gave.
+
+        :param inputs: elements of each channel, in order
+        """
+        head = self._head
+        for channel, elements in inputs:
+            port = self._ports[channel[0]]
+            for element in elements:
+                if element.__class__ is Batch:
+                    head.process(element, port)
+                else:
+                    self._control(channel, element)
+
+    def _control(self, channel: Channel, element: Element) -> None:
+        channels = self._channels
+        if isinstance(element, Watermark):
+            if channels.update(channel, element.timestamp):
+                self._advance(channels.watermark)
+        elif isinstance(element, Idleness):
+            if channels.set_idle(channel, idle=element.idle):
+                self._advance(channels.watermark)
+            if channels.all_idle != self._idle:
+                self._idle = channels.all_idle
+                self._head.idleness(idle=self._idle)
+        elif isinstance(element, EndOfInput) and channels.end(channel):
+            self._end()
+
+    def _advance(self, watermark: int) -> None:
+        self._head.watermark(watermark)
+
+    def _end(self) -> None:
+        if isinstance(self._head, GroupedInput):
+            self._head.finish()
+        for step in self.chain.steps:
+            operator = self.operators[step.node.id]
+            operator.end_of_input()
+        self.has_ended = True
+        for fanout_key, fanout in self._fanouts.items():
+            if fanout_key[1] is not None:
+                fanout.watermark(MAX_TIMESTAMP)
+        for exchange in self.exchanges.values():
+            exchange.control(END_OF_INPUT)
+
+    def processing_time(self, now: int) -> None:
+        """Processing time has come so far.
+
+        :param now: ms
+        """
+        if not self.has_ended:
+            for step in self.chain.steps:
+                self.operators[step.node.id].processing_time(now)
+
+    def next_due(self) -> int | None:
+        """When the task wants to be called again without input.
+
+        :returns: processing time in ms, None for never
+        """
+        if self.has_ended:
+            return None
+        due = [operator.next_due() for operator in self.operators.values()]
+        return min((each for each in due if each is not None), default=None)
+
+    def end_of_step(self) -> None:
+        """A step is over: give memory back where there is too much in it."""
+        for store in self._stores.values():
+            store.evict(MOST_HOT_KEYS)
+
+    def snapshot(self) -> TaskSnapshot:
+        """All that the task keeps.
+
+        :returns: a value that another task can be opened with
+        """
+        snapshot = TaskSnapshot(turns=[writer.position() for writer in self.exchanges.values()])
+        snapshot.channels = pickle.dumps(self._channels.snapshot(), 5)
+        for step in self.chain.steps:
+            operator = self.operators[step.node.id]
+            state = operator.snapshot()
+            if state is not None:
+                snapshot.operators[step.uid] = pickle.dumps(state, 5)
+            snapshot.watermarks[step.uid] = operator.current_watermark
+            if step.node.id in self._stores:
+                snapshot.pages[step.uid] = self._stores[step.node.id].pages()
+        return snapshot
+
+    def committed(self) -> None:
+        """The last snapshot is durable."""
+        for operator in self.operators.values():
+            operator.committed()
+
+    def close(self) -> None:
+        """Close all operators, also when one of them raises.
+
+        :raises Exception: the first that was raised
+        """
+        first: Exception | None = None
+        for step in self.chain.steps:
+            operator = self.operators.get(step.node.id)
+            if operator is not None and hasattr(operator, "context"):
+                try:
+                    operator.close()
+                except Exception as error:  # noqa: BLE001 (raised below, when all others are closed)
+                    first = first or error
+        if first is not None:
+            raise first
+
+
+def _upstreams(link: Link, tasks: int, index: int) -> list[int]:
+    from_same = link.edge.exchange.kind.value == "FORWARD"
+    return [index] if from_same else list(range(tasks))
+
+
+def owned_pages(pages: Mapping[PageId, StoredPage], index: int, parallelism: int, max_parallelism: int) -> dict[PageId, StoredPage]:
+    """The pages of one task.
+
+    :param pages: of all tasks
+    :param index: number of the task
+    :param parallelism: number of tasks
+    :param max_parallelism: number of key groups
+    :returns: those whose key group is the task's
+    """
+    return {page_id: page for page_id, page in pages.items() if group_to_task(page_id[0], parallelism, max_parallelism) == index}

@@ -1,0 +1,153 @@
+"""Metrics and accumulators that functions keep. They count for statistics only: a restart may count an element twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class Counter:
+    """Counts up and down."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def inc(self, n: int = 1) -> None:
+        """Add.
+
+        :param n: how much
+        """
+        self.count += n
+
+    def dec(self, n: int = 1) -> None:
+        """Take away.
+
+        :param n: how much
+        """
+        self.count -= n
+
+    def get_count(self) -> int:
+        """The count.
+
+        :returns: what was added so far
+        """
+        return self.count
+
+
+class Distribution:
+    """Number, sum, minimum and maximum of values."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.total = 0
+        self.minimum: int | None = None
+        self.maximum: int | None = None
+
+    def update(self, value: int) -> None:
+        """Add a value.
+
+        :param value: the value
+        """
+        self.number += 1
+        self.total += value
+        self.minimum = value if self.minimum is None else min(self.minimum, value)
+        self.maximum = value if self.maximum is None else max(self.maximum, value)
+
+
+class Meter:
+    """Counts events."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def mark_event(self, n: int = 1) -> None:
+        """Events happened.
+
+        :param n: how many
+        """
+        self.count += n
+
+    def get_count(self) -> int:
+        """How many events happened.
+
+        :returns: their number
+        """
+        return self.count
+
+
+class MetricGroup:
+    """Metrics by name, in groups.
+
+    :param prefix: the names of the groups around it
+    :param values: where all metrics of a task are
+    """
+
+    def __init__(self, prefix: tuple[str, ...] = (), values: dict[tuple[str, ...], Any] | None = None) -> None:
+        self._prefix = prefix
+        self._values: dict[tuple[str, ...], Any] = {} if values is None else values
+
+    def counter(self, name: str) -> Counter:
+        """A counter.
+
+        :param name: of the metric
+        :returns: the counter of that name in this group
+        """
+        found: Counter = self._find(name, Counter)
+        return found
+
+    def distribution(self, name: str) -> Distribution:
+        """A distribution.
+
+        :param name: of the metric
+        :returns: the distribution of that name in this group
+        """
+        found: Distribution = self._find(name, Distribution)
+        return found
+
+    def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:  # noqa: ARG002
+        """A meter.
+
+        :param name: of the metric
+        :param time_span_in_seconds: without effect: it counts all events
+        :returns: the meter of that name in this group
+        """
+        found: Meter = self._find(name, Meter)
+        return found
+
+    def gauge(self, name: str, obj: Callable[[], int]) -> None:
+        """A value that is asked for when statistics are made.
+
+        :param name: of the metric
+        :param obj: gives the value
+        """
+        self._values[(*self._prefix, name)] = obj
+
+    def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
+        """A group in this group.
+
+        :param name: of the group
+        :param extra: a value that belongs to the name
+        :returns: the group
+        """
+        return MetricGroup((*self._prefix, name) if extra is None else (*self._prefix, name, extra), self._values)
+
+    def report(self) -> dict[str, Any]:
+        """What all metrics say now.
+
+        :returns: values by names, whose groups are separated by points
+        """
+        return {".".join(name): _reading(metric) for name, metric in self._values.items()}
+
+    def _find(self, name: str, kind: type[Any]) -> Any:
+        full = (*self._prefix, name)
+        if full not in self._values:
+            self._values[full] = kind()
+        return self._values[full]
+
+
+def _reading(metric: Any) -> Any:
+    if isinstance(metric, Counter | Meter):
+        return metric.count
+    if isinstance(metric, Distribution):
+        return {"count": metric.number, "sum": metric.total, "min": metric.minimum, "max": metric.maximum}
+    return metric()

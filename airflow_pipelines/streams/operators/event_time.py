@@ -1,0 +1,194 @@
+"""Gives elements their timestamps, and makes watermarks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_pipelines.streams.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.failures import last_given, note_element
+from airflow_pipelines.streams.operators.base import Operator, OperatorContext, OperatorSpec
+from airflow_pipelines.streams.watermarks import TimestampsAndWatermarks, WatermarkOutput
+
+
+class EventTime:
+    """Event time of one sequence of elements: a split of a source, or what one task gets.
+
+    Inputs that end get no periodic watermarks: which ones there would be depends on how fast the input is read, and so would
+    the results.
+
+    :param strategy: how it is made
+    :param context: of the operator
+    """
+
+    def __init__(self, strategy: TimestampsAndWatermarks, context: OperatorContext) -> None:
+        self._assign = strategy.assigner
+        self._generator = strategy.generator()
+        self._idle_after = strategy.idle_after
+        self._context = context
+        self._output = WatermarkOutput()
+        self._interval = 0 if context.is_input_bounded else context.settings.watermark_interval
+        self._next_emission = context.clock.now + self._interval
+        self._last_element = context.clock.now
+        self.is_idle = False
+        self.watermark = MIN_TIMESTAMP
+
+    def see(self, batch: Batch) -> tuple[Batch, list[tuple[int, int]]]:
+        """Elements come.
+
+        :param batch: the elements
+        :returns: the same with their timestamps, and watermarks with the number of elements that stand before them
+        """
+        self._last_element = self._context.clock.now
+        self.is_idle = False
+        if self._assign is not None:
+            batch = Batch(batch.values, self._assigned(batch, self._assign))
+        return batch, self._later(self._generator.on_batch(batch, self._output))
+
+    def _assigned(self, batch: Batch, assign: Any) -> list[int | None]:
+        values = iter(batch.values)
+        earlier = [MIN_TIMESTAMP if timestamp is None else timestamp for timestamp in batch.timestamps]
+        try:
+            assigned: list[int | None] = list(map(assign, values, earlier))
+        except Exception as error:
+            note_element(error, self._context.subtask.name, last_given(batch.values, values))
+            raise
+        if not set(map(type, assigned)) <= {int}:
+            for position, timestamp in enumerate(assigned):
+                assigned[position] = self._whole(timestamp, batch.values[position])
+        return assigned
+
+    def _whole(self, timestamp: Any, value: Any) -> int:
+        try:
+            return timestamp.__index__()  # type: ignore[no-any-return]
+        except AttributeError:
+            raise StreamProgramError(
+                f"The timestamp assigner of {self._context.subtask.name!r} returned {timestamp!r} for the element {value!r}:"
+                " it must return a whole number of milliseconds, as int(seconds * 1000)."
+            ) from None
+
+    def _later(self, watermarks: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+        found = []
+        for count, watermark in watermarks:
+            if watermark > self.watermark:
+                self.watermark = watermark
+                found.append((count, watermark))
+        return found
+
+    def tick(self, now: int) -> int | None:
+        """Processing time passes.
+
+        :param now: ms
+        :returns: a later watermark, None when there is none
+        """
+        if self._idle_after is not None and now - self._last_element >= self._idle_after:
+            self.is_idle = True
+        if not self._interval or now < self._next_emission:
+            return None
+        self._next_emission = now + self._interval
+        self._generator.on_periodic_emit(self._output)
+        emitted, self._output.emitted = self._output.emitted, None
+        if self._output.idle:
+            self.is_idle = True
+        if emitted is None or emitted <= self.watermark:
+            return None
+        self.watermark = emitted
+        return emitted
+
+    def next_due(self) -> int | None:
+        """When :meth:`tick` may have something to say.
+
+        :returns: processing time in ms, None for never
+        """
+        if self._interval:
+            return self._next_emission
+        return None if self._idle_after is None or self.is_idle else self._last_element + self._idle_after
+
+    def snapshot(self) -> Any:
+        """How far it has come.
+
+        :returns: something that can be pickled
+        """
+        return self.watermark, self._generator.snapshot_state()
+
+    def restore(self, state: Any) -> None:
+        """Go on from a snapshot.
+
+        :param state: what :meth:`snapshot` gave
+        """
+        self.watermark, generator = state
+        self._generator.restore_state(generator)
+
+
+@dataclass(frozen=True)
+class AssignEventTime(OperatorSpec):
+    """Gives elements new timestamps and replaces watermarks, except the one at the end of time.
+
+    :param strategy: how they are made
+    """
+
+    strategy: TimestampsAndWatermarks
+
+    def create(self) -> Operator:
+        """Make one parallel instance."""
+        return _AssignEventTime(self.strategy)
+
+    def user_objects(self) -> Mapping[str, Any]:
+        """How event time is made."""
+        return {"watermark strategy": self.strategy}
+
+
+class _AssignEventTime(Operator):
+    def __init__(self, strategy: TimestampsAndWatermarks) -> None:
+        super().__init__()
+        self._strategy = strategy
+        self._told_idle = False
+
+    def open(self, state: Any | None) -> None:
+        self._event_time = EventTime(self._strategy, self.context)
+        if state is not None:
+            self._event_time.restore(state)
+
+    def process(self, batch: Batch, port: int) -> None:  # noqa: ARG002
+        batch, watermarks = self._event_time.see(batch)
+        self._tell_idleness()
+        start = 0
+        for count, watermark in watermarks:
+            if count > start:
+                self.output.emit(batch.select(range(start, count)))
+                start = count
+            self._advance(watermark)
+        if start == 0:
+            self.output.emit(batch)
+        elif start < len(batch):
+            self.output.emit(batch.select(range(start, len(batch))))
+
+    def watermark(self, timestamp: int) -> None:
+        if timestamp == MAX_TIMESTAMP:
+            self._advance(timestamp)
+
+    def idleness(self, *, idle: bool) -> None:
+        """What is idle here follows from the elements alone."""
+
+    def processing_time(self, now: int) -> None:
+        watermark = self._event_time.tick(now)
+        if watermark is not None:
+            self._advance(watermark)
+        self._tell_idleness()
+
+    def next_due(self) -> int | None:
+        return self._event_time.next_due()
+
+    def _advance(self, timestamp: int) -> None:
+        self.current_watermark = timestamp
+        self.output.watermark(timestamp)
+
+    def _tell_idleness(self) -> None:
+        if self._event_time.is_idle != self._told_idle:
+            self._told_idle = self._event_time.is_idle
+            self.output.idleness(idle=self._told_idle)
+
+    def snapshot(self) -> Any:
+        return self._event_time.snapshot()

@@ -1,0 +1,79 @@
+"""Gives elements to a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_pipelines.streams.elements import Batch
+from airflow_pipelines.streams.failures import note_operator
+from airflow_pipelines.streams.operators.base import Operator, OperatorSpec
+from airflow_pipelines.streams.sinks import Sink
+
+
+@dataclass(frozen=True)
+class Write(OperatorSpec):
+    """Writes to a sink.
+
+    :param sink: the sink
+    """
+
+    sink: Sink
+    kind = "Data Sink"
+
+    def create(self) -> Operator:
+        """Make one parallel instance."""
+        return _SinkOperator(self.sink)
+
+    def user_objects(self) -> Mapping[str, Any]:
+        """The sink."""
+        return {"sink": self.sink}
+
+
+class _SinkOperator(Operator):
+    def __init__(self, sink: Sink) -> None:
+        super().__init__()
+        self._sink = sink
+        self._prepared: list[Any] = []
+        self._is_open = False
+
+    def open(self, state: Any | None) -> None:
+        try:
+            self._writer = self._sink.open(self.context.subtask)
+            self._is_open = True
+            for prepared in state or ():
+                self._writer.commit(prepared)
+        except Exception as error:
+            note_operator(error, self.name, "opening the sink")
+            raise
+
+    def process(self, batch: Batch, port: int) -> None:  # noqa: ARG002
+        try:
+            self._writer.write(batch)
+        except Exception as error:
+            note_operator(error, self.name, f"writing {len(batch)} elements")
+            raise
+
+    def watermark(self, timestamp: int) -> None:
+        self.current_watermark = timestamp
+        self._writer.watermark(timestamp)
+
+    def idleness(self, *, idle: bool) -> None:
+        """Nothing follows a sink."""
+
+    def snapshot(self) -> Any | None:
+        prepared = self._writer.prepare()
+        if prepared is not None:
+            self._prepared.append(prepared)
+        return list(self._prepared) or None
+
+    def committed(self) -> None:
+        for prepared in self._prepared:
+            self._writer.commit(prepared)
+        self._prepared.clear()
+
+    def close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._writer.close()

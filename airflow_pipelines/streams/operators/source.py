@@ -1,0 +1,209 @@
+"""Reads the splits of a source, and makes event time of what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_pipelines.streams.elements import MAX_TIMESTAMP, Batch
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.failures import note_operator
+from airflow_pipelines.streams.operators.base import Operator, OperatorSpec
+from airflow_pipelines.streams.operators.event_time import EventTime
+from airflow_pipelines.streams.sources import Source, SourceReader
+from airflow_pipelines.streams.watermarks import Combination, TimestampsAndWatermarks
+
+
+@dataclass(frozen=True)
+class Read(OperatorSpec):
+    """Reads a source.
+
+    :param source: the source
+    :param event_time: how its elements get event time; None leaves them as the source gives them
+    """
+
+    source: Source
+    event_time: TimestampsAndWatermarks | None = None
+    kind = "Data Source"
+
+    def create(self) -> Operator:
+        """Make one parallel instance."""
+        return SourceOperator(self)
+
+    def user_objects(self) -> Mapping[str, Any]:
+        """The source, and how it gets event time."""
+        return {"source": self.source, "watermark strategy": self.event_time}
+
+
+@dataclass
+class _Split:
+    number: int
+    reader: SourceReader
+    event_time: EventTime | None
+    finished: bool = False
+
+
+class SourceOperator(Operator):
+    """Reads the splits of one task, one after the other in each step.
+
+    :param spec: what to read
+    """
+
+    def __init__(self, spec: Read) -> None:
+        super().__init__()
+        self._spec = spec
+        self._splits: list[_Split] = []
+        self._descriptions: Sequence[Any] = ()
+        self._ended = False
+
+    def open(self, state: Any | None) -> None:
+        """Open the readers of this task at their positions."""
+        subtask = self.context.subtask
+        kept: dict[int, tuple[Any, Any, bool]] = {}
+        if state is None:
+            self._descriptions = self._spec.source.splits(subtask.parallelism)
+        else:
+            self._descriptions, kept = state
+        for number, description in enumerate(self._descriptions):
+            if number % subtask.parallelism != subtask.index:
+                continue
+            position, event_time_state, finished = kept.get(number, (None, None, False))
+            event_time = None if self._spec.event_time is None else EventTime(self._spec.event_time, self.context)
+            if event_time is not None and event_time_state is not None:
+                event_time.restore(event_time_state)
+            self._splits.append(_Split(number, self._spec.source.open(description, position), event_time, finished))
+        self._combination = Combination([split.number for split in self._splits])
+        for split in self._splits:
+            if split.event_time is not None:
+                self._combination.update(split.number, split.event_time.watermark)
+            if split.finished:
+                self._combination.update(split.number, MAX_TIMESTAMP)
+        self._idle = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing will follow."""
+        return self._ended
+
+    def poll(self, limits: Mapping[int, int], default: int) -> int:
+        """Read what is there.
+
+        :param limits: how many elements at most of a split, by its number
+        :param default: how many of others
+        :returns: how many elements were read
+        """
+        number = 0
+        for split in self._splits:
+            if not split.finished:
+                number += self._poll_split(split, limits.get(split.number, default))
+        self._tell_idleness()
+        if not self._ended and all(split.finished for split in self._splits):
+            self._ended = True
+            if self.current_watermark < MAX_TIMESTAMP:
+                self._advance(MAX_TIMESTAMP)
+        return number
+
+    def _poll_split(self, split: _Split, limit: int) -> int:
+        if limit <= 0:
+            return 0
+        try:
+            polled = split.reader.poll(limit)
+        except Exception as error:
+            note_operator(error, self.name, f"reading split {split.number}")
+            raise
+        if polled.values:
+            timestamps: list[int | None] = [None] * len(polled.values) if polled.timestamps is None else polled.timestamps
+            self._give(split, Batch(polled.values, timestamps))
+        if polled.finished:
+            split.finished = True
+            if self._combination.update(split.number, MAX_TIMESTAMP):
+                self._advance(self._combination.watermark)
+        return len(polled.values)
+
+    def _give(self, split: _Split, batch: Batch) -> None:
+        if split.event_time is None:
+            self.output.emit(batch)
+            return
+        if split.event_time.is_idle:
+            self._combination.set_idle(split.number, idle=False)
+            self._tell_idleness()
+        start = 0
+        batch, watermarks = split.event_time.see(batch)
+        for count, watermark in watermarks:
+            if count > start:
+                self.output.emit(batch.select(range(start, count)))
+                start = count
+            if self._combination.update(split.number, watermark):
+                self._advance(self._combination.watermark)
+        if start == 0:
+            self.output.emit(batch)
+        elif start < len(batch):
+            self.output.emit(batch.select(range(start, len(batch))))
+
+    def processing_time(self, now: int) -> None:
+        """Emit periodic watermarks, and find out which splits are idle."""
+        for split in self._splits:
+            if split.event_time is None or split.finished:
+                continue
+            watermark = split.event_time.tick(now)
+            if watermark is not None and self._combination.update(split.number, watermark):
+                self._advance(self._combination.watermark)
+            if split.event_time.is_idle and self._combination.set_idle(split.number, idle=True):
+                self._advance(self._combination.watermark)
+        self._tell_idleness()
+
+    def next_due(self) -> int | None:
+        """When the next periodic watermark is due, or the next split may be idle."""
+        due = [split.event_time.next_due() for split in self._splits if split.event_time is not None and not split.finished]
+        return min((each for each in due if each is not None), default=None)
+
+    def process(self, batch: Batch, port: int) -> None:  # noqa: ARG002
+        """Never called: a source has no input."""
+        raise StreamProgramError(f"The source {self.name!r} has no input.")
+
+    def _advance(self, timestamp: int) -> None:
+        self.current_watermark = timestamp
+        self.output.watermark(timestamp)
+
+    def _tell_idleness(self) -> None:
+        # A task without a split has nothing that could hold anybody back.
+        idle = self._combination.all_idle
+        if idle != self._idle:
+            self._idle = idle
+            self.output.idleness(idle=idle)
+
+    def snapshot(self) -> Any:
+        """Positions and event time of all splits."""
+        kept = {
+            split.number: (
+                split.reader.position(),
+                None if split.event_time is None else split.event_time.snapshot(),
+                split.finished,
+            )
+            for split in self._splits
+        }
+        self._prepared = [(split.reader, kept[split.number][0]) for split in self._splits]
+        return self._descriptions, kept
+
+    def committed(self) -> None:
+        """Tell the readers what is durable."""
+        for reader, position in getattr(self, "_prepared", ()):
+            reader.commit(position)
+
+    def close(self) -> None:
+        """Close the readers."""
+        for split in self._splits:
+            split.reader.close()
+
+
+def merge_states(states: Sequence[Any]) -> Any:
+    """The state of a source with any number of tasks, from that of all its tasks.
+
+    :param states: what each task's snapshot gave
+    :returns: what each task of the next incarnation may be opened with
+    """
+    merged: dict[int, Any] = {}
+    for _, kept in states:
+        merged.update(kept)
+    return (states[0][0], merged) if states else None

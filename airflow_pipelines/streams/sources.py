@@ -1,0 +1,122 @@
+"""What a source is to the loop: splits, each read in order by one reader, from a position that can be kept."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Polled:
+    """What a reader had.
+
+    :param values: the values, in order; may be empty when nothing has arrived
+    :param timestamps: the timestamp that the source knows of each, in ms; None when it knows none
+    :param finished: nothing will follow
+    """
+
+    values: list[Any]
+    timestamps: list[int | None] | None = None
+    finished: bool = False
+
+
+class SourceReader(ABC):
+    """Reads one split in order. The same position gives the same values again."""
+
+    @abstractmethod
+    def poll(self, limit: int) -> Polled:
+        """What comes next. Does not wait for more to arrive.
+
+        :param limit: how many values at most
+        :returns: the values
+        """
+
+    @abstractmethod
+    def position(self) -> Any:
+        """How far the reader has come: the place after the last value that it gave.
+
+        :returns: something that can be pickled and given to :meth:`Source.open`
+        """
+
+    def commit(self, position: Any) -> None:  # noqa: B027
+        """All that was read up to a position is durable, with all that follows from it.
+
+        :param position: what :meth:`position` gave
+        """
+
+    def close(self) -> None:  # noqa: B027
+        """Let go of files and connections."""
+
+
+class Source(ABC):
+    """Where elements come from. Travels by value, so it holds no open files or connections."""
+
+    @property
+    @abstractmethod
+    def is_bounded(self) -> bool:
+        """Whether it ends by itself."""
+
+    @abstractmethod
+    def splits(self, parallelism: int) -> Sequence[Any]:
+        """The parts that are read independently. Elements keep their order within a part.
+
+        :param parallelism: how many tasks will read
+        :returns: descriptions that can be pickled; called once, when a program starts without a checkpoint
+        """
+
+    @abstractmethod
+    def open(self, split: Any, position: Any | None) -> SourceReader:
+        """Read a split.
+
+        :param split: one of :meth:`splits`
+        :param position: what :meth:`SourceReader.position` gave, None for the beginning
+        :returns: the reader
+        """
+
+
+@dataclass(frozen=True)
+class CollectionSource(Source):
+    """The elements of a collection, in order.
+
+    :param values: the elements
+    """
+
+    values: Sequence[Any]
+
+    @property
+    def is_bounded(self) -> bool:
+        """It ends after the last element."""
+        return True
+
+    def splits(self, parallelism: int) -> Sequence[Any]:  # noqa: ARG002
+        """One split: a collection keeps its order.
+
+        :param parallelism: without effect
+        :returns: one description
+        """
+        return (0,)
+
+    def open(self, split: Any, position: Any | None) -> SourceReader:  # noqa: ARG002
+        """Read the collection.
+
+        :param split: the only one
+        :param position: how many elements were read, None for none
+        :returns: the reader
+        """
+        return _CollectionReader(self.values, position or 0)
+
+
+class _CollectionReader(SourceReader):
+    def __init__(self, values: Sequence[Any], start: int) -> None:
+        self._values = values
+        self._next = start
+
+    def poll(self, limit: int) -> Polled:
+        values = list(self._values[self._next : self._next + limit])
+        self._next += len(values)
+        return Polled(values, finished=self._next >= len(self._values))
+
+    def position(self) -> Any:
+        return self._next

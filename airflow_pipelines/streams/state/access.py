@@ -1,0 +1,138 @@
+"""States by their descriptors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_pipelines.streams.clock import StepClock
+from airflow_pipelines.streams.errors import NoKeyError, StreamProgramError
+from airflow_pipelines.streams.state.descriptors import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
+from airflow_pipelines.streams.state.expiring import ExpiringList, ExpiringMap, ExpiringValue, sweeper
+from airflow_pipelines.streams.state.store import KeyedStore
+from airflow_pipelines.streams.state.views import (
+    Aggregating,
+    AggregatingState,
+    ListState,
+    MapState,
+    PlainList,
+    PlainMap,
+    PlainValue,
+    Reducing,
+    ReducingState,
+    State,
+    ValueState,
+)
+
+
+def state_of(store: KeyedStore, clock: StepClock, descriptor: StateDescriptor, slot: Any) -> State:
+    """The view that a descriptor describes.
+
+    :param store: where it is kept
+    :param clock: the time of the step
+    :param descriptor: which state
+    :param slot: under what it is kept for each key
+    :returns: the view
+    :raises StreamProgramError: when it describes no state
+    """
+    if isinstance(descriptor, ReducingStateDescriptor):
+        return Reducing(_value(store, clock, descriptor, slot), descriptor)
+    if isinstance(descriptor, AggregatingStateDescriptor):
+        return Aggregating(_value(store, clock, descriptor, slot), descriptor)
+    if isinstance(descriptor, ValueStateDescriptor):
+        return _value(store, clock, descriptor, slot)
+    ttl = descriptor.ttl
+    if isinstance(descriptor, ListStateDescriptor):
+        return PlainList(store, slot) if ttl is None else ExpiringList(store, slot, ttl, clock)
+    if isinstance(descriptor, MapStateDescriptor):
+        return PlainMap(store, slot) if ttl is None else ExpiringMap(store, slot, ttl, clock)
+    raise StreamProgramError(f"{descriptor!r} does not describe a state: use a ValueStateDescriptor or one of its kind.")
+
+
+def _value(store: KeyedStore, clock: StepClock, descriptor: StateDescriptor, slot: Any) -> ValueState:
+    if descriptor.ttl is None:
+        return PlainValue(store, slot)
+    return ExpiringValue(store, slot, descriptor.ttl, clock)
+
+
+class KeyedStates:
+    """States of the current key by their descriptors.
+
+    :param store: where they are kept; None where there are no keys
+    :param clock: the time of the step
+    :param operator: name of the operator, for messages
+    :param namespace: what else they belong to, None for the key alone
+    """
+
+    def __init__(self, store: KeyedStore | None, clock: StepClock, operator: str, namespace: Any = None) -> None:
+        self._store = store
+        self._clock = clock
+        self._operator = operator
+        self._namespace = namespace
+        self._kinds: dict[str, type[StateDescriptor]] = {}
+
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState:
+        """One value.
+
+        :param state_descriptor: its name
+        :returns: the state
+        """
+        return self._get(state_descriptor, ValueStateDescriptor)  # type: ignore[return-value]
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState:
+        """A list.
+
+        :param state_descriptor: its name
+        :returns: the state
+        """
+        return self._get(state_descriptor, ListStateDescriptor)  # type: ignore[return-value]
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState:
+        """A map.
+
+        :param state_descriptor: its name
+        :returns: the state
+        """
+        return self._get(state_descriptor, MapStateDescriptor)  # type: ignore[return-value]
+
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState:
+        """A value to which others are added.
+
+        :param state_descriptor: its name and function
+        :returns: the state
+        """
+        return self._get(state_descriptor, ReducingStateDescriptor)  # type: ignore[return-value]
+
+    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState:
+        """An accumulator.
+
+        :param state_descriptor: its name and functions
+        :returns: the state
+        """
+        return self._get(state_descriptor, AggregatingStateDescriptor)  # type: ignore[return-value]
+
+    def _get(self, descriptor: StateDescriptor, expected: type[StateDescriptor]) -> State:
+        if not isinstance(descriptor, expected):
+            raise StreamProgramError(f"A {expected.__name__} is needed here, and {descriptor!r} is none.")
+        if self._store is None:
+            raise NoKeyError(
+                f"The operator {self._operator!r} asks for the state {descriptor.name!r}, which is kept by key, and its stream"
+                f" has no keys."
+                " Put key_by(...) before it."
+            )
+        known = self._kinds.setdefault(descriptor.name, type(descriptor))
+        if known is not type(descriptor):
+            raise StreamProgramError(
+                f"The operator {self._operator!r} has two states named {descriptor.name!r}: a {known.__name__} and a"
+                f" {type(descriptor).__name__}. Give one of them another name."
+            )
+        if descriptor.ttl is not None:
+            self._store.sweep_with(descriptor.name, sweeper(descriptor.ttl, self._clock))
+        slot = descriptor.name if self._namespace is None else (descriptor.name, self._namespace)
+        return state_of(self._store, self._clock, descriptor, slot)

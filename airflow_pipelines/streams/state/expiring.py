@@ -1,0 +1,177 @@
+"""Views on state that expires: each value, element of a list or entry of a map is kept with the time at which it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from airflow_pipelines.streams.clock import StepClock
+from airflow_pipelines.streams.state.store import KeyedStore
+from airflow_pipelines.streams.state.ttl import TimeToLive
+from airflow_pipelines.streams.state.views import ListState, MapState, ValueState
+
+Stamped: TypeAlias = tuple[int, Any]
+"""When it was written, and the value."""
+
+
+class _Expiring:
+    __slots__ = ("_clock", "_slot", "_store", "_ttl")
+
+    def __init__(self, store: KeyedStore, slot: Any, ttl: TimeToLive, clock: StepClock) -> None:
+        self._store = store
+        self._slot = slot
+        self._ttl = ttl
+        self._clock = clock
+
+    def clear(self) -> None:
+        """Drop what is kept for the current key."""
+        entry = self._store.entry
+        if entry.values.pop(self._slot, None) is not None:
+            entry.page.dirty = True
+
+    def _expired(self, stamped: Stamped) -> bool:
+        return stamped[0] + self._ttl.milliseconds <= self._clock.now
+
+    def _kept(self) -> Any:
+        entry = self._store.entry
+        kept = entry.values.get(self._slot)
+        if kept is not None:
+            entry.page.dirty = True
+        return kept
+
+    def _keep(self, kept: Any) -> None:
+        entry = self._store.entry
+        if kept:
+            entry.values[self._slot] = kept
+        else:
+            entry.values.pop(self._slot, None)
+        entry.page.dirty = True
+
+
+class ExpiringValue(_Expiring, ValueState):
+    """A value that expires."""
+
+    __slots__ = ()
+
+    def value(self) -> Any:
+        """The value."""
+        kept = self._kept()
+        if kept is None:
+            return None
+        if self._expired(kept):
+            self._keep(None)
+            return kept[1] if self._ttl.expired_is_visible else None
+        if self._ttl.refreshed_on_read:
+            self._keep((self._clock.now, kept[1]))
+        return kept[1]
+
+    def update(self, value: Any) -> None:
+        """Keep a value."""
+        self._keep(None if value is None else (self._clock.now, value))
+
+
+class ExpiringList(_Expiring, ListState):
+    """A list whose elements expire one by one."""
+
+    __slots__ = ()
+
+    def get(self) -> list[Any]:
+        """The elements."""
+        kept: list[Stamped] = self._kept() or []
+        if not kept:
+            return []
+        alive = [each for each in kept if not self._expired(each)]
+        visible = kept if self._ttl.expired_is_visible else alive
+        if self._ttl.refreshed_on_read:
+            alive = [(self._clock.now, value) for _, value in alive]
+        self._keep(alive)
+        return [value for _, value in visible]
+
+    def add(self, value: Any) -> None:
+        """Append an element."""
+        self.add_all((value,))
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Append elements."""
+        kept = self._kept() or []
+        self._keep([*kept, *((self._clock.now, value) for value in values)])
+
+    def update(self, values: Iterable[Any]) -> None:
+        """Keep these elements only."""
+        self._keep([(self._clock.now, value) for value in values])
+
+
+class ExpiringMap(_Expiring, MapState):
+    """A map whose entries expire one by one."""
+
+    __slots__ = ()
+
+    def get(self, key: Any) -> Any:
+        """A value of the map."""
+        kept = self._kept()
+        stamped = None if kept is None else kept.get(key)
+        if stamped is None:
+            return None
+        if self._expired(stamped):
+            self.remove(key)
+            return stamped[1] if self._ttl.expired_is_visible else None
+        if self._ttl.refreshed_on_read:
+            kept[key] = (self._clock.now, stamped[1])
+        return stamped[1]
+
+    def put(self, key: Any, value: Any) -> None:
+        """Keep a value."""
+        kept = self._kept() or {}
+        kept[key] = (self._clock.now, value)
+        self._keep(kept)
+
+    def remove(self, key: Any) -> None:
+        """Drop a value."""
+        kept = self._kept() or {}
+        kept.pop(key, None)
+        self._keep(kept)
+
+    def contains(self, key: Any) -> bool:
+        """Whether there is a value."""
+        kept = self._kept()
+        stamped = None if kept is None else kept.get(key)
+        return stamped is not None and (self._ttl.expired_is_visible or not self._expired(stamped))
+
+    def _items(self) -> list[tuple[Any, Any]]:
+        kept: dict[Any, Stamped] = self._kept() or {}
+        if not kept:
+            return []
+        alive = {key: each for key, each in kept.items() if not self._expired(each)}
+        visible = kept if self._ttl.expired_is_visible else alive
+        result = [(key, value) for key, (_, value) in visible.items()]
+        if self._ttl.refreshed_on_read:
+            alive = {key: (self._clock.now, value) for key, (_, value) in alive.items()}
+        self._keep(alive)
+        return result
+
+
+def sweeper(ttl: TimeToLive, clock: StepClock) -> Any:
+    """Drops what has expired.
+
+    :param ttl: how long values are kept
+    :param clock: the time of the step
+    :returns: a function of the values of a key and the slot of the state
+    """
+
+    def alive(stamped: Stamped) -> bool:
+        return stamped[0] + ttl.milliseconds > clock.now
+
+    def sweep(values: dict[Any, Any], slot: Any) -> None:
+        kept = values[slot]
+        if isinstance(kept, tuple):
+            left: Any = kept if alive(kept) else None
+        elif isinstance(kept, list):
+            left = [each for each in kept if alive(each)]
+        else:
+            left = {key: each for key, each in kept.items() if alive(each)}
+        if left:
+            values[slot] = left
+        else:
+            del values[slot]
+
+    return sweep

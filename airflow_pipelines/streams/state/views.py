@@ -1,0 +1,370 @@
+"""What a function sees of the state of the current key."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from airflow_pipelines.streams.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor
+from airflow_pipelines.streams.state.store import KeyedStore
+from airflow_pipelines.streams.values import ATOMIC
+
+
+class State(ABC):
+    """State of one kind."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Drop what is kept for the current key."""
+
+
+class ValueState(State):
+    """One value for each key."""
+
+    @abstractmethod
+    def value(self) -> Any:
+        """The value.
+
+        :returns: what was kept last, None when nothing is
+        """
+
+    @abstractmethod
+    def update(self, value: Any) -> None:
+        """Keep a value.
+
+        :param value: the value; None drops what is kept
+        """
+
+
+class ListState(State):
+    """A list for each key."""
+
+    @abstractmethod
+    def get(self) -> list[Any]:
+        """The elements.
+
+        :returns: a list of them, empty when nothing is kept
+        """
+
+    @abstractmethod
+    def add(self, value: Any) -> None:
+        """Append an element.
+
+        :param value: the element
+        """
+
+    @abstractmethod
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Append elements.
+
+        :param values: the elements
+        """
+
+    @abstractmethod
+    def update(self, values: Iterable[Any]) -> None:
+        """Keep these elements only.
+
+        :param values: the elements
+        """
+
+
+class MapState(State):
+    """A map for each key. It may be changed while it is walked over."""
+
+    @abstractmethod
+    def get(self, key: Any) -> Any:
+        """A value of the map.
+
+        :param key: in the map
+        :returns: its value, None when there is none
+        """
+
+    @abstractmethod
+    def put(self, key: Any, value: Any) -> None:
+        """Keep a value.
+
+        :param key: in the map
+        :param value: its value
+        """
+
+    @abstractmethod
+    def remove(self, key: Any) -> None:
+        """Drop a value; nothing happens when there is none.
+
+        :param key: in the map
+        """
+
+    @abstractmethod
+    def _items(self) -> list[tuple[Any, Any]]: ...
+
+    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
+        """Keep values.
+
+        :param dict_value: values by keys of the map
+        """
+        for key, value in dict_value.items():
+            self.put(key, value)
+
+    @abstractmethod
+    def contains(self, key: Any) -> bool:
+        """Whether there is a value.
+
+        :param key: in the map
+        :returns: whether it has a value
+        """
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """Keys and values.
+
+        :returns: those of this moment
+        """
+        return iter(self._items())
+
+    def keys(self) -> Iterator[Any]:
+        """Keys of the map.
+
+        :returns: those of this moment
+        """
+        return iter([key for key, _ in self._items()])
+
+    def values(self) -> Iterator[Any]:
+        """Values of the map.
+
+        :returns: those of this moment
+        """
+        return iter([value for _, value in self._items()])
+
+    def is_empty(self) -> bool:
+        """Whether nothing is kept.
+
+        :returns: whether the map has no entry
+        """
+        return not self._items()
+
+    def __getitem__(self, key: Any) -> Any:
+        if not self.contains(key):
+            raise KeyError(key)
+        return self.get(key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        if not self.contains(key):
+            raise KeyError(key)
+        self.remove(key)
+
+    def __contains__(self, key: Any) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.keys()
+
+    def __len__(self) -> int:
+        return len(self._items())
+
+
+class ReducingState(State):
+    """A value for each key, to which others are added by a function."""
+
+    @abstractmethod
+    def get(self) -> Any:
+        """What was added.
+
+        :returns: all of it as one value, None when nothing was
+        """
+
+    @abstractmethod
+    def add(self, value: Any) -> None:
+        """Add a value.
+
+        :param value: the value
+        """
+
+
+class AggregatingState(ReducingState):
+    """An accumulator for each key, from which a result follows."""
+
+
+class _Slotted:
+    """Kept under one slot of each key's values.
+
+    What is kept may be changed in place by the function that got it; since nobody would notice, reading something that can
+    change counts as writing.
+    """
+
+    __slots__ = ("_slot", "_store")
+
+    def __init__(self, store: KeyedStore, slot: Any) -> None:
+        self._store = store
+        self._slot = slot
+
+    def clear(self) -> None:
+        """Drop what is kept for the current key."""
+        entry = self._store.entry
+        if entry.values.pop(self._slot, None) is not None:
+            entry.page.dirty = True
+
+
+class PlainValue(_Slotted, ValueState):
+    """A value that does not expire."""
+
+    __slots__ = ()
+
+    def value(self) -> Any:
+        """The value."""
+        entry = self._store.entry
+        value = entry.values.get(self._slot)
+        if value.__class__ not in ATOMIC:
+            entry.page.dirty = True
+        return value
+
+    def update(self, value: Any) -> None:
+        """Keep a value."""
+        if value is None:
+            self.clear()
+            return
+        entry = self._store.entry
+        entry.values[self._slot] = value
+        entry.page.dirty = True
+
+
+class PlainList(_Slotted, ListState):
+    """A list whose elements do not expire."""
+
+    __slots__ = ()
+
+    def get(self) -> list[Any]:
+        """The elements."""
+        entry = self._store.entry
+        kept: list[Any] = entry.values.get(self._slot, [])
+        if not set(map(type, kept)) <= ATOMIC:
+            entry.page.dirty = True
+        return list(kept)
+
+    def add(self, value: Any) -> None:
+        """Append an element."""
+        entry = self._store.entry
+        kept = entry.values.get(self._slot)
+        if kept is None:
+            entry.values[self._slot] = [value]
+        else:
+            kept.append(value)
+        entry.page.dirty = True
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Append elements."""
+        added = list(values)
+        if added:
+            entry = self._store.entry
+            entry.values.setdefault(self._slot, []).extend(added)
+            entry.page.dirty = True
+
+    def update(self, values: Iterable[Any]) -> None:
+        """Keep these elements only."""
+        kept = list(values)
+        if not kept:
+            self.clear()
+            return
+        entry = self._store.entry
+        entry.values[self._slot] = kept
+        entry.page.dirty = True
+
+
+class PlainMap(_Slotted, MapState):
+    """A map whose entries do not expire."""
+
+    __slots__ = ()
+
+    def _kept(self) -> dict[Any, Any]:
+        kept: dict[Any, Any] = self._store.entry.values.get(self._slot, {})
+        return kept
+
+    def get(self, key: Any) -> Any:
+        """A value of the map."""
+        value = self._kept().get(key)
+        if value.__class__ not in ATOMIC:
+            self._store.entry.page.dirty = True
+        return value
+
+    def put(self, key: Any, value: Any) -> None:
+        """Keep a value."""
+        entry = self._store.entry
+        kept = entry.values.get(self._slot)
+        if kept is None:
+            entry.values[self._slot] = {key: value}
+        else:
+            kept[key] = value
+        entry.page.dirty = True
+
+    def remove(self, key: Any) -> None:
+        """Drop a value."""
+        entry = self._store.entry
+        kept = entry.values.get(self._slot)
+        if kept is not None and key in kept:
+            del kept[key]
+            if not kept:
+                del entry.values[self._slot]
+            entry.page.dirty = True
+
+    def contains(self, key: Any) -> bool:
+        """Whether there is a value."""
+        return key in self._kept()
+
+    def _items(self) -> list[tuple[Any, Any]]:
+        kept = self._kept()
+        if not set(map(type, kept.values())) <= ATOMIC:
+            self._store.entry.page.dirty = True
+        return list(kept.items())
+
+
+class Reducing(ReducingState):
+    """Adds to a value by a function.
+
+    :param value: where it is kept
+    :param descriptor: has the function
+    """
+
+    def __init__(self, value: ValueState, descriptor: ReducingStateDescriptor) -> None:
+        self._value = value
+        self._reduce = descriptor.reduce
+
+    def get(self) -> Any:
+        """What was added."""
+        return self._value.value()
+
+    def add(self, value: Any) -> None:
+        """Add a value."""
+        kept = self._value.value()
+        self._value.update(value if kept is None else self._reduce(kept, value))
+
+    def clear(self) -> None:
+        """Drop what is kept for the current key."""
+        self._value.clear()
+
+
+class Aggregating(AggregatingState):
+    """Adds to an accumulator.
+
+    :param value: where it is kept
+    :param descriptor: has the functions
+    """
+
+    def __init__(self, value: ValueState, descriptor: AggregatingStateDescriptor) -> None:
+        self._value = value
+        self._function = descriptor.agg_function
+
+    def get(self) -> Any:
+        """The result."""
+        kept = self._value.value()
+        return None if kept is None else self._function.get_result(kept)
+
+    def add(self, value: Any) -> None:
+        """Add a value."""
+        kept = self._value.value()
+        self._value.update(self._function.add(value, self._function.create_accumulator() if kept is None else kept))
+
+    def clear(self) -> None:
+        """Drop what is kept for the current key."""
+        self._value.clear()

@@ -1,0 +1,115 @@
+"""Timers: each belongs to a key, a namespace, a notion of time and a timestamp, and fires once."""
+
+from __future__ import annotations
+
+import enum
+import heapq
+from collections.abc import Iterator
+from typing import Any
+
+from airflow_pipelines.streams.keys import canonical_bytes
+from airflow_pipelines.streams.state.store import EVENT_TIME, PROCESSING_TIME, Entry, KeyedStore
+
+
+class TimeDomain(enum.Enum):
+    """A notion of time."""
+
+    EVENT_TIME = EVENT_TIME
+    PROCESSING_TIME = PROCESSING_TIME
+
+
+class Timers:
+    """The timers of all keys of one store. They fire in the order of their timestamps, and those of one timestamp in an order
+    that follows from their keys.
+
+    :param store: where they are kept
+    """
+
+    def __init__(self, store: KeyedStore) -> None:
+        self._store = store
+        self._heaps: tuple[list[int], list[int]] = ([], [])
+        self._at: tuple[dict[int, list[tuple[Entry, Any]]], dict[int, list[tuple[Entry, Any]]]] = ({}, {})
+        store.on_timers = self._load
+
+    def register(self, domain: int, timestamp: int, namespace: Any = None) -> None:
+        """Have a timer for the current key; nothing happens when it is there already.
+
+        :param domain: the notion of time
+        :param timestamp: ms
+        :param namespace: what else it belongs to
+        """
+        entry = self._store.entry
+        timer = (domain, timestamp, namespace)
+        if timer in entry.timers:
+            return
+        entry.timers.add(timer)
+        entry.page.dirty = True
+        self._push(domain, timestamp, entry, namespace)
+
+    def delete(self, domain: int, timestamp: int, namespace: Any = None) -> None:
+        """Have no such timer for the current key.
+
+        :param domain: the notion of time
+        :param timestamp: ms
+        :param namespace: what else it belongs to
+        """
+        entry = self._store.entry
+        timer = (domain, timestamp, namespace)
+        if timer in entry.timers:
+            entry.timers.discard(timer)
+            entry.page.dirty = True
+
+    def due(self, domain: int, until: int) -> Iterator[tuple[int, Entry, Any]]:
+        """Take the timers that are due, also those that are registered meanwhile. Their key becomes the current one.
+
+        :param domain: the notion of time
+        :param until: how far time has come, in ms
+        :returns: timestamp, entry and namespace of each
+        """
+        store = self._store
+        store.load_due(domain, until)
+        heap, at = self._heaps[domain], self._at[domain]
+        while heap and heap[0] <= until:
+            timestamp = heapq.heappop(heap)
+            waiting = at.pop(timestamp)
+            for entry, namespace in _in_order(waiting):
+                timer = (domain, timestamp, namespace)
+                if timer in entry.timers:
+                    entry.timers.discard(timer)
+                    entry.page.dirty = True
+                    store.entry = entry
+                    yield timestamp, entry, namespace
+
+    def next_due(self, domain: int) -> int | None:
+        """When the next timer is due.
+
+        :param domain: the notion of time
+        :returns: timestamp in ms, None when there is none
+        """
+        heap, at = self._heaps[domain], self._at[domain]
+        while heap and not any((domain, heap[0], namespace) in entry.timers for entry, namespace in at[heap[0]]):
+            del at[heapq.heappop(heap)]
+        stored = self._store.next_stored_due(domain)
+        hot = heap[0] if heap else None
+        return hot if stored is None else stored if hot is None else min(hot, stored)
+
+    def _push(self, domain: int, timestamp: int, entry: Entry, namespace: Any) -> None:
+        waiting = self._at[domain].get(timestamp)
+        if waiting is None:
+            self._at[domain][timestamp] = [(entry, namespace)]
+            heapq.heappush(self._heaps[domain], timestamp)
+        else:
+            waiting.append((entry, namespace))
+
+    def _load(self, entry: Entry) -> None:
+        for domain, timestamp, namespace in entry.timers:
+            self._push(domain, timestamp, entry, namespace)
+
+
+def _in_order(waiting: list[tuple[Entry, Any]]) -> list[tuple[Entry, Any]]:
+    if len(waiting) == 1:
+        return waiting
+    try:
+        return sorted(waiting, key=lambda each: (each[0].data, each[1]))
+    except TypeError:  # namespaces that cannot be compared
+        return sorted(waiting, key=lambda each: (each[0].data, b"" if each[1] is None else canonical_bytes(each[1])))

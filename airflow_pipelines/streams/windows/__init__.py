@@ -1,0 +1,1 @@
+"""Windows: which elements belong together, and when a window gives its result."""

@@ -1,0 +1,165 @@
+"""Windows: finite parts of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from airflow_pipelines.streams.elements import MAX_TIMESTAMP
+
+
+class Window:
+    """A finite part of a stream. Windows that are equal are the same window."""
+
+    __slots__ = ()
+
+    def max_timestamp(self) -> int:
+        """The largest timestamp that belongs to it.
+
+        :returns: ms
+        """
+        raise NotImplementedError
+
+
+class TimeWindow(tuple[int, int], Window):
+    """The elements of a time interval.
+
+    :param start: its first timestamp in ms
+    :param end: the first timestamp after it
+    """
+
+    __slots__ = ()
+    is_immutable_value = True
+
+    def __new__(cls, start: int, end: int) -> TimeWindow:
+        """Make the window."""
+        return tuple.__new__(cls, (start, end))
+
+    def __getnewargs__(self) -> tuple[int, int]:
+        return (self[0], self[1])
+
+    @property
+    def start(self) -> int:
+        """Its first timestamp."""
+        return self[0]
+
+    @property
+    def end(self) -> int:
+        """The first timestamp after it."""
+        return self[1]
+
+    def max_timestamp(self) -> int:
+        """Its last timestamp.
+
+        :returns: ms
+        """
+        return self[1] - 1
+
+    def intersects(self, other: TimeWindow) -> bool:
+        """Whether two windows overlap or touch.
+
+        :param other: the other window
+        :returns: whether there is no gap between them
+        """
+        return self[0] <= other[1] and self[1] >= other[0]
+
+    def cover(self, other: TimeWindow) -> TimeWindow:
+        """The smallest window that contains two.
+
+        :param other: the other window
+        :returns: from the earlier start to the later end
+        """
+        return TimeWindow(min(self[0], other[0]), max(self[1], other[1]))
+
+    @staticmethod
+    def get_window_start_with_offset(timestamp: int, offset: int, window_size: int) -> int:
+        """Where the window of a timestamp starts.
+
+        :param timestamp: in ms
+        :param offset: by how much windows are moved
+        :param window_size: of each window
+        :returns: timestamp in ms
+        """
+        return timestamp - (timestamp - offset + window_size) % window_size
+
+    @staticmethod
+    def merge_windows(windows: Iterable[TimeWindow], callback: Any) -> None:
+        """Merge windows that overlap or touch.
+
+        :param windows: the windows
+        :param callback: its ``merge(merged_windows, result)`` is called for each group of several windows
+        """
+        merged: list[tuple[TimeWindow, list[TimeWindow]]] = []
+        for window in sorted(set(windows)):
+            if merged and merged[-1][0].intersects(window):
+                cover, parts = merged[-1]
+                merged[-1] = (cover.cover(window), [*parts, window])
+            else:
+                merged.append((window, [window]))
+        for cover, parts in merged:
+            if len(parts) > 1:
+                callback.merge(parts, cover)
+
+    def __repr__(self) -> str:
+        return f"TimeWindow(start={self[0]}, end={self[1]})"
+
+
+class CountWindow(tuple[int], Window):
+    """A number of elements.
+
+    :param id: number of the window
+    """
+
+    __slots__ = ()
+    is_immutable_value = True
+
+    def __new__(cls, id: int) -> CountWindow:
+        """Make the window."""
+        return tuple.__new__(cls, (id,))
+
+    def __getnewargs__(self) -> tuple[int]:
+        return (self[0],)
+
+    @property
+    def id(self) -> int:
+        """Number of the window."""
+        return self[0]
+
+    def max_timestamp(self) -> int:
+        """A count has no end in time.
+
+        :returns: the end of time
+        """
+        return MAX_TIMESTAMP
+
+    def __repr__(self) -> str:
+        return f"CountWindow(id={self[0]})"
+
+
+class GlobalWindow(tuple[()], Window):
+    """All elements."""
+
+    __slots__ = ()
+    is_immutable_value = True
+
+    def __new__(cls) -> GlobalWindow:
+        """Make the window."""
+        return tuple.__new__(cls, ())
+
+    @classmethod
+    def get(cls) -> GlobalWindow:
+        """The window.
+
+        :returns: one that is equal to all others
+        """
+        return cls()
+
+    def max_timestamp(self) -> int:
+        """It has no end.
+
+        :returns: the end of time
+        """
+        return MAX_TIMESTAMP
+
+    def __repr__(self) -> str:
+        return "GlobalWindow()"
