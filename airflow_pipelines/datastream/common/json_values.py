@@ -1,0 +1,177 @@
+"""Values of declared types in JSON."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from airflow_pipelines.datastream.common import field_text
+from airflow_pipelines.datastream.common.basic_types import BasicType, BasicTypeInfo, PickledBytesTypeInfo
+from airflow_pipelines.datastream.common.composite_types import ArrayTypeInfo, ListTypeInfo, MapTypeInfo, RowTypeInfo, TupleTypeInfo
+from airflow_pipelines.datastream.common.row import Row
+from airflow_pipelines.datastream.common.type_information import TypeConversionError, TypeInformation, misfit
+
+_NUMBERS = (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG, BasicType.BIG_INT, BasicType.BIG_DEC)
+_FLOATS = (BasicType.FLOAT, BasicType.DOUBLE)
+
+
+def json_reader(type_: TypeInformation, fail_on_missing_field: bool) -> Callable[[Any], Any]:
+    """The function that makes a value from what ``json.loads`` gives, with ``Decimal`` for fractions.
+
+    :param type_: type of the value
+    :param fail_on_missing_field: whether a field that an object lacks is an error; else it is None
+    :returns: a function, which raises :class:`TypeConversionError` for JSON that does not fit
+    :raises TypeError: for a type that JSON has no form for
+    """
+    if isinstance(type_, BasicTypeInfo):
+        return _basic_reader(type_)
+    if isinstance(type_, RowTypeInfo):
+        return _row_reader(type_, fail_on_missing_field)
+    if isinstance(type_, (ArrayTypeInfo, ListTypeInfo)):
+        return _list_reader(type_, json_reader(type_.element_type, fail_on_missing_field))
+    if isinstance(type_, MapTypeInfo):
+        return _map_reader(type_, json_reader(type_.value_type, fail_on_missing_field))
+    raise _no_form(type_)
+
+
+def json_writer(type_: TypeInformation) -> Callable[[Any], str]:
+    """The function that writes a value as JSON.
+
+    :param type_: type of the value
+    :returns: a function of a coerced value, which raises ValueError for what JSON has no number for
+    :raises TypeError: for a type that JSON has no form for
+    """
+    write = _writer(type_)
+    return lambda value: "null" if value is None else write(value)
+
+
+def _basic_reader(type_: BasicTypeInfo) -> Callable[[Any], Any]:
+    read_text = field_text.reader(type_)
+    text_is_json = type_.basic_type in (BasicType.STRING, BasicType.CHAR)
+
+    def read(value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, str):
+            return read_text(value)
+        if text_is_json or isinstance(value, bool):
+            return read_text(json.dumps(value, default=_number))
+        if isinstance(value, (int, float, Decimal)):
+            whole = isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value()
+            return read_text(str(int(value)) if whole and type_.basic_type not in (BasicType.BIG_DEC, *_FLOATS) else str(value))
+        raise misfit(value, repr(type_), "JSON has an object or a list there")
+
+    return read
+
+
+def _number(value: Any) -> Any:
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def _row_reader(type_: RowTypeInfo, fail_on_missing_field: bool) -> Callable[[Any], Any]:
+    names = type_.get_field_names()
+    fields = [(name, json_reader(each, fail_on_missing_field)) for name, each in zip(names, type_.get_field_types(), strict=True)]
+
+    def read_field(value: dict[str, Any], name: str, read: Callable[[Any], Any]) -> Any:
+        if fail_on_missing_field and name not in value:
+            raise TypeConversionError(f"the object has no field {name!r}; its fields are {sorted(value)}")
+        try:
+            return read(value.get(name))
+        except TypeConversionError as error:
+            raise error.below(f"field {name!r}") from None
+
+    def read_row(value: Any) -> Any:
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise misfit(value, repr(type_), "JSON needs an object there")
+        return Row.of([read_field(value, name, read) for name, read in fields], names)
+
+    return read_row
+
+
+def _list_reader(type_: ArrayTypeInfo | ListTypeInfo, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def read_list(value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, str) and isinstance(type_.convert([]), bytes):
+            return base64.b64decode(value, validate=True)
+        if not isinstance(value, list):
+            raise misfit(value, repr(type_), "JSON needs a list there")
+        return type_.convert([read(each) for each in value])
+
+    return read_list
+
+
+def _map_reader(type_: MapTypeInfo, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    if not isinstance(type_.key_type, BasicTypeInfo):
+        raise _no_form(type_)
+    read_key = field_text.reader(type_.key_type)
+
+    def read_map(value: Any) -> Any:
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise misfit(value, repr(type_), "JSON needs an object there")
+        return {read_key(key): read(each) for key, each in value.items()}
+
+    return read_map
+
+
+def _writer(type_: TypeInformation) -> Callable[[Any], str]:
+    if isinstance(type_, BasicTypeInfo):
+        return _basic_writer(type_)
+    if isinstance(type_, RowTypeInfo):
+        return _row_writer(type_)
+    if isinstance(type_, (ArrayTypeInfo, ListTypeInfo)):
+        write = json_writer(type_.element_type)
+        return lambda value: _base64(value) if isinstance(value, bytes) else f"[{','.join(map(write, value))}]"
+    if isinstance(type_, MapTypeInfo) and isinstance(type_.key_type, BasicTypeInfo):
+        key, write = field_text.writer(type_.key_type), json_writer(type_.value_type)
+        return lambda value: f"{{{','.join(f'{_quoted(key(name))}:{write(each)}' for name, each in value.items())}}}"
+    raise _no_form(type_)
+
+
+def _basic_writer(type_: BasicTypeInfo) -> Callable[[Any], str]:
+    text = field_text.writer(type_)
+    if type_.basic_type in _NUMBERS or type_.basic_type is BasicType.BOOLEAN:
+        return text
+    if type_.basic_type in _FLOATS:
+        return _float
+    if type_.basic_type is BasicType.SQL_TIME:
+        return lambda value: _quoted(f"{text(value)}Z")
+    if type_.basic_type is BasicType.SQL_TIMESTAMP:
+        return lambda value: _quoted(f"{value.isoformat()}Z")
+    return lambda value: _quoted(text(value))
+
+
+def _row_writer(type_: RowTypeInfo) -> Callable[[Any], str]:
+    writers = [
+        (f"{_quoted(name)}:", json_writer(each))
+        for name, each in zip(type_.get_field_names(), type_.get_field_types(), strict=True)
+    ]
+    return lambda value: f"{{{','.join(name + write(each) for (name, write), each in zip(writers, value, strict=True))}}}"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _base64(value: bytes) -> str:
+    return f'"{base64.b64encode(value).decode()}"'
+
+
+def _float(value: float) -> str:
+    if not math.isfinite(value):
+        raise ValueError(f"JSON has no number {value}; use map to make it None")
+    return repr(value)
+
+
+def _no_form(type_: TypeInformation) -> TypeError:
+    if isinstance(type_, (PickledBytesTypeInfo, TupleTypeInfo)):
+        return TypeError(f"JSON has no form for {type_!r}: declare Types.ROW_NAMED([names], [types])")
+    return TypeError(f"JSON has no form for {type_!r}: the keys of its maps must be of a basic type such as Types.STRING()")
