@@ -10,6 +10,7 @@ from typing import ClassVar
 from airflow_pipelines.datastream.common import checks
 from airflow_pipelines.datastream.common.no_effect import no_effect
 from airflow_pipelines.datastream.common.time import Time
+from airflow_pipelines.streams.state.ttl import TimeToLive
 
 _DEFAULT_CLEANUP_SIZE = 5
 _DEFAULT_ENTRIES = 1000
@@ -356,6 +357,19 @@ class StateTtlConfig:
         :returns: False for the update type ``Disabled``
         """
         return self._update_type is not self.UpdateType.Disabled
+
+    def time_to_live(self) -> TimeToLive | None:
+        """What state needs of it.
+
+        :returns: how long a value is kept; None when it never expires
+        """
+        if not self.is_enabled():
+            return None
+        return TimeToLive(
+            self._ttl.to_milliseconds(),
+            refreshed_on_read=self._update_type is self.UpdateType.OnReadAndWrite,
+            expired_is_visible=self._visibility is self.StateVisibility.ReturnExpiredIfNotCleanedUp,
+        )
 
     def get_cleanup_strategies(self) -> CleanupStrategies:
         """When expired values are removed.

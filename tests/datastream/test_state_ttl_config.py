@@ -4,6 +4,7 @@ import pytest
 
 from airflow_pipelines.datastream.common.time import Time
 from airflow_pipelines.datastream.state_ttl_config import StateTtlConfig
+from airflow_pipelines.streams.state.ttl import TimeToLive
 
 _Cleanup = StateTtlConfig.CleanupStrategies
 
@@ -64,6 +65,14 @@ def test_without_background_there_is_only_what_was_asked_for() -> None:
 def test_disabled_state_never_expires() -> None:
     builder = StateTtlConfig.new_builder(Time.seconds(1)).set_update_type(StateTtlConfig.UpdateType.Disabled)
     assert not builder.build().is_enabled()
+    assert builder.build().time_to_live() is None
+
+
+def test_state_gets_what_it_needs() -> None:
+    builder = StateTtlConfig.new_builder(Time.seconds(2))
+    assert builder.build().time_to_live() == TimeToLive(2000)
+    everything = builder.update_ttl_on_read_and_write().return_expired_if_not_cleaned_up().build()
+    assert everything.time_to_live() == TimeToLive(2000, refreshed_on_read=True, expired_is_visible=True)
 
 
 def test_refuses_what_makes_no_sense() -> None:

@@ -27,6 +27,7 @@ from airflow_pipelines.datastream.common.serializer import TypeSerializer
 from airflow_pipelines.datastream.common.time import Duration, Instant, Time
 from airflow_pipelines.datastream.common.type_information import TypeConversionError
 from airflow_pipelines.datastream.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from airflow_pipelines.datastream.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 
 __all__ = [
     "AvroNotAvailableError",
@@ -57,9 +58,11 @@ __all__ = [
     "SerializationSchema",
     "SimpleStringSchema",
     "Time",
+    "TimestampAssigner",
     "TupleTypeInfo",
     "TypeConversionError",
     "TypeInformation",
     "TypeSerializer",
     "Types",
+    "WatermarkStrategy",
 ]

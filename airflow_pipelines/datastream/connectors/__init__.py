@@ -1,0 +1,39 @@
+"""Where streams begin and end."""
+
+from airflow_pipelines.datastream.connectors.base import Sink, Source
+from airflow_pipelines.datastream.connectors.file_buckets import BucketAssigner, BucketContext, OutputFileConfig, RollingPolicy
+from airflow_pipelines.datastream.connectors.file_formats import StreamFormat
+from airflow_pipelines.datastream.connectors.file_sink import FileSink, StreamingFileSink
+from airflow_pipelines.datastream.connectors.file_source import (
+    FileEnumeratorProvider,
+    FileSource,
+    FileSourceBuilder,
+    FileSplitAssignerProvider,
+)
+from airflow_pipelines.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
+from airflow_pipelines.datastream.connectors.kafka import KafkaConsumer, KafkaNotAvailableError, KafkaProducer, Semantic
+from airflow_pipelines.datastream.connectors.number_sequence import NumberSequenceSource
+
+__all__ = [
+    "BucketAssigner",
+    "BucketContext",
+    "FileEnumeratorProvider",
+    "FileSink",
+    "FileSource",
+    "FileSourceBuilder",
+    "FileSplitAssignerProvider",
+    "JdbcConnectionOptions",
+    "JdbcExecutionOptions",
+    "JdbcSink",
+    "KafkaConsumer",
+    "KafkaNotAvailableError",
+    "KafkaProducer",
+    "NumberSequenceSource",
+    "OutputFileConfig",
+    "RollingPolicy",
+    "Semantic",
+    "Sink",
+    "Source",
+    "StreamFormat",
+    "StreamingFileSink",
+]

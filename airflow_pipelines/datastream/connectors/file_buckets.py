@@ -1,0 +1,217 @@
+"""Into which folder and which file of a file sink an element goes."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from airflow_pipelines.datastream.common import checks
+
+_PATTERNS = {"yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "DDD": "%j"}
+_PART = re.compile(r"([A-Za-z])\1*")
+
+
+@dataclass(frozen=True)
+class BucketContext:
+    """What a bucket assigner knows of an element besides its value.
+
+    :param timestamp: its event time in ms, None for none
+    :param processing_time: the present in ms
+    :param watermark: how far event time has come, in ms
+    """
+
+    timestamp: int | None
+    processing_time: int
+    watermark: int
+
+
+class BucketAssigner(ABC):
+    """Names the folder of each element. One of one's own is derived from this class."""
+
+    @abstractmethod
+    def get_bucket_id(self, element: Any, context: BucketContext) -> str:
+        """The folder of an element.
+
+        :param element: the element
+        :param context: its time
+        :returns: path below the base path; empty for the base path itself
+        """
+
+    @staticmethod
+    def base_path_bucket_assigner() -> BucketAssigner:
+        """All elements go to the base path itself.
+
+        :returns: the assigner
+        """
+        return BasePathBucketAssigner()
+
+    @staticmethod
+    def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
+        """The folder is named by processing time.
+
+        :param format_str: how, in the letters ``yyyy MM dd HH mm ss``
+        :param timezone_id: in which time zone, such as ``Europe/Berlin``; None for that of this machine
+        :returns: the assigner
+        """
+        return DateTimeBucketAssigner(format_str, timezone_id)
+
+
+@dataclass(frozen=True)
+class BasePathBucketAssigner(BucketAssigner):
+    """All elements go to the base path itself."""
+
+    def get_bucket_id(self, element: Any, context: BucketContext) -> str:  # noqa: ARG002
+        """See :meth:`BucketAssigner.get_bucket_id`."""
+        return ""
+
+
+@dataclass(frozen=True)
+class DateTimeBucketAssigner(BucketAssigner):
+    """The folder is named by processing time.
+
+    :param format_str: how, in the letters ``yyyy MM dd HH mm ss``
+    :param timezone_id: in which time zone; None for that of this machine
+    :raises ValueError: for other letters, or an unknown time zone
+    """
+
+    format_str: str = "yyyy-MM-dd--HH"
+    timezone_id: str | None = None
+
+    def __post_init__(self) -> None:
+        _strftime(checks.text("format_str", self.format_str))
+        self._zone()
+
+    def _zone(self) -> ZoneInfo | None:
+        try:
+            return None if self.timezone_id is None else ZoneInfo(checks.text("timezone_id", self.timezone_id))
+        except (ZoneInfoNotFoundError, ValueError):
+            raise ValueError(f"There is no time zone {self.timezone_id!r}; use a name such as 'UTC' or 'Europe/Berlin'") from None
+
+    def get_bucket_id(self, element: Any, context: BucketContext) -> str:  # noqa: ARG002
+        """See :meth:`BucketAssigner.get_bucket_id`."""
+        return datetime.fromtimestamp(context.processing_time / 1000, self._zone()).strftime(_strftime(self.format_str))
+
+
+def _strftime(pattern: str) -> str:
+    def translated(match: re.Match[str]) -> str:
+        if match[0] not in _PATTERNS:
+            raise ValueError(f"The format {pattern!r} has {match[0]!r}; use {' '.join(_PATTERNS)}, and text in quotes")
+        return _PATTERNS[match[0]]
+
+    texts = pattern.replace("%", "%%").split("'")
+    return "".join(text if quoted % 2 else _PART.sub(translated, text) for quoted, text in enumerate(texts))
+
+
+@dataclass(frozen=True)
+class RollingPolicy:
+    """When a file is closed and another begun, besides at each checkpoint.
+
+    :param part_size: bytes after which it is; None for any size
+    :param rollover_interval: milliseconds after which it is; None for any time
+    :param inactivity_interval: milliseconds without an element after which it is; None for any time
+    """
+
+    part_size: int | None = None
+    rollover_interval: int | None = None
+    inactivity_interval: int | None = None
+
+    @staticmethod
+    def default_rolling_policy(
+        part_size: int = 128 * 1024 * 1024, rollover_interval: int = 60_000, inactivity_interval: int = 60_000
+    ) -> RollingPolicy:
+        """By size, age and inactivity. They are looked at when an element comes.
+
+        :param part_size: bytes
+        :param rollover_interval: milliseconds since the file was begun
+        :param inactivity_interval: milliseconds since its last element
+        :returns: the policy
+        """
+        return RollingPolicy(
+            checks.integer("part_size", part_size, 1),
+            checks.integer("rollover_interval", rollover_interval, 1),
+            checks.integer("inactivity_interval", inactivity_interval, 1),
+        )
+
+    @staticmethod
+    def on_checkpoint_rolling_policy() -> RollingPolicy:
+        """At each checkpoint only.
+
+        :returns: the policy
+        """
+        return RollingPolicy()
+
+    def is_over(self, size: int, begun: int, last: int, now: int) -> bool:
+        """Whether a file gets no more elements.
+
+        :param size: its bytes
+        :param begun: when it was begun, in ms
+        :param last: when it got its last element, in ms
+        :param now: the present, in ms
+        :returns: whether it is to be closed
+        """
+        return (
+            (self.part_size is not None and size >= self.part_size)
+            or (self.rollover_interval is not None and now - begun >= self.rollover_interval)
+            or (self.inactivity_interval is not None and now - last >= self.inactivity_interval)
+        )
+
+
+@dataclass(frozen=True)
+class OutputFileConfig:
+    """How files are named: prefix, an id of the writing task, a number, suffix.
+
+    :param part_prefix: begin of the name
+    :param part_suffix: end of the name
+    """
+
+    part_prefix: str = "part"
+    part_suffix: str = ""
+
+    def __post_init__(self) -> None:
+        for name in (checks.text("part_prefix", self.part_prefix), self.part_suffix):
+            if not isinstance(name, str) or "/" in name:
+                raise ValueError(f"part_prefix and part_suffix are parts of a file name without '/', not {name!r}")
+
+    class OutputFileConfigBuilder:
+        """Makes a configuration."""
+
+        def __init__(self) -> None:
+            self._prefix = "part"
+            self._suffix = ""
+
+        def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Set the begin of the names.
+
+            :param prefix: ``part`` by default
+            :returns: this object
+            """
+            self._prefix = prefix
+            return self
+
+        def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Set the end of the names.
+
+            :param suffix: empty by default
+            :returns: this object
+            """
+            self._suffix = suffix
+            return self
+
+        def build(self) -> OutputFileConfig:
+            """Make the configuration.
+
+            :returns: the configuration
+            """
+            return OutputFileConfig(self._prefix, self._suffix)
+
+    @staticmethod
+    def builder() -> OutputFileConfig.OutputFileConfigBuilder:
+        """Begin a configuration.
+
+        :returns: the builder
+        """
+        return OutputFileConfig.OutputFileConfigBuilder()

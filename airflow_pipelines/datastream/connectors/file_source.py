@@ -1,0 +1,273 @@
+"""A source that reads files, once or as they appear."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import IO, Any
+
+import fsspec
+
+from airflow_pipelines.datastream.common import checks
+from airflow_pipelines.datastream.common.no_effect import no_effect
+from airflow_pipelines.datastream.common.time import Duration
+from airflow_pipelines.datastream.common.type_information import TypeInformation
+from airflow_pipelines.datastream.connectors.base import Source
+from airflow_pipelines.datastream.connectors.file_formats import StreamFormat
+from airflow_pipelines.streams.sources import Polled, SourceReader
+
+_HIDDEN = (".", "_")
+_IN_ORDER = "each file is read by one task, in the order of the files' names"
+
+
+@dataclass(frozen=True)
+class FileEnumeratorProvider:
+    """Which files a source reads, and whether several tasks read one file: kept, without effect.
+
+    :param splittable: whether several tasks may read one file
+    """
+
+    splittable: bool
+
+    @staticmethod
+    def default_splittable_file_enumerator() -> FileEnumeratorProvider:
+        """Several tasks may read one file.
+
+        :returns: the value
+        """
+        return FileEnumeratorProvider(splittable=True)
+
+    @staticmethod
+    def default_non_splittable_file_enumerator() -> FileEnumeratorProvider:
+        """One task reads a file.
+
+        :returns: the value
+        """
+        return FileEnumeratorProvider(splittable=False)
+
+
+@dataclass(frozen=True)
+class FileSplitAssignerProvider:
+    """Which task reads which file: kept, without effect.
+
+    :param by_locality: whether a task reads files that are near to it
+    """
+
+    by_locality: bool
+
+    @staticmethod
+    def locality_aware_split_assigner() -> FileSplitAssignerProvider:
+        """A task reads files that are near to it.
+
+        :returns: the value
+        """
+        return FileSplitAssignerProvider(by_locality=True)
+
+
+@dataclass(frozen=True)
+class FileSource(Source):
+    """Reads files. Made with :meth:`for_record_stream_format`.
+
+    A path is a file or a folder, whose files are read with those of the folders in it; names that begin with ``.`` or ``_`` are
+    left out. It may be a URL of a file system that ``fsspec`` knows. A file that appears while a folder is watched is read once,
+    so it has to be complete when it appears: write it under another name, and rename it.
+
+    :param stream_format: how a file is read
+    :param paths: files and folders
+    :param discovery_interval: seconds between two looks for new files; None to read what is there and end
+    """
+
+    stream_format: StreamFormat
+    paths: tuple[str, ...]
+    discovery_interval: float | None = None
+
+    @staticmethod
+    def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
+        """Begin a source.
+
+        :param stream_format: how a file is read
+        :param paths: files and folders, at least one
+        :returns: the builder
+        """
+        return FileSourceBuilder(stream_format, paths)
+
+    @property
+    def is_bounded(self) -> bool:
+        """It ends unless it looks for new files."""
+        return self.discovery_interval is None
+
+    def get_produced_type(self) -> TypeInformation:
+        """The type of the records.
+
+        :returns: the type
+        """
+        return self.stream_format.get_produced_type()
+
+    def splits(self, parallelism: int) -> Sequence[Any]:
+        """One part for each task: the files whose paths hash to it.
+
+        :param parallelism: how many tasks will read
+        :returns: number of each part, and how many there are
+        """
+        return [(part, parallelism) for part in range(parallelism)]
+
+    def open(self, split: Any, position: Any | None) -> SourceReader:
+        """Read the files of a part.
+
+        :param split: its number, and how many parts there are
+        :param position: where to go on, None for the beginning
+        :returns: the reader
+        """
+        part, parts = split
+        return _FileReader(self, lambda: [path for path in _files(self.paths) if _part(path, parts) == part], position)
+
+
+class FileSourceBuilder:
+    """Makes a file source.
+
+    :param stream_format: how a file is read
+    :param paths: files and folders
+    """
+
+    def __init__(self, stream_format: StreamFormat, paths: Sequence[str]) -> None:
+        self._format = checks.instance("stream_format", stream_format, StreamFormat, "use StreamFormat.text_line_format()")
+        if not paths:
+            raise ValueError("A file source needs at least one path: FileSource.for_record_stream_format(format, '/data/in')")
+        self._paths = tuple(checks.text("paths", path) for path in paths)
+        self._interval: float | None = None
+
+    def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
+        """Go on looking for new files.
+
+        :param discovery_interval: the time between two looks, more than 0
+        :returns: this object
+        """
+        interval = checks.instance("discovery_interval", discovery_interval, Duration, "use Duration.of_seconds(...)")
+        self._interval = checks.integer("discovery_interval in ms", interval.to_millis(), 1) / 1000
+        return self
+
+    def process_static_file_set(self) -> FileSourceBuilder:
+        """Read the files that are there, and end: the default.
+
+        :returns: this object
+        """
+        self._interval = None
+        return self
+
+    @no_effect(_IN_ORDER)
+    def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
+        """Set which files are read, and whether several tasks read one.
+
+        :param file_enumerator: from ``FileEnumeratorProvider``
+        :returns: this object
+        """
+        checks.instance("file_enumerator", file_enumerator, FileEnumeratorProvider)
+        return self
+
+    @no_effect(_IN_ORDER)
+    def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
+        """Set which task reads which file.
+
+        :param split_assigner: from ``FileSplitAssignerProvider``
+        :returns: this object
+        """
+        checks.instance("split_assigner", split_assigner, FileSplitAssignerProvider)
+        return self
+
+    def build(self) -> FileSource:
+        """Make the source.
+
+        :returns: the source
+        """
+        return FileSource(self._format, self._paths, self._interval)
+
+
+def _part(path: str, parts: int) -> int:
+    return zlib.crc32(path.encode()) % parts
+
+
+def _files(paths: Sequence[str]) -> list[str]:
+    return [file for path in paths for file in _files_of(path)]
+
+
+def _files_of(path: str) -> list[str]:
+    system, root = fsspec.core.url_to_fs(path)
+    if system.isfile(root):
+        return [system.unstrip_protocol(root)]
+    if not system.isdir(root):
+        raise FileNotFoundError(f"The file source has the path {path!r}, and there is neither a file nor a folder")
+    found = (str(file) for file in system.find(root))
+    shown = (file for file in found if not any(part.startswith(_HIDDEN) for part in file.removeprefix(root).split("/")))
+    return sorted(system.unstrip_protocol(file) for file in shown)
+
+
+class _FileReader(SourceReader):
+    """Reads files one after the other.
+
+    :param source: the source
+    :param find: gives the files that are there
+    :param position: files to read, how many records of the first were read, and files that were read; None for the beginning
+    """
+
+    def __init__(self, source: FileSource, find: Callable[[], list[str]], position: tuple[Any, int, Any] | None) -> None:
+        self._format = source.stream_format
+        self._find = find
+        self._interval = source.discovery_interval
+        pending, self._skip, done = position or ((), 0, ())
+        self._pending = deque(pending)
+        self._done: set[str] = set(done)
+        self._next_look: float = 0.0
+        self._file: IO[bytes] | None = None
+        self._records: Iterator[Any] = iter(())
+        self._number = self._skip
+        if position is None:
+            self._look()
+
+    def _look(self) -> None:
+        known = self._done | set(self._pending)
+        self._pending.extend(path for path in self._find() if path not in known)
+        self._next_look = time.monotonic() + (self._interval or 0.0)
+
+    def poll(self, limit: int) -> Polled:
+        if self._interval is not None and time.monotonic() >= self._next_look:
+            self._look()
+        values: list[Any] = []
+        while self._pending and len(values) < limit:
+            if self._file is None:
+                self._open()
+            read = list(islice(self._records, limit - len(values)))
+            self._number += len(read)
+            values += read
+            if len(values) < limit:
+                self._finish()
+        return Polled(values, finished=self._interval is None and not self._pending)
+
+    def _open(self) -> None:
+        path = self._pending[0]
+        system, plain_path = fsspec.core.url_to_fs(path)
+        self._file = file = system.open(plain_path, "rb")
+        self._records = self._format.records(path, file)
+        skipped = sum(1 for _ in islice(self._records, self._skip))
+        if skipped < self._skip:
+            raise ValueError(f"The file {path!r} has {skipped} records, and {self._skip} were read before: it was changed")
+        self._number, self._skip = skipped, 0
+
+    def _finish(self) -> None:
+        self.close()
+        path = self._pending.popleft()
+        self._number = 0
+        if self._interval is not None:
+            self._done.add(path)
+
+    def position(self) -> Any:
+        return tuple(self._pending), self._number, tuple(sorted(self._done))
+
+    def close(self) -> None:
+        self._records = iter(())
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,316 @@
+"""A sink that runs a statement of a database for each element."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, InterfaceError, NoSuchModuleError, OperationalError
+from sqlalchemy.pool import NullPool
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from airflow_pipelines.datastream.common import checks
+from airflow_pipelines.datastream.common.no_effect import no_effect
+from airflow_pipelines.datastream.common.time import Instant
+from airflow_pipelines.datastream.common.typeinfo import RowTypeInfo
+from airflow_pipelines.datastream.connectors.base import Sink
+from airflow_pipelines.streams.elements import Batch
+from airflow_pipelines.streams.sinks import SinkWriter, SubtaskInfo
+
+_DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "sqlserver": "mssql+pyodbc"}
+# Quoted text and names, comments, question marks, and colons, which stand for parameters in SQLAlchemy's texts.
+_TOKENS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|\?|:", re.DOTALL)
+_LONGEST_WAIT_S = 5.0
+
+
+@dataclass(frozen=True)
+class JdbcConnectionOptions:
+    """How a database is reached. Made with its ``JdbcConnectionOptionsBuilder``.
+
+    :param url: a URL of SQLAlchemy, or of JDBC where it names host, port and database
+    :param user_name: who connects
+    :param password: the password; never shown
+    :param driver_name: kept; the driver follows from the URL
+    """
+
+    url: str
+    user_name: str | None = None
+    password: str | None = field(default=None, repr=False)
+    driver_name: str | None = None
+
+    class JdbcConnectionOptionsBuilder:
+        """Makes the options."""
+
+        def __init__(self) -> None:
+            self._url: str | None = None
+            self._user_name: str | None = None
+            self._password: str | None = None
+            self._driver_name: str | None = None
+
+        def with_url(self, url: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Set where the database is.
+
+            :param url: such as ``jdbc:postgresql://host:5432/db``, or a URL of SQLAlchemy
+            :returns: this object
+            """
+            self._url = checks.text("url", url)
+            return self
+
+        @no_effect("the driver of Python follows from the URL")
+        def with_driver_name(self, driver_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Set the class of the driver in Java.
+
+            :param driver_name: its name
+            :returns: this object
+            """
+            self._driver_name = checks.text("driver_name", driver_name)
+            return self
+
+        def with_user_name(self, user_name: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Set who connects.
+
+            :param user_name: the name
+            :returns: this object
+            """
+            self._user_name = checks.text("user_name", user_name)
+            return self
+
+        def with_password(self, password: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """Set the password.
+
+            :param password: the password
+            :returns: this object
+            """
+            if not isinstance(password, str):
+                raise TypeError(f"password takes a str, not a {type(password).__name__}")
+            self._password = password
+            return self
+
+        def build(self) -> JdbcConnectionOptions:
+            """Make the options.
+
+            :returns: the options
+            :raises ValueError: without a URL, or with one that cannot be translated
+            """
+            if self._url is None:
+                raise ValueError("The connection needs a URL: call with_url('jdbc:postgresql://host:5432/db') before build()")
+            options = JdbcConnectionOptions(self._url, self._user_name, self._password, self._driver_name)
+            options.sqlalchemy_url()
+            return options
+
+    def sqlalchemy_url(self) -> URL:
+        """The URL for SQLAlchemy.
+
+        :returns: the URL, with user name and password
+        :raises ValueError: when it cannot be made of what was set
+        """
+        try:
+            url = make_url(_translated(self.url))
+        except ArgumentError:
+            raise ValueError("url is neither a URL of JDBC such as 'jdbc:postgresql://host/db' nor one of SQLAlchemy") from None
+        if self.user_name is not None:
+            url = url.set(username=self.user_name)
+        return url if self.password is None else url.set(password=self.password)
+
+
+def _translated(url: str) -> str:
+    if not url.startswith("jdbc:"):
+        return url
+    kind, _, rest = url.removeprefix("jdbc:").partition(":")
+    if kind == "sqlite":
+        return f"sqlite:///{rest}"
+    if kind not in _DRIVERS or not rest.startswith("//"):
+        raise ValueError(f"A JDBC URL for {kind!r} is not translated: use a URL of SQLAlchemy, such as 'oracle+oracledb://host/db'")
+    return f"{_DRIVERS[kind]}:{rest}"
+
+
+@dataclass(frozen=True)
+class JdbcExecutionOptions:
+    """When elements are written to a database. Made with :meth:`builder`.
+
+    :param batch_interval_ms: milliseconds after which they are, looked at when an element comes; 0 for any time
+    :param batch_size: after how many elements they are
+    :param max_retries: how often a transaction is tried again that failed for the connection or a lock
+    """
+
+    batch_interval_ms: int = 0
+    batch_size: int = 5000
+    max_retries: int = 3
+
+    def __post_init__(self) -> None:
+        checks.integer("batch_interval_ms", self.batch_interval_ms, 0)
+        checks.integer("batch_size", self.batch_size, 1)
+        checks.integer("max_retries", self.max_retries, 0)
+
+    class JdbcExecutionOptionsBuilder:
+        """Makes the options."""
+
+        def __init__(self) -> None:
+            self._values: dict[str, int] = {}
+
+        def with_batch_interval_ms(self, batch_interval_ms: int) -> JdbcExecutionOptions.JdbcExecutionOptionsBuilder:
+            """Set after which time elements are written.
+
+            :param batch_interval_ms: milliseconds; 0, the default, for any time
+            :returns: this object
+            """
+            self._values["batch_interval_ms"] = checks.integer("batch_interval_ms", batch_interval_ms, 0)
+            return self
+
+        def with_batch_size(self, batch_size: int) -> JdbcExecutionOptions.JdbcExecutionOptionsBuilder:
+            """Set after how many elements they are written.
+
+            :param batch_size: 5000 by default
+            :returns: this object
+            """
+            self._values["batch_size"] = checks.integer("batch_size", batch_size, 1)
+            return self
+
+        def with_max_retries(self, max_retries: int) -> JdbcExecutionOptions.JdbcExecutionOptionsBuilder:
+            """Set how often a transaction is tried again.
+
+            :param max_retries: 3 by default
+            :returns: this object
+            """
+            self._values["max_retries"] = checks.integer("max_retries", max_retries, 0)
+            return self
+
+        def build(self) -> JdbcExecutionOptions:
+            """Make the options.
+
+            :returns: the options
+            """
+            return JdbcExecutionOptions(**self._values)
+
+    @staticmethod
+    def builder() -> JdbcExecutionOptions.JdbcExecutionOptionsBuilder:
+        """Begin the options.
+
+        :returns: the builder
+        """
+        return JdbcExecutionOptions.JdbcExecutionOptionsBuilder()
+
+
+@dataclass(frozen=True)
+class JdbcSink(Sink):
+    """Runs a statement for each element. Made with :meth:`sink`.
+
+    Elements are written at least once: those since the last checkpoint are written again after a failure. A statement that
+    inserts or updates by the primary key makes that unnoticeable.
+
+    :param statement: the statement in SQLAlchemy's notation of parameters
+    :param type_info: type of the rows
+    :param connection: how the database is reached
+    :param execution: when elements are written
+    """
+
+    statement: str
+    type_info: RowTypeInfo
+    connection: JdbcConnectionOptions
+    execution: JdbcExecutionOptions
+
+    @staticmethod
+    def sink(
+        sql: str,
+        type_info: RowTypeInfo,
+        jdbc_connection_options: JdbcConnectionOptions,
+        jdbc_execution_options: JdbcExecutionOptions | None = None,
+    ) -> JdbcSink:
+        """Make the sink.
+
+        :param sql: the statement, with a ``?`` for each field of the rows
+        :param type_info: type of the rows
+        :param jdbc_connection_options: how the database is reached
+        :param jdbc_execution_options: when elements are written
+        :returns: the sink
+        :raises ValueError: when the rows have more or fewer fields than the statement has question marks
+        """
+        statement, number = _named_parameters(checks.text("sql", sql))
+        row_type = checks.instance("type_info", type_info, RowTypeInfo, "use Types.ROW([...])")
+        fields = len(row_type.get_field_names())
+        if number != fields:
+            raise ValueError(f"The statement has {number} '?', and the rows have {fields} fields: {sql!r:.200}")
+        hint = "use JdbcConnectionOptions.JdbcConnectionOptionsBuilder()"
+        connection = checks.instance("jdbc_connection_options", jdbc_connection_options, JdbcConnectionOptions, hint)
+        execution = jdbc_execution_options or JdbcExecutionOptions()
+        return JdbcSink(statement, row_type, connection, checks.instance("jdbc_execution_options", execution, JdbcExecutionOptions))
+
+    def open(self, subtask: SubtaskInfo) -> SinkWriter:  # noqa: ARG002
+        """Begin to write.
+
+        :param subtask: which task writes
+        :returns: its writer
+        :raises ValueError: when the driver is not installed
+        """
+        try:
+            engine = create_engine(self.connection.sqlalchemy_url(), poolclass=NullPool, hide_parameters=True)
+        except (NoSuchModuleError, ModuleNotFoundError) as error:
+            raise ValueError(f"The driver is not installed ({error}): install it, or name another in the URL") from None
+        return _JdbcWriter(self, engine)
+
+
+def _named_parameters(sql: str) -> tuple[str, int]:
+    number = 0
+
+    def named(match: re.Match[str]) -> str:
+        nonlocal number
+        if match[0] != "?":
+            return match[0].replace(":", r"\:")
+        number += 1
+        return f":p{number - 1}"
+
+    return _TOKENS.sub(named, sql), number
+
+
+class _JdbcWriter(SinkWriter):
+    def __init__(self, sink: JdbcSink, engine: Engine) -> None:
+        self._statement = text(sink.statement)
+        self._convert = sink.type_info.converter()
+        self._options = sink.execution
+        self._engine = engine
+        self._rows: list[dict[str, Any]] = []
+        self._last_flush = time.monotonic()
+
+    def write(self, batch: Batch) -> None:
+        size, convert = self._options.batch_size, self._convert
+        for value in batch.values:
+            self._rows.append(_parameters(convert(value)))
+            if len(self._rows) >= size:
+                self._flush()
+        interval = self._options.batch_interval_ms / 1000
+        if interval and time.monotonic() - self._last_flush >= interval:
+            self._flush()
+
+    def prepare(self) -> Any | None:
+        self._flush()
+        return None
+
+    def _flush(self) -> None:
+        self._last_flush = time.monotonic()
+        if not self._rows:
+            return
+        passing = retry_if_exception_type((OperationalError, InterfaceError))
+        wait = wait_exponential(multiplier=0.1, max=_LONGEST_WAIT_S)
+        for attempt in Retrying(stop=stop_after_attempt(self._options.max_retries + 1), retry=passing, wait=wait, reraise=True):
+            with attempt, self._engine.begin() as connection:
+                connection.execute(self._statement, self._rows)
+        self._rows = []
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+def _parameters(row: Sequence[Any]) -> dict[str, Any]:
+    return {f"p{position}": _parameter(value) for position, value in enumerate(row)}
+
+
+def _parameter(value: Any) -> Any:
+    if not isinstance(value, Instant):
+        return value
+    return datetime.fromtimestamp(value.seconds, UTC).replace(microsecond=value.nanos // 1000)

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import IntegrityError, OperationalError
+
+from airflow_pipelines.datastream.common.time import Instant
+from airflow_pipelines.datastream.common.typeinfo import Types
+from airflow_pipelines.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
+from airflow_pipelines.streams.elements import Batch
+from airflow_pipelines.streams.sinks import SubtaskInfo
+
+TASK = SubtaskInfo("sink", 0, 1)
+PAIR = Types.ROW([Types.INT(), Types.STRING()])
+INSERT = "INSERT INTO t (id, name) VALUES (?, ?)"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    path = tmp_path / "t.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)")
+    return path
+
+
+def _options(path: Path) -> JdbcConnectionOptions:
+    return (
+        JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
+        .with_url(f"jdbc:sqlite:{path}")
+        .with_driver_name("org.sqlite.JDBC")
+        .build()
+    )
+
+
+def _rows(path: Path) -> list[Any]:
+    with sqlite3.connect(path) as connection:
+        return connection.execute("SELECT * FROM t ORDER BY id").fetchall()
+
+
+def _batch(*values: Any) -> Batch:
+    return Batch(list(values), [None] * len(values))
+
+
+def test_writes_by_the_batch_and_at_checkpoints(database: Path) -> None:
+    execution = JdbcExecutionOptions.builder().with_batch_size(2).with_batch_interval_ms(0).with_max_retries(0).build()
+    writer = JdbcSink.sink(INSERT, PAIR, _options(database), execution).open(TASK)
+    writer.write(_batch((1, "a"), (2, None), (3, "c")))
+    assert _rows(database) == [(1, "a"), (2, None)]
+    assert writer.prepare() is None
+    assert _rows(database) == [(1, "a"), (2, None), (3, "c")]
+    writer.close()
+
+
+def test_question_marks_and_colons_in_texts_are_no_parameters(database: Path) -> None:
+    sql = """INSERT INTO t (id, name) -- what? :x
+        VALUES (?, 'a?:b ''?' || /* ? */ ?) ON CONFLICT ("id") DO UPDATE SET name = 'again: ' || excluded.name"""
+    writer = JdbcSink.sink(sql, PAIR, _options(database)).open(TASK)
+    writer.write(_batch((1, "x")))
+    writer.prepare()
+    writer.write(_batch((1, "y")))
+    writer.prepare()
+    assert _rows(database) == [(1, "again: a?:b '?y")]
+
+
+def test_tries_again_what_may_pass_only(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda _: None)
+    execution = JdbcExecutionOptions(max_retries=2)
+    writer = JdbcSink.sink(INSERT, PAIR, _options(database), execution).open(TASK)
+    locker = sqlite3.connect(database, isolation_level=None)
+    locker.execute("BEGIN EXCLUSIVE")
+    attempts = []
+    monkeypatch.setattr(
+        "tenacity.nap.time.sleep", lambda _: attempts.append(1) or (len(attempts) == 2 and locker.execute("COMMIT"))
+    )
+    monkeypatch.setattr(writer._engine.dialect, "connect", lambda *args, **kwargs: sqlite3.connect(database, timeout=0))  # type: ignore[attr-defined]
+    writer.write(_batch((1, "a")))
+    writer.prepare()
+    assert len(attempts) == 2
+    assert _rows(database) == [(1, "a")]
+    locker.execute("DROP TABLE t")
+    writer.write(_batch((2, "b")))
+    with pytest.raises(OperationalError, match="no such table"):
+        writer.prepare()
+    assert len(attempts) == 4
+    locker.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)")
+    locker.execute("INSERT INTO t VALUES (2, 'b')")
+    locker.close()
+    with pytest.raises(IntegrityError):
+        writer.prepare()
+    assert len(attempts) == 4
+
+
+def test_values_become_what_databases_take(tmp_path: Path, database: Path) -> None:
+    writer = JdbcSink.sink(INSERT, Types.ROW([Types.INT(), Types.INSTANT()]), _options(database)).open(TASK)
+    writer.write(_batch((1, Instant(1, 5_000_000))))
+    writer.prepare()
+    assert _rows(database) == [(1, "1970-01-01 00:00:01.005000+00:00")]
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("jdbc:postgresql://h:5432/d?a=b", "postgresql+psycopg://me:***@h:5432/d?a=b"),
+        ("jdbc:mysql://h/d", "mysql+pymysql://me:***@h/d"),
+        ("oracle+oracledb://h/d", "oracle+oracledb://me:***@h/d"),
+    ],
+)
+def test_urls_are_translated(url: str, expected: str) -> None:
+    options = (
+        JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).with_user_name("me").with_password("se cret").build()
+    )
+    assert str(options.sqlalchemy_url()) == expected
+    assert options.sqlalchemy_url().password == "se cret"
+    assert "cret" not in repr(options)
+
+
+def test_refuses_what_makes_no_sense(database: Path) -> None:
+    builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder()
+    with pytest.raises(ValueError, match="needs a URL"):
+        builder.build()
+    with pytest.raises(ValueError, match="A JDBC URL for 'derby' is not translated: use a URL of SQLAlchemy"):
+        builder.with_url("jdbc:derby:memory:x").build()
+    with pytest.raises(ValueError, match="neither a URL of JDBC"):
+        builder.with_url("no url").build()
+    with pytest.raises(ValueError, match=r"The statement has 1 '\?', and the rows have 2 fields"):
+        JdbcSink.sink("DELETE FROM t WHERE id = ?", PAIR, _options(database))
+    with pytest.raises(TypeError, match=r"use Types.ROW"):
+        JdbcSink.sink(INSERT, Types.STRING(), _options(database))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="batch_size must be at least 1"):
+        JdbcExecutionOptions.builder().with_batch_size(0)
+    missing = JdbcSink.sink(INSERT, PAIR, builder.with_url("nothing://h/d").build())
+    with pytest.raises(ValueError, match="The driver is not installed"):
+        missing.open(TASK)
