@@ -1,0 +1,325 @@
+"""The settings of a program's environment."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from airflow_pipelines.datastream.checkpoint_config import CheckpointConfig
+from airflow_pipelines.datastream.checkpointing_mode import CheckpointingMode
+from airflow_pipelines.datastream.common import checks
+from airflow_pipelines.datastream.common.execution_config import ExecutionConfig
+from airflow_pipelines.datastream.common.no_effect import no_effect
+from airflow_pipelines.datastream.common.restart_strategy import RestartStrategyConfiguration
+from airflow_pipelines.datastream.execution_mode import RuntimeExecutionMode
+from airflow_pipelines.datastream.python_dependencies import PythonDependencies, Requirements, existing
+from airflow_pipelines.datastream.slot_sharing_group import SlotSharingGroup
+from airflow_pipelines.datastream.state_backend import StateBackend
+from airflow_pipelines.datastream.time_characteristic import TimeCharacteristic
+
+_NO_JVM_CLASSES = "classes of the JVM are not loaded"
+_NO_KRYO = "values are Python objects, which the JVM does not serialize"
+_THIS_PYTHON = "a program that runs in this process has the Python and the files of this process"
+
+
+class EnvironmentSettings:
+    """What can be set of an environment, apart from what it runs."""
+
+    def __init__(self) -> None:
+        self._config = ExecutionConfig()
+        self._checkpoint_config = CheckpointConfig()
+        self._runtime_mode = RuntimeExecutionMode.STREAMING
+        self._chaining = True
+        self._local_parallelism = 1
+        self._state_backend: StateBackend | None = None
+        self._savepoint_directory: str | None = None
+        self._buffer_timeout = 100
+        self._time_characteristic = TimeCharacteristic.EventTime
+        self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
+        self._jars: list[str] = []
+        self._classpaths: list[str] = []
+        self._dependencies = PythonDependencies()
+
+    def get_config(self) -> ExecutionConfig:
+        """The settings of how the program runs.
+
+        :returns: the object; what is set on it holds
+        """
+        return self._config
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        """How checkpoints are taken.
+
+        :returns: the object; what is set on it holds
+        """
+        return self._checkpoint_config
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """Set the number of tasks of operators that say nothing else.
+
+        :param parallelism: at least 1
+        :returns: this environment
+        """
+        self._config.set_parallelism(parallelism)
+        return self
+
+    def get_parallelism(self) -> int:
+        """The number of tasks of operators that say nothing else.
+
+        :returns: what was set; the default local parallelism when nothing was
+        """
+        set_ = self._config.get_parallelism()
+        return self._local_parallelism if set_ == ExecutionConfig.PARALLELISM_DEFAULT else set_
+
+    def set_max_parallelism(self, max_parallelism: int) -> Self:
+        """Set the number of key groups, which can never change once there is state.
+
+        :param max_parallelism: 1 to 32767
+        :returns: this environment
+        """
+        self._config.set_max_parallelism(max_parallelism)
+        return self
+
+    def get_max_parallelism(self) -> int:
+        """The number of key groups.
+
+        :returns: what was set; -1 for the default
+        """
+        return self._config.get_max_parallelism()
+
+    def set_default_local_parallelism(self, parallelism: int) -> None:
+        """Set the number of tasks for a program that sets no parallelism.
+
+        :param parallelism: at least 1
+        """
+        self._local_parallelism = checks.integer("parallelism", parallelism, 1, ExecutionConfig.MAX_PARALLELISM)
+
+    def get_default_local_parallelism(self) -> int:
+        """The number of tasks for a program that sets no parallelism.
+
+        :returns: what was set, 1 by default
+        """
+        return self._local_parallelism
+
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> Self:
+        """Set whether the program gives every update, or only final results.
+
+        :param execution_mode: ``STREAMING`` by default
+        :returns: this environment
+        """
+        self._runtime_mode = checks.member("execution_mode", execution_mode, RuntimeExecutionMode)
+        return self
+
+    def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> Self:
+        """Take checkpoints.
+
+        :param interval: milliseconds between two of them, at least 10
+        :param mode: what they guarantee; exactly once by default
+        :returns: this environment
+        """
+        self._checkpoint_config.set_checkpoint_interval(interval)
+        if mode is not None:
+            self._checkpoint_config.set_checkpointing_mode(mode)
+        return self
+
+    def get_checkpoint_interval(self) -> int:
+        """The time between two checkpoints.
+
+        :returns: milliseconds; -1 when none are taken
+        """
+        return self._checkpoint_config.get_checkpoint_interval()
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        """What checkpoints guarantee.
+
+        :returns: exactly once by default
+        """
+        return self._checkpoint_config.get_checkpointing_mode()
+
+    @no_effect("state is held in pages, in memory and in the program's storage")
+    def set_state_backend(self, state_backend: StateBackend) -> Self:
+        """Set how state is held.
+
+        :param state_backend: how
+        :returns: this environment
+        """
+        self._state_backend = checks.instance("state_backend", state_backend, StateBackend, "use HashMapStateBackend()")
+        return self
+
+    def get_state_backend(self) -> StateBackend | None:
+        """How state is held.
+
+        :returns: what was set, None by default
+        """
+        return self._state_backend
+
+    def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> None:
+        """Set what happens when the program fails.
+
+        :param restart_strategy_configuration: from ``RestartStrategies``
+        """
+        self._config.set_restart_strategy(restart_strategy_configuration)
+
+    def get_restart_strategy(self) -> RestartStrategyConfiguration:
+        """What happens when the program fails.
+
+        :returns: what was set; what the runner does by itself by default
+        """
+        return self._config.get_restart_strategy()
+
+    def set_default_savepoint_directory(self, directory: str) -> Self:
+        """Set the folder of savepoints for which none is named.
+
+        :param directory: the folder
+        :returns: this environment
+        """
+        self._savepoint_directory = checks.text("directory", directory)
+        return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        """The folder of savepoints for which none is named.
+
+        :returns: what was set, None by default
+        """
+        return self._savepoint_directory
+
+    @no_effect("elements are handed over at the end of each step")
+    def set_buffer_timeout(self, timeout_millis: int) -> Self:
+        """Set how long elements may wait before they are handed over.
+
+        :param timeout_millis: milliseconds; 0 to hand over each element, -1 to wait until a buffer is full
+        :returns: this environment
+        """
+        self._buffer_timeout = checks.integer("timeout_millis", timeout_millis, -1)
+        return self
+
+    def get_buffer_timeout(self) -> int:
+        """How long elements may wait before they are handed over.
+
+        :returns: milliseconds, 100 by default
+        """
+        return self._buffer_timeout
+
+    def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> None:
+        """Set the notion of time. Processing time turns periodic watermarks off, the others turn them on.
+
+        :param characteristic: event time by default
+        """
+        self._time_characteristic = checks.member("characteristic", characteristic, TimeCharacteristic)
+        self._config.set_auto_watermark_interval(0 if characteristic is TimeCharacteristic.ProcessingTime else 200)
+
+    def get_stream_time_characteristic(self) -> TimeCharacteristic:
+        """The notion of time.
+
+        :returns: what was set, event time by default
+        """
+        return self._time_characteristic
+
+    def disable_operator_chaining(self) -> Self:
+        """Let no operator call the next one directly.
+
+        :returns: this environment
+        """
+        self._chaining = False
+        return self
+
+    def is_chaining_enabled(self) -> bool:
+        """Whether operators call each other directly where they can.
+
+        :returns: True by default
+        """
+        return self._chaining
+
+    @no_effect("all operators of a program share the resources of its pipeline")
+    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Self:
+        """Register the resources of a slot sharing group.
+
+        :param slot_sharing_group: name and resources
+        :returns: this environment
+        """
+        group = checks.instance("slot_sharing_group", slot_sharing_group, SlotSharingGroup, "use SlotSharingGroup.builder(name)")
+        self._slot_sharing_groups[group.get_name()] = group
+        return self
+
+    def add_python_file(self, file_path: str) -> None:
+        """Let functions import a module, a package or an archive of packages.
+
+        :param file_path: a file ``.py``, ``.zip``, ``.whl`` or ``.egg``, or a folder
+        :raises FileNotFoundError: when there is nothing
+        """
+        self._dependencies.files.append(existing("file_path", checks.text("file_path", file_path)))
+
+    def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
+        """Have packages installed that functions import. The same requirements are installed once.
+
+        :param requirements_file_path: a file as pip reads it
+        :param requirements_cache_dir: folder with the packages, to install them without a network
+        :raises FileNotFoundError: when one of them does not exist
+        """
+        file = existing("requirements_file_path", checks.text("requirements_file_path", requirements_file_path))
+        folder = None if requirements_cache_dir is None else existing("requirements_cache_dir", requirements_cache_dir)
+        self._dependencies.requirements = Requirements(file, folder)
+
+    @no_effect(_THIS_PYTHON)
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """Have an archive unpacked for functions.
+
+        :param archive_path: a zip file
+        :param target_dir: name of the folder; the name of the file when None
+        :raises FileNotFoundError: when there is no such file
+        """
+        archive = existing("archive_path", checks.text("archive_path", archive_path))
+        self._dependencies.archives.append((archive, archive.name if target_dir is None else checks.text("target_dir", target_dir)))
+
+    @no_effect(_THIS_PYTHON)
+    def set_python_executable(self, python_exec: str) -> None:
+        """Set the interpreter for functions.
+
+        :param python_exec: its path
+        """
+        self._dependencies.executable = checks.text("python_exec", python_exec)
+
+    @no_effect(_NO_JVM_CLASSES)
+    def add_jars(self, *jars_path: str) -> None:
+        """Add files of Java classes.
+
+        :param jars_path: their URLs
+        """
+        self._jars += [checks.text("jars_path", path) for path in jars_path]
+
+    @no_effect(_NO_JVM_CLASSES)
+    def add_classpaths(self, *classpaths: str) -> None:
+        """Add folders of Java classes.
+
+        :param classpaths: their URLs, such as ``file:///opt/classes``
+        :raises ValueError: for one without a scheme
+        """
+        for path in classpaths:
+            if "://" not in checks.text("classpaths", path):
+                raise ValueError(f"classpaths takes URLs with a scheme such as 'file://{path}', not {path!r}")
+        self._classpaths += classpaths
+
+    @no_effect(_NO_KRYO)
+    def add_default_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> None:
+        """Set the serializer of a Java class and of those below it.
+
+        :param type_class_name: the class
+        :param serializer_class_name: the class of the serializer
+        """
+        self._config.add_default_kryo_serializer(type_class_name, serializer_class_name)
+
+    @no_effect(_NO_KRYO)
+    def register_type_with_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> None:
+        """Set the serializer of a Java class.
+
+        :param type_class_name: the class
+        :param serializer_class_name: the class of the serializer
+        """
+        self._config.register_type_with_kryo_serializer(type_class_name, serializer_class_name)
+
+    @no_effect(_NO_KRYO)
+    def register_type(self, type_class_name: str) -> None:
+        """Register a Java class.
+
+        :param type_class_name: the class
+        """
+        self._config.register_kryo_type(type_class_name)
