@@ -18,7 +18,7 @@ class CollectSink(Sink):
     def __init__(self) -> None:
         self.values: deque[Any] = deque()
 
-    def open(self, subtask: SubtaskInfo) -> SinkWriter:  # noqa: ARG002
+    def open(self, subtask: SubtaskInfo) -> SinkWriter:
         """Begin to write."""
         return _CollectWriter(self.values)
 

@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from airflow_pipelines.datastream.collecting import CloseableIterator, PrintSink
+from airflow_pipelines.datastream.common.no_effect import no_effect
+from airflow_pipelines.datastream.common.row import Row
+from airflow_pipelines.datastream.connectors import base as connectors
+from airflow_pipelines.datastream.fields import extreme, extreme_element, field_of, summing
+from airflow_pipelines.datastream.function_sink import FunctionSink, SinkFunction
+from airflow_pipelines.streams.durations import milliseconds
 from airflow_pipelines.streams.elements import OutputTag
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.functions import (
+    AggregateFunction,
+    AllWindowFunction,
+    BroadcastProcessFunction,
     CallableFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
     FilterFunction,
     FlatMapFunction,
     Function,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    KeySelector,
     MapFunction,
+    Partitioner,
+    ProcessAllWindowFunction,
+    ProcessFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+    WindowFunction,
 )
 from airflow_pipelines.streams.graph.nodes import (
     DEFAULT_EXCHANGE,
@@ -27,9 +50,24 @@ from airflow_pipelines.streams.graph.nodes import (
     checked_parallelism,
 )
 from airflow_pipelines.streams.operators.base import OperatorSpec
+from airflow_pipelines.streams.operators.broadcast import Broadcast, KeyedBroadcast
+from airflow_pipelines.streams.operators.event_time import AssignEventTime
+from airflow_pipelines.streams.operators.keyed_calls import CoCall, KeyedCall
+from airflow_pipelines.streams.operators.process import KeyedProcess, Process
+from airflow_pipelines.streams.operators.reduce import Reduce
 from airflow_pipelines.streams.operators.sink import Write
 from airflow_pipelines.streams.operators.stateless import Filter, FlatMap, Map
+from airflow_pipelines.streams.operators.windowing import Windowed
 from airflow_pipelines.streams.sinks import Sink
+from airflow_pipelines.streams.state.descriptors import MapStateDescriptor
+from airflow_pipelines.streams.watermarks import TimestampsAndWatermarks
+from airflow_pipelines.streams.windows.assigners import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    MergingWindowAssigner,
+    WindowAssigner,
+)
+from airflow_pipelines.streams.windows.triggers import Trigger
 
 
 class Environment(Protocol):
@@ -105,6 +143,40 @@ class DataStreamSink:
         self._node.parallelism = checked_parallelism(parallelism)
         return self
 
+    def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
+        """Name the state of the sink by a hash, as a uid.
+
+        :param uid_hash: the hash
+        :returns: this sink
+        """
+        return self.uid(uid_hash)
+
+    def set_description(self, description: str) -> DataStreamSink:
+        """Describe the sink, for people.
+
+        :param description: shown by ``explain``
+        :returns: this sink
+        """
+        self._node.description = description
+        return self
+
+    def disable_chaining(self) -> DataStreamSink:
+        """Let the sink not be part of the chain of what it reads.
+
+        :returns: this sink
+        """
+        self._node.chained_to_input = False
+        return self
+
+    @no_effect("all operators of a program share the resources of its pipeline")
+    def slot_sharing_group(self, slot_sharing_group: Any) -> DataStreamSink:
+        """Choose the group of operators to share resources with.
+
+        :param slot_sharing_group: the group
+        :returns: this sink
+        """
+        return self
+
 
 class DataStream:
     """Elements that follow each other.
@@ -167,6 +239,81 @@ class DataStream:
         self._own_node("set_max_parallelism").max_parallelism = checked_max_parallelism(max_parallelism)
         return self
 
+    def set_uid_hash(self, uid_hash: str) -> DataStream:
+        """Name the state of the operator by a hash, as a uid.
+
+        :param uid_hash: the hash
+        :returns: this stream
+        """
+        return self.uid(uid_hash)
+
+    def set_description(self, description: str) -> DataStream:
+        """Describe the operator, for people.
+
+        :param description: shown by ``explain``
+        :returns: this stream
+        """
+        self._own_node("set_description").description = description
+        return self
+
+    def get_type(self) -> Any:
+        """The declared type of the elements.
+
+        :returns: the type, None when none was declared
+        """
+        return self._output_type()
+
+    def get_execution_environment(self) -> Any:
+        """The program.
+
+        :returns: its environment
+        """
+        return self._environment
+
+    def force_non_parallel(self) -> DataStream:
+        """Let the operator have one task, whatever the program says.
+
+        :returns: this stream
+        """
+        node = self._own_node("force_non_parallel")
+        node.non_parallel = True
+        return self
+
+    def start_new_chain(self) -> DataStream:
+        """Begin a chain with the operator.
+
+        :returns: this stream
+        """
+        self._own_node("start_new_chain").chained_to_input = False
+        return self
+
+    def disable_chaining(self) -> DataStream:
+        """Let the operator be a chain of its own.
+
+        :returns: this stream
+        """
+        node = self._own_node("disable_chaining")
+        node.chained_to_input = node.chained_to_outputs = False
+        return self
+
+    @no_effect("all operators of a program share the resources of its pipeline")
+    def slot_sharing_group(self, slot_sharing_group: Any) -> DataStream:
+        """Choose the group of operators to share resources with.
+
+        :param slot_sharing_group: the group
+        :returns: this stream
+        """
+        return self
+
+    @no_effect("elements are handed over at the end of each step")
+    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
+        """Set how long elements wait to be handed over together.
+
+        :param timeout_millis: ms
+        :returns: this stream
+        """
+        return self
+
     @property
     def _node(self) -> Node:
         return self._ports[0].node
@@ -204,6 +351,81 @@ class DataStream:
         """
         return self._then("Filter", Filter(as_function(func, FilterFunction, "filter")), self._output_type())
 
+    def process(self, func: ProcessFunction | KeyedProcessFunction, output_type: Any = None) -> DataStream:
+        """Look at each element with its timestamp and the watermark.
+
+        :param func: the function object
+        :param output_type: declared type of the results; optional
+        :returns: the results
+        """
+        if isinstance(func, KeyedProcessFunction):
+            raise StreamProgramError(
+                "process() on a stream without keys was given a KeyedProcessFunction: put key_by(...) before it."
+            )
+        return self._then("Process", Process(checked_function(func, ProcessFunction, "process")), output_type)
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """Keep some fields of tuples.
+
+        :param field_indexes: numbers of the fields, in the order of the results
+        :returns: tuples of these
+        """
+
+        def projected(value: Any) -> Any:
+            if not isinstance(value, tuple | list):
+                raise StreamProgramError(f"project() keeps fields of tuples, and {value!r} is none.")
+            return tuple([field_of(value, index) for index in field_indexes])
+
+        return self._then("Projection", Map(CallableFunction(projected)))
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: TimestampsAndWatermarks) -> DataStream:
+        """Give elements timestamps, and the stream watermarks.
+
+        :param watermark_strategy: how
+        :returns: the same elements
+        """
+        if not isinstance(watermark_strategy, TimestampsAndWatermarks):
+            raise StreamProgramError(
+                f"assign_timestamps_and_watermarks() needs a WatermarkStrategy, and was given {watermark_strategy!r}."
+            )
+        return self._then("Timestamps/Watermarks", AssignEventTime(watermark_strategy), self._output_type())
+
+    def key_by(self, key_selector: Callable[[Any], Any] | KeySelector, key_type: Any = None) -> KeyedStream:
+        """Bring elements with the same key together.
+
+        :param key_selector: gives the key of an element
+        :param key_type: declared type of the keys; optional
+        :returns: the stream with keys
+        """
+        return KeyedStream(self, key_selector_of(key_selector), key_type)
+
+    def connect(self, ds: DataStream | BroadcastStream) -> Any:
+        """Look at two streams with one function.
+
+        :param ds: the other stream, or one that was broadcast with states
+        :returns: :class:`ConnectedStreams` or :class:`BroadcastConnectedStream`
+        """
+        if isinstance(ds, BroadcastStream):
+            return BroadcastConnectedStream(self, ds)
+        return ConnectedStreams(self, ds)
+
+    def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream:
+        """Put all elements of the stream into windows. The operator has one task.
+
+        :param window_assigner: says which windows an element belongs to
+        :returns: the windows
+        """
+        return AllWindowedStream(self, window_assigner)
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Put all elements of the stream into windows of a number of elements.
+
+        :param size: number of elements
+        :param slide: number of elements from one window to the next, 0 for windows that follow each other
+        :returns: the windows
+        """
+        return self.window_all(_count_assigner(size, slide))
+
     def union(self, *streams: DataStream) -> DataStream:
         """All elements of several streams. Those of one stream keep their order.
 
@@ -236,6 +458,49 @@ class DataStream:
         """
         return self._exchanged(Exchange(ExchangeKind.REBALANCE))
 
+    def rescale(self) -> DataStream:
+        """Give elements to some tasks of the next operator in turns.
+
+        :returns: the stream
+        """
+        return self._exchanged(Exchange(ExchangeKind.RESCALE))
+
+    def shuffle(self) -> DataStream:
+        """Give elements to any tasks of the next operator. Which ones is the same when a step is computed again.
+
+        :returns: the stream
+        """
+        return self._exchanged(Exchange(ExchangeKind.SHUFFLE))
+
+    def forward(self) -> DataStream:
+        """Give elements to the task of the next operator with the same number.
+
+        :returns: the stream
+        """
+        return self._exchanged(Exchange(ExchangeKind.FORWARD))
+
+    def broadcast(self, *broadcast_state_descriptors: MapStateDescriptor) -> Any:
+        """Give each element to all tasks of the next operator.
+
+        :param broadcast_state_descriptors: states that these elements shall change
+        :returns: the stream; with states, a :class:`BroadcastStream` to connect another stream with
+        """
+        stream = self._exchanged(Exchange(ExchangeKind.BROADCAST))
+        return BroadcastStream(stream, broadcast_state_descriptors) if broadcast_state_descriptors else stream
+
+    def partition_custom(
+        self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Callable[[Any], Any] | KeySelector
+    ) -> DataStream:
+        """Choose the task of the next operator for each element.
+
+        :param partitioner: gives the number of a task from the key and the number of tasks
+        :param key_selector: gives the key of an element
+        :returns: the stream
+        """
+        choose = as_function(partitioner, Partitioner, "partition_custom")
+        exchange = Exchange(ExchangeKind.CUSTOM, key_selector_of(key_selector), choose.partition)  # type: ignore[attr-defined]
+        return self._exchanged(exchange)
+
     # ends
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
@@ -244,7 +509,21 @@ class DataStream:
         :param sink: where to
         :returns: the end of the stream
         """
-        return self._end("Sink: Writer", Write(sink))
+        if not isinstance(sink, Sink):
+            raise StreamProgramError(
+                f"sink_to() needs a sink of a connector, and was given {sink!r}. A SinkFunction goes to add_sink()."
+            )
+        return self._end("Sink: Writer", Write(_for_type(sink, self._output_type())))
+
+    def add_sink(self, sink_func: SinkFunction | Sink) -> DataStreamSink:
+        """Give the elements to a sink function.
+
+        :param sink_func: the function object, or a sink of a connector
+        :returns: the end of the stream
+        """
+        if isinstance(sink_func, Sink):
+            return self._end("Sink: Unnamed", Write(_for_type(sink_func, self._output_type())))
+        return self._end("Sink: Unnamed", Write(FunctionSink(checked_function(sink_func, SinkFunction, "add_sink"))))
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Write the elements as text to the standard output.
@@ -281,21 +560,493 @@ class DataStream:
     def _exchanged(self, exchange: Exchange) -> DataStream:
         return DataStream(self._environment, self._ports, exchange)
 
-    def _then(self, name: str, operator: OperatorSpec, output_type: Any = None, **settings: Any) -> DataStream:
+    def _then(self, name: str, spec: OperatorSpec, output_type: Any = None, **settings: Any) -> DataStream:
+        return self._joined(name, spec, self._edges(), output_type, **settings)
+
+    def _joined(self, name: str, spec: OperatorSpec, edges: list[Edge], output_type: Any, **settings: Any) -> DataStream:
         node = self._environment.graph.add(
             name,
-            operator,
-            self._edges(),
+            spec,
+            edges,
             output_type=output_type,
             convert=None if output_type is None else output_type.converter(),
             **settings,
         )
         return DataStream(self._environment, (Port(node),))
 
-    def _end(self, name: str, operator: OperatorSpec) -> DataStreamSink:
-        node = self._environment.graph.add(name, operator, self._edges())
+    def _end(self, name: str, spec: OperatorSpec) -> DataStreamSink:
+        node = self._environment.graph.add(name, spec, self._edges())
         self._environment.add_sink_node(node)
         return DataStreamSink(node)
+
+
+class KeyedStream(DataStream):
+    """A stream whose elements have keys: state and timers belong to a key, and the elements of a key come in order.
+
+    :param origin: the stream without keys
+    :param selector: gives the key of an element
+    :param key_type: declared type of the keys
+    """
+
+    def __init__(self, origin: DataStream, selector: Callable[[Any], Any], key_type: Any = None) -> None:
+        super().__init__(origin._environment, origin._ports, Exchange(ExchangeKind.HASH, selector))
+        self._origin = DataStream(origin._environment, origin._ports)
+        self._selector = selector
+        self._key_type = key_type
+
+    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: Any = None) -> DataStream:
+        """Transform each element; a function object may keep state of the key.
+
+        :param func: gives one result for an element
+        :param output_type: declared type of the results; optional
+        :returns: the results
+        """
+        return self._then("Map", KeyedCall(as_function(func, MapFunction, "map"), ("map",)), output_type)
+
+    def flat_map(self, func: Callable[[Any], Any] | FlatMapFunction, output_type: Any = None) -> DataStream:
+        """Transform each element into any number of results; a function object may keep state of the key.
+
+        :param func: yields results, or returns a list of them
+        :param output_type: declared type of the results; optional
+        :returns: the results
+        """
+        return self._then("Flat Map", KeyedCall(as_function(func, FlatMapFunction, "flat_map"), ("flat_map",)), output_type)
+
+    def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
+        """Keep some elements; a function object may keep state of the key.
+
+        :param func: says whether to keep an element
+        :returns: those that are kept
+        """
+        return self._then("Filter", KeyedCall(as_function(func, FilterFunction, "filter"), ("filter",)), self._output_type())
+
+    def process(self, func: ProcessFunction | KeyedProcessFunction, output_type: Any = None) -> DataStream:
+        """Look at each element with state and timers of its key.
+
+        :param func: the function object
+        :param output_type: declared type of the results; optional
+        :returns: the results
+        """
+        if not isinstance(func, KeyedProcessFunction):
+            checked_function(func, ProcessFunction, "process")
+        return self._then("Keyed Process", KeyedProcess(func), output_type)
+
+    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
+        """Combine the elements of each key. Each update is a result; in batch mode only the last one is.
+
+        :param func: makes one value of two
+        :returns: the results
+        """
+        return self._then("Reduce", Reduce(as_function(func, ReduceFunction, "reduce")), self._output_type())
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream:
+        """Add up a field of the elements of each key. The other fields are those of its first element.
+
+        :param position_to_sum: number or name of the field
+        :returns: the sums
+        """
+        return self._aggregate("Sum", summing(position_to_sum))
+
+    def min(self, position_to_min: int | str = 0) -> DataStream:
+        """The smallest value of a field for each key. The other fields are those of its first element.
+
+        :param position_to_min: number or name of the field
+        :returns: the minima
+        """
+        return self._aggregate("Min", extreme(position_to_min, operator.lt))
+
+    def max(self, position_to_max: int | str = 0) -> DataStream:
+        """The largest value of a field for each key. The other fields are those of its first element.
+
+        :param position_to_max: number or name of the field
+        :returns: the maxima
+        """
+        return self._aggregate("Max", extreme(position_to_max, operator.gt))
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream:
+        """The element with the smallest value of a field for each key, the first of equals.
+
+        :param position_to_min_by: number or name of the field
+        :returns: the elements
+        """
+        return self._aggregate("Min By", extreme_element(position_to_min_by, operator.lt))
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream:
+        """The element with the largest value of a field for each key, the first of equals.
+
+        :param position_to_max_by: number or name of the field
+        :returns: the elements
+        """
+        return self._aggregate("Max By", extreme_element(position_to_max_by, operator.gt))
+
+    def _aggregate(self, name: str, reduce: Callable[[Any, Any], Any]) -> DataStream:
+        return self._then(name, Reduce(CallableFunction(reduce)), self._output_type())
+
+    def window(self, window_assigner: WindowAssigner) -> WindowedStream:
+        """Put the elements of each key into windows.
+
+        :param window_assigner: says which windows an element belongs to
+        :returns: the windows
+        """
+        return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Put the elements of each key into windows of a number of elements. A window that is not full never fires.
+
+        :param size: number of elements
+        :param slide: number of elements from one window to the next, 0 for windows that follow each other
+        :returns: the windows
+        """
+        return self.window(_count_assigner(size, slide))
+
+    # what belongs to the stream without keys
+
+    def key_by(self, key_selector: Callable[[Any], Any] | KeySelector, key_type: Any = None) -> KeyedStream:
+        """Give the elements other keys."""
+        return self._origin.key_by(key_selector, key_type)
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """All elements of several streams, without keys."""
+        return self._origin.union(*[each._origin if isinstance(each, KeyedStream) else each for each in streams])
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """Keep some fields of tuples."""
+        return self._origin.project(*field_indexes)
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: TimestampsAndWatermarks) -> DataStream:
+        """Refused: keys do not survive it."""
+        self._refuse("assign_timestamps_and_watermarks", "call it before key_by()")
+
+    def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> CloseableIterator | list[Any]:
+        """Run the program and bring the elements here, each as ``Row(f0=key, f1=element)``."""
+        selector = self._selector
+        return self._origin.map(lambda value: Row(f0=selector(value), f1=value)).execute_and_collect(job_execution_name, limit)
+
+    def _own_node(self, method: str) -> Node:
+        raise StreamProgramError(
+            f"{method}() belongs to an operator: call it on the stream before key_by(), or on what process() and the like return."
+        )
+
+    def _exchanged(self, exchange: Exchange) -> DataStream:
+        self._refuse(exchange.kind.value.lower(), "elements with the same key stay together; call it before key_by()")
+
+    def _refuse(self, method: str, why: str) -> NoReturn:
+        raise StreamProgramError(f"{method} is not possible on a stream with keys: {why}.")
+
+    def _end(self, name: str, spec: OperatorSpec) -> DataStreamSink:
+        return self._origin._end(name, spec)
+
+
+class WindowedStream:
+    """The elements of each key in windows.
+
+    :param stream: the stream with keys
+    :param assigner: says which windows an element belongs to
+    """
+
+    def __init__(self, stream: DataStream, assigner: WindowAssigner) -> None:
+        if not isinstance(assigner, WindowAssigner):
+            raise StreamProgramError(
+                f"window() needs a WindowAssigner such as TumblingEventTimeWindows.of(...), and was given {assigner!r}."
+            )
+        self._stream = stream
+        self._assigner = assigner
+        self._trigger: Trigger | None = None
+        self._lateness = 0
+        self._late_tag: str | None = None
+
+    def trigger(self, trigger: Trigger) -> Any:
+        """Set when windows are evaluated.
+
+        :param trigger: decides it
+        :returns: this object
+        """
+        if not isinstance(trigger, Trigger):
+            raise StreamProgramError(f"trigger() needs a Trigger, and was given {trigger!r}.")
+        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
+            raise StreamProgramError(f"{type(trigger).__name__} does not work with windows that merge: its can_merge() says so.")
+        self._trigger = trigger
+        return self
+
+    def allowed_lateness(self, time_ms: Any) -> Any:
+        """Set for how long after its end a window takes elements.
+
+        :param time_ms: ms
+        :returns: this object
+        """
+        lateness = milliseconds(time_ms)
+        if lateness < 0:
+            raise StreamProgramError(f"The allowed lateness is {lateness} ms: it cannot be negative.")
+        self._lateness = lateness
+        return self
+
+    def side_output_late_data(self, output_tag: OutputTag[Any]) -> Any:
+        """Give elements that no window takes to a side output.
+
+        :param output_tag: names it
+        :returns: this object
+        """
+        self._late_tag = output_tag.tag_id
+        return self
+
+    def reduce(self, reduce_function: Any, window_function: Any = None, output_type: Any = None) -> DataStream:
+        """Combine the elements of each window as they come.
+
+        :param reduce_function: makes one value of two
+        :param window_function: makes results of that value; optional
+        :param output_type: declared type of the results; optional
+        :returns: the results
+        """
+        return self._windowed("Window Reduce", as_function(reduce_function, ReduceFunction, "reduce"), window_function, output_type)
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: Any = None,
+        accumulator_type: Any = None,
+        output_type: Any = None,
+    ) -> DataStream:
+        """Add the elements of each window to an accumulator as they come.
+
+        :param aggregate_function: adds them
+        :param window_function: makes results of what follows from the accumulator; optional
+        :param accumulator_type: declared type of the accumulator; optional
+        :param output_type: declared type of the results; optional
+        :returns: the results
+        """
+        del accumulator_type
+        return self._windowed(
+            "Window Aggregate", checked_function(aggregate_function, AggregateFunction, "aggregate"), window_function, output_type
+        )
+
+    def apply(self, window_function: WindowFunction, result_type: Any = None) -> DataStream:
+        """Evaluate each window with all its elements.
+
+        :param window_function: makes results of them
+        :param result_type: declared type of the results; optional
+        :returns: the results
+        """
+        return self._windowed("Window Apply", None, checked_function(window_function, WindowFunction, "apply"), result_type)
+
+    def process(self, process_window_function: ProcessWindowFunction, result_type: Any = None) -> DataStream:
+        """Evaluate each window with all its elements, the time and state.
+
+        :param process_window_function: makes results of them
+        :param result_type: declared type of the results; optional
+        :returns: the results
+        """
+        function = checked_function(process_window_function, ProcessWindowFunction, "process")
+        return self._windowed("Window Process", None, function, result_type)
+
+    _function_kinds: tuple[type[Function], ...] = (WindowFunction, ProcessWindowFunction)
+
+    def _windowed(self, name: str, combine: Function | None, function: Any, output_type: Any) -> DataStream:
+        if function is not None and not isinstance(function, self._function_kinds):
+            expected = " or ".join(kind.__name__ for kind in self._function_kinds)
+            raise StreamProgramError(f"The window function is {function!r}: a {expected} is needed.")
+        if self._lateness and not self._assigner.is_event_time():
+            raise StreamProgramError("allowed_lateness() is for windows of event time: no element is late for a clock or a count.")
+        trigger = self._trigger or self._assigner.get_default_trigger(self._stream._environment)
+        spec = Windowed(self._assigner, trigger, self._lateness, self._late_tag, combine, function)
+        return self._add(name, spec, output_type)
+
+    def _add(self, name: str, spec: Windowed, output_type: Any) -> DataStream:
+        return self._stream._then(name, spec, output_type)
+
+
+def _same_key(value: Any) -> int:  # noqa: ARG001
+    return 0
+
+
+class AllWindowedStream(WindowedStream):
+    """All elements of a stream in windows.
+
+    :param stream: the stream
+    :param assigner: says which windows an element belongs to
+    """
+
+    _function_kinds = (AllWindowFunction, ProcessAllWindowFunction)
+
+    def __init__(self, stream: DataStream, assigner: WindowAssigner) -> None:
+        super().__init__(KeyedStream(stream, _same_key), assigner)
+
+    def apply(self, window_function: AllWindowFunction, result_type: Any = None) -> DataStream:  # type: ignore[override]
+        """Evaluate each window with all its elements.
+
+        :param window_function: makes results of them
+        :param result_type: declared type of the results; optional
+        :returns: the results
+        """
+        return self._windowed("Window Apply", None, checked_function(window_function, AllWindowFunction, "apply"), result_type)
+
+    def process(self, process_window_function: ProcessAllWindowFunction, result_type: Any = None) -> DataStream:  # type: ignore[override]
+        """Evaluate each window with all its elements, the time and state.
+
+        :param process_window_function: makes results of them
+        :param result_type: declared type of the results; optional
+        :returns: the results
+        """
+        function = checked_function(process_window_function, ProcessAllWindowFunction, "process")
+        return self._windowed("Window Process", None, function, result_type)
+
+    def _add(self, name: str, spec: Windowed, output_type: Any) -> DataStream:
+        return self._stream._then(name, spec, output_type, non_parallel=True)
+
+
+class ConnectedStreams:
+    """Two streams that one function looks at. There is no order between their elements.
+
+    :param stream1: the first
+    :param stream2: the second
+    """
+
+    def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
+        if stream1._environment is not stream2._environment:
+            raise StreamProgramError("connect() of streams of two environments: a program has one.")
+        if isinstance(stream1, KeyedStream) != isinstance(stream2, KeyedStream):
+            raise StreamProgramError(
+                "connect() of a stream with keys and one without: give both keys, or broadcast(...) the second one."
+            )
+        self.stream1 = stream1
+        self.stream2 = stream2
+
+    def key_by(
+        self,
+        key_selector1: Callable[[Any], Any] | KeySelector,
+        key_selector2: Callable[[Any], Any] | KeySelector,
+        key_type: Any = None,
+    ) -> ConnectedStreams:
+        """Bring elements of both streams with the same key together.
+
+        :param key_selector1: gives the key of an element of the first stream
+        :param key_selector2: gives the key of an element of the second stream
+        :param key_type: declared type of the keys; optional
+        :returns: the streams with keys
+        """
+        return ConnectedStreams(self.stream1.key_by(key_selector1, key_type), self.stream2.key_by(key_selector2, key_type))
+
+    def map(self, func: CoMapFunction, output_type: Any = None) -> DataStream:
+        """Transform each element.
+
+        :param func: gives one result for an element of either stream; None gives nothing
+        :param output_type: declared type of the results; optional
+        :returns: the results
+        """
+        return self._call("Co-Map", checked_function(func, CoMapFunction, "map"), ("map1", "map2"), output_type)
+
+    def flat_map(self, func: CoFlatMapFunction, output_type: Any = None) -> DataStream:
+        """Transform each element into any number of results.
+
+        :param func: yields results for an element of either stream
+        :param output_type: declared type of the results; optional
+        :returns: the results
+        """
+        function = checked_function(func, CoFlatMapFunction, "flat_map")
+        return self._call("Co-Flat Map", function, ("flat_map1", "flat_map2"), output_type)
+
+    def process(self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: Any = None) -> DataStream:
+        """Look at each element with its timestamp and the watermark; with keys, also with state and timers.
+
+        :param func: the function object
+        :param output_type: declared type of the results; optional
+        :returns: the results
+        """
+        methods = ("process_element1", "process_element2")
+        if self._is_keyed:
+            if not isinstance(func, KeyedCoProcessFunction):
+                checked_function(func, CoProcessFunction, "process")
+            return self._add("Keyed Co-Process", KeyedProcess(func, methods), output_type)
+        if isinstance(func, KeyedCoProcessFunction):
+            raise StreamProgramError(
+                "process() on streams without keys was given a KeyedCoProcessFunction: put key_by(..., ...) before it."
+            )
+        return self._add("Co-Process", Process(checked_function(func, CoProcessFunction, "process"), methods), output_type)
+
+    @property
+    def _is_keyed(self) -> bool:
+        return isinstance(self.stream1, KeyedStream)
+
+    def _call(self, name: str, function: Function, methods: tuple[str, ...], output_type: Any) -> DataStream:
+        return self._add(name, (KeyedCall if self._is_keyed else CoCall)(function, methods), output_type)
+
+    def _add(self, name: str, spec: OperatorSpec, output_type: Any) -> DataStream:
+        return self.stream1._joined(name, spec, self.stream1._edges(0) + self.stream2._edges(1), output_type)
+
+
+class BroadcastStream:
+    """A stream of which every task gets all elements, to change states that all tasks have in common.
+
+    :param stream: the stream
+    :param descriptors: the states
+    """
+
+    def __init__(self, stream: DataStream, descriptors: tuple[MapStateDescriptor, ...]) -> None:
+        for descriptor in descriptors:
+            if not isinstance(descriptor, MapStateDescriptor):
+                raise StreamProgramError(f"broadcast() needs a MapStateDescriptor, and was given {descriptor!r}.")
+        self.stream = stream
+        self.descriptors = descriptors
+
+
+class BroadcastConnectedStream:
+    """A stream and one that was broadcast.
+
+    :param stream: the stream, with keys or without
+    :param broadcast: the other one
+    """
+
+    def __init__(self, stream: DataStream, broadcast: BroadcastStream) -> None:
+        self._stream = stream
+        self._broadcast = broadcast
+
+    def process(self, func: BroadcastProcessFunction | KeyedBroadcastProcessFunction, output_type: Any = None) -> DataStream:
+        """Look at the elements of both.
+
+        :param func: the function object: for a stream with keys a :class:`KeyedBroadcastProcessFunction`
+        :param output_type: declared type of the results; optional
+        :returns: the results
+        """
+        descriptors = self._broadcast.descriptors
+        edges = self._stream._edges(0) + self._broadcast.stream._edges(1)
+        if isinstance(self._stream, KeyedStream):
+            keyed = checked_function(func, KeyedBroadcastProcessFunction, "process")
+            return self._stream._joined("Keyed Broadcast Process", KeyedBroadcast(keyed, descriptors), edges, output_type)
+        function = checked_function(func, BroadcastProcessFunction, "process")
+        return self._stream._joined("Broadcast Process", Broadcast(function, descriptors), edges, output_type)
+
+
+def _count_assigner(size: int, slide: int) -> WindowAssigner:
+    return CountSlidingWindowAssigner(size, slide) if slide else CountTumblingWindowAssigner(size)
+
+
+def _for_type(sink: Sink, type_info: Any) -> Sink:
+    return sink.for_type(type_info) if isinstance(sink, connectors.Sink) else sink
+
+
+def key_selector_of(selector: Any) -> Callable[[Any], Any]:
+    """What gives the key of an element.
+
+    :param selector: a callable or a :class:`KeySelector`
+    :returns: the callable
+    """
+    found: Callable[[Any], Any] = as_function(selector, KeySelector, "key_by").get_key  # type: ignore[attr-defined]
+    return found
+
+
+def checked_function(func: Any, kind: type[Function], method: str) -> Any:
+    """A function object of a kind.
+
+    :param func: what the program gave
+    :param kind: what is expected
+    :param method: the method that was called
+    :returns: the object
+    :raises StreamProgramError: when it is something else
+    """
+    if isinstance(func, type) and issubclass(func, Function):
+        raise StreamProgramError(f"{method}() was given the class {func.__name__}: give it an object, as in {func.__name__}().")
+    if not isinstance(func, kind):
+        raise StreamProgramError(f"{method}() needs a {kind.__name__} here, and was given {func!r}.")
+    return func
 
 
 def as_function(func: Any, kind: type[Function], method: str) -> Function:

@@ -127,7 +127,7 @@ class KeySelector(Function):
 class NullByteKeySelector(KeySelector):
     """Gives all elements the same key."""
 
-    def get_key(self, value: Any) -> Any:  # noqa: ARG002
+    def get_key(self, value: Any) -> Any:
         """The one key."""
         return 0
 
@@ -285,7 +285,7 @@ class KeyedProcessFunction(Function):
         :returns: the results: yield them, or return a list; ``tag, value`` goes to a side output
         """
 
-    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any] | None:  # noqa: ARG002
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterable[Any] | None:
         """A timer fires.
 
         :param timestamp: what it was registered for
@@ -327,7 +327,7 @@ class KeyedCoProcessFunction(Function):
     def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context) -> Iterable[Any] | None:
         """Look at an element of the second stream."""
 
-    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterable[Any] | None:  # noqa: ARG002
+    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterable[Any] | None:
         """A timer fires."""
         return None
 
@@ -519,7 +519,7 @@ class KeyedBroadcastProcessFunction(Function):
     def process_broadcast_element(self, value: Any, ctx: KeyedBroadcastProcessFunction.Context) -> Iterable[Any] | None:
         """Look at an element that every task gets."""
 
-    def on_timer(self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext) -> Iterable[Any] | None:  # noqa: ARG002
+    def on_timer(self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext) -> Iterable[Any] | None:
         """A timer fires."""
         return None
 

@@ -127,11 +127,14 @@ class LocalRunner:
         :param after_step: called after each step
         """
         while not self.has_ended and not self._cancelled.is_set():
-            number = self.step()
+            self.step_or_wait()
             if after_step is not None:
                 after_step()
-            if number == 0 and not self.has_ended:
-                self._wait()
+
+    def step_or_wait(self) -> None:
+        """One step; when nothing was there to read, wait a moment for more."""
+        if self.step() == 0 and not self.has_ended:
+            self._wait()
 
     def _wait(self) -> None:
         due = [task.next_due() for tasks in self._tasks.values() for task in tasks]
@@ -147,6 +150,15 @@ class LocalRunner:
     def is_cancelled(self) -> bool:
         """Whether :meth:`cancel` was called."""
         return self._cancelled.is_set()
+
+    def drain(self) -> None:
+        """Let all inputs end here, and step until all that follows was done."""
+        for tasks in self._tasks.values():
+            for task in tasks:
+                if task.source is not None:
+                    task.source.stop_reading()
+        while not self.has_ended:
+            self.step()
 
     def snapshot(self) -> Snapshot:
         """All that the program keeps now, between two steps.

@@ -104,7 +104,7 @@ class MetricGroup:
         found: Distribution = self._find(name, Distribution)
         return found
 
-    def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:  # noqa: ARG002
+    def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
         """A meter.
 
         :param name: of the metric

@@ -90,7 +90,7 @@ class CollectionSource(Source):
         """It ends after the last element."""
         return True
 
-    def splits(self, parallelism: int) -> Sequence[Any]:  # noqa: ARG002
+    def splits(self, parallelism: int) -> Sequence[Any]:
         """One split: a collection keeps its order.
 
         :param parallelism: without effect
@@ -98,7 +98,7 @@ class CollectionSource(Source):
         """
         return (0,)
 
-    def open(self, split: Any, position: Any | None) -> SourceReader:  # noqa: ARG002
+    def open(self, split: Any, position: Any | None) -> SourceReader:
         """Read the collection.
 
         :param split: the only one

@@ -98,7 +98,7 @@ class NoWatermarks(WatermarkGenerator):
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
         """Nothing follows from time."""
 
-    def on_batch(self, batch: Batch, output: WatermarkOutput) -> Iterable[tuple[int, int]]:  # noqa: ARG002
+    def on_batch(self, batch: Batch, output: WatermarkOutput) -> Iterable[tuple[int, int]]:
         """Nothing follows from elements."""
         return ()
 
@@ -116,12 +116,12 @@ class BoundedOutOfOrderness(WatermarkGenerator):
         self.delay = delay
         self.latest = MIN_TIMESTAMP + delay + 1
 
-    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:  # noqa: ARG002
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
         """Remember the latest timestamp."""
         if event_timestamp > self.latest:
             self.latest = event_timestamp
 
-    def on_batch(self, batch: Batch, output: WatermarkOutput) -> Iterable[tuple[int, int]]:  # noqa: ARG002
+    def on_batch(self, batch: Batch, output: WatermarkOutput) -> Iterable[tuple[int, int]]:
         """Remember the latest timestamp."""
         try:
             latest = max(batch.timestamps)  # type: ignore[type-var]

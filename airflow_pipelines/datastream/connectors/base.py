@@ -22,7 +22,7 @@ class Source(sources.Source):
 class Sink(sinks.Sink):
     """Where elements go. A sink of one's own is derived from this class."""
 
-    def for_type(self, type_info: TypeInformation | None) -> Self:  # noqa: ARG002
+    def for_type(self, type_info: TypeInformation | None) -> Self:
         """The sink for a stream of some type.
 
         :param type_info: the declared type of its elements, or None

@@ -64,7 +64,7 @@ class BucketAssigner(ABC):
 class BasePathBucketAssigner(BucketAssigner):
     """All elements go to the base path itself."""
 
-    def get_bucket_id(self, element: Any, context: BucketContext) -> str:  # noqa: ARG002
+    def get_bucket_id(self, element: Any, context: BucketContext) -> str:
         """See :meth:`BucketAssigner.get_bucket_id`."""
         return ""
 
@@ -91,7 +91,7 @@ class DateTimeBucketAssigner(BucketAssigner):
         except (ZoneInfoNotFoundError, ValueError):
             raise ValueError(f"There is no time zone {self.timezone_id!r}; use a name such as 'UTC' or 'Europe/Berlin'") from None
 
-    def get_bucket_id(self, element: Any, context: BucketContext) -> str:  # noqa: ARG002
+    def get_bucket_id(self, element: Any, context: BucketContext) -> str:
         """See :meth:`BucketAssigner.get_bucket_id`."""
         return datetime.fromtimestamp(context.processing_time / 1000, self._zone()).strftime(_strftime(self.format_str))
 

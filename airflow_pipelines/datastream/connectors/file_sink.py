@@ -57,7 +57,7 @@ class RowFileSink(Sink):
         """See :meth:`Sink.for_type`."""
         return self if type_info is None else replace(self, to_text=type_info.to_text)
 
-    def open(self, subtask: SubtaskInfo) -> SinkWriter:  # noqa: ARG002
+    def open(self, subtask: SubtaskInfo) -> SinkWriter:
         """Begin to write.
 
         :param subtask: which task writes

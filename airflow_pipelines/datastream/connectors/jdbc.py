@@ -241,7 +241,7 @@ class JdbcSink(Sink):
         execution = jdbc_execution_options or JdbcExecutionOptions()
         return JdbcSink(statement, row_type, connection, checks.instance("jdbc_execution_options", execution, JdbcExecutionOptions))
 
-    def open(self, subtask: SubtaskInfo) -> SinkWriter:  # noqa: ARG002
+    def open(self, subtask: SubtaskInfo) -> SinkWriter:
         """Begin to write.
 
         :param subtask: which task writes

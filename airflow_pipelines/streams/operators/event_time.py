@@ -151,7 +151,7 @@ class _AssignEventTime(Operator):
         if state is not None:
             self._event_time.restore(state)
 
-    def process(self, batch: Batch, port: int) -> None:  # noqa: ARG002
+    def process(self, batch: Batch, port: int) -> None:
         batch, watermarks = self._event_time.see(batch)
         self._tell_idleness()
         start = 0

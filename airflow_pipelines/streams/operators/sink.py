@@ -48,7 +48,7 @@ class _SinkOperator(Operator):
             note_operator(error, self.name, "opening the sink")
             raise
 
-    def process(self, batch: Batch, port: int) -> None:  # noqa: ARG002
+    def process(self, batch: Batch, port: int) -> None:
         try:
             self._writer.write(batch)
         except Exception as error:

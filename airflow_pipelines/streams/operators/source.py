@@ -86,6 +86,11 @@ class SourceOperator(Operator):
         """Whether nothing will follow."""
         return self._ended
 
+    def stop_reading(self) -> None:
+        """Let the input end where it is."""
+        for split in self._splits:
+            split.finished = True
+
     def poll(self, limits: Mapping[int, int], default: int) -> int:
         """Read what is there.
 
@@ -158,7 +163,7 @@ class SourceOperator(Operator):
         due = [split.event_time.next_due() for split in self._splits if split.event_time is not None and not split.finished]
         return min((each for each in due if each is not None), default=None)
 
-    def process(self, batch: Batch, port: int) -> None:  # noqa: ARG002
+    def process(self, batch: Batch, port: int) -> None:
         """Never called: a source has no input."""
         raise StreamProgramError(f"The source {self.name!r} has no input.")
 

@@ -85,7 +85,7 @@ class StatelessOperator(Operator):
         self._life = FunctionLife(function)
         self._call: Callable[[Any], Any] = getattr(function, method)
 
-    def open(self, state: Any | None) -> None:  # noqa: ARG002
+    def open(self, state: Any | None) -> None:
         """Open the function."""
         self._life.open(self.context)
 
@@ -104,7 +104,7 @@ class StatelessOperator(Operator):
 
 
 class _Map(StatelessOperator):
-    def process(self, batch: Batch, port: int) -> None:  # noqa: ARG002
+    def process(self, batch: Batch, port: int) -> None:
         values = iter(batch.values)
         try:
             if self.context.settings.share_values:
@@ -118,7 +118,7 @@ class _Map(StatelessOperator):
 
 
 class _Filter(StatelessOperator):
-    def process(self, batch: Batch, port: int) -> None:  # noqa: ARG002
+    def process(self, batch: Batch, port: int) -> None:
         values = iter(batch.values)
         try:
             passes = list(map(self._call, values))
@@ -138,7 +138,7 @@ class _FlatMap(StatelessOperator):
         super().open(state)
         self._collector = Collector(self.context, self.output)
 
-    def process(self, batch: Batch, port: int) -> None:  # noqa: ARG002
+    def process(self, batch: Batch, port: int) -> None:
         call, collector = self._call, self._collector
         value = None
         try:

@@ -1,0 +1,250 @@
+"""Runs of a program in this process: with checkpoints in memory, restarts, savepoints, and another thread to wait in."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from airflow_pipelines.datastream.common.completable_future import CompletableFuture
+from airflow_pipelines.datastream.common.job_execution_result import JobExecutionResult
+from airflow_pipelines.datastream.common.job_id import JobID
+from airflow_pipelines.datastream.common.job_status import JobStatus
+from airflow_pipelines.datastream.common.restart_strategy import (
+    FailureRateRestartStrategyConfiguration,
+    FixedDelayRestartStrategyConfiguration,
+    RestartStrategyConfiguration,
+)
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.failures import user_traceback
+from airflow_pipelines.streams.graph.chains import Plan
+from airflow_pipelines.streams.local import LocalRunner, Snapshot
+from airflow_pipelines.streams.operators.base import TaskSettings
+
+_log = logging.getLogger("airflow_pipelines.datastream")
+_STATE_FILE = "state.bin"
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How a program is run.
+
+    :param tasks: what its operators are told
+    :param checkpoint_interval: ms between checkpoints, 0 for none
+    :param restarts: what follows a failure; None for nothing
+    :param savepoints: folder for savepoints; None when the program set none
+    :param start: where to go on
+    """
+
+    tasks: TaskSettings = field(default_factory=TaskSettings)
+    checkpoint_interval: int = 0
+    restarts: RestartStrategyConfiguration | None = None
+    savepoints: str | None = None
+    start: Snapshot | None = None
+
+
+class LocalJob:
+    """A run of a program.
+
+    :param plan: what to run
+    :param settings: how
+    """
+
+    def __init__(self, plan: Plan, settings: RunSettings) -> None:
+        self._id = JobID.generate()
+        self._plan = plan
+        self._settings = settings
+        self._status = JobStatus.CREATED
+        self._runner = self._make_runner(settings.tasks, settings.start)
+        self._checkpoint: Snapshot | None = settings.start
+        self._last_checkpoint = time.monotonic()
+        self._requests: list[tuple[CompletableFuture[str], str, bool, bool]] = []
+        self._lock = threading.Lock()
+        self._ended: CompletableFuture[None] = CompletableFuture()
+        self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
+        self._failures: list[float] = []
+
+    def _make_runner(self, tasks: TaskSettings, start: Snapshot | None) -> LocalRunner:
+        return LocalRunner(self._plan, tasks, snapshot=start)
+
+    def run(self) -> JobExecutionResult:
+        """Run until the inputs end, or the run is cancelled.
+
+        :returns: what is left of it
+        """
+        began = time.monotonic()
+        try:
+            self._run_with_restarts()
+        except BaseException as error:  # noqa: BLE001 (raised again)
+            self._status = JobStatus.FAILED
+            self._end(error)
+            raise error.with_traceback(user_traceback(error.__traceback__)) from error.__cause__
+        self._status = JobStatus.CANCELED if self._runner.is_cancelled and not self._runner.has_ended else JobStatus.FINISHED
+        result = JobExecutionResult(self._id, int((time.monotonic() - began) * 1000), self._runner.metrics())
+        self._result.set_result(result)
+        self._end(None)
+        return result
+
+    def _run_with_restarts(self) -> None:
+        attempt = 0
+        while True:
+            try:
+                self._status = JobStatus.RUNNING
+                self._runner.run(self._after_step)
+                self._close_runner()
+                return
+            except Exception as error:
+                self._runner.abort()
+                delay = self._delay_before_restart(attempt)
+                if delay is None:
+                    raise
+                attempt += 1
+                self._status = JobStatus.RESTARTING
+                _log.warning("The program failed and is started again (attempt %s): %s: %s", attempt, type(error).__name__, error)
+                time.sleep(delay)
+                self._runner = self._make_runner(replace(self._settings.tasks, attempt=attempt), self._checkpoint)
+
+    def _close_runner(self) -> None:
+        if self._runner.is_cancelled and not self._runner.has_ended:
+            self._runner.close()
+        else:
+            self._answer_requests()
+            self._runner.finish()
+
+    def _delay_before_restart(self, attempt: int) -> float | None:
+        strategy = self._settings.restarts
+        if isinstance(strategy, FixedDelayRestartStrategyConfiguration):
+            return strategy.delay_between_attempts.to_milliseconds() / 1000 if attempt < strategy.restart_attempts else None
+        if isinstance(strategy, FailureRateRestartStrategyConfiguration):
+            now = time.monotonic()
+            interval = strategy.failure_interval.to_milliseconds() / 1000
+            self._failures = [*(at for at in self._failures if now - at < interval), now]
+            if len(self._failures) <= strategy.max_failure_rate:
+                return strategy.delay_between_attempts.to_milliseconds() / 1000
+        return None
+
+    def _after_step(self) -> None:
+        interval = self._settings.checkpoint_interval
+        if interval and (time.monotonic() - self._last_checkpoint) * 1000 >= interval:
+            self._take_checkpoint()
+        self._answer_requests()
+
+    def _take_checkpoint(self) -> Snapshot:
+        self._checkpoint = self._runner.snapshot()
+        self._runner.committed()
+        self._last_checkpoint = time.monotonic()
+        return self._checkpoint
+
+    def _answer_requests(self) -> None:
+        with self._lock:
+            requests, self._requests = self._requests, []
+        for future, directory, stop, to_the_end in requests:
+            try:
+                if to_the_end:
+                    self._runner.drain()
+                future.set_result(write_savepoint(self._take_checkpoint(), directory))
+            except Exception as error:  # noqa: BLE001 (belongs to who asked)
+                future.set_exception(error)
+                continue
+            if stop:
+                self._runner.cancel()
+
+    def _end(self, error: BaseException | None) -> None:
+        with self._lock:
+            requests, self._requests = self._requests, []
+        for future, *_ in requests:
+            future.set_exception(StreamProgramError("The program ended before the savepoint was written."))
+        if error is not None:
+            self._result.set_exception(error)
+        self._ended.set_result(None)
+
+    def start(self) -> None:
+        """Run in another thread."""
+        threading.Thread(target=self._run_quietly, name=f"stream-program-{self._id}", daemon=True).start()
+
+    def _run_quietly(self) -> None:
+        try:
+            self.run()
+        except BaseException:  # noqa: BLE001 (the future of the result has it)
+            _log.debug("The program failed", exc_info=True)
+
+    # what a client may ask for
+
+    def job_id(self) -> JobID:
+        """The id of the run."""
+        return self._id
+
+    def status(self) -> JobStatus:
+        """What it does now."""
+        return self._status
+
+    def cancel(self) -> CompletableFuture[None]:
+        """Stop without a savepoint."""
+        self._runner.cancel()
+        return self._ended
+
+    def savepoint(self, directory: str | None) -> CompletableFuture[str]:
+        """Write a savepoint."""
+        return self._request(directory, stop=False, to_the_end=False)
+
+    def stop_with_savepoint(self, directory: str | None, end_of_time: bool) -> CompletableFuture[str]:
+        """Write a savepoint and stop."""
+        return self._request(directory, stop=True, to_the_end=end_of_time)
+
+    def _request(self, directory: str | None, *, stop: bool, to_the_end: bool) -> CompletableFuture[str]:
+        folder = directory or self._settings.savepoints
+        future: CompletableFuture[str] = CompletableFuture()
+        if folder is None:
+            future.set_exception(
+                StreamProgramError("No folder for the savepoint: name one, or call set_default_savepoint_directory().")
+            )
+        elif self._status.is_terminal_state():
+            future.set_exception(StreamProgramError("The program has ended: there is nothing to save."))
+        else:
+            with self._lock:
+                self._requests.append((future, folder, stop, to_the_end))
+        return future
+
+    def accumulators(self) -> dict[str, Any]:
+        """What functions have counted."""
+        return self._runner.metrics()
+
+    def result(self) -> CompletableFuture[JobExecutionResult]:
+        """What is left when it ends."""
+        return self._result
+
+
+def write_savepoint(snapshot: Snapshot, directory: str) -> str:
+    """Write a savepoint into a folder of its own.
+
+    :param snapshot: what to keep
+    :param directory: the folder around it, a path or a ``file:`` URL
+    :returns: path of the savepoint
+    """
+    folder = _path(directory) / f"savepoint-{uuid4().hex[:12]}"
+    folder.mkdir(parents=True)
+    unfinished = folder / (_STATE_FILE + ".inprogress")
+    unfinished.write_bytes(snapshot.to_bytes())
+    unfinished.rename(folder / _STATE_FILE)
+    return str(folder)
+
+
+def read_savepoint(path: str) -> Snapshot:
+    """Read a savepoint.
+
+    :param path: what :func:`write_savepoint` returned
+    :returns: what it keeps
+    :raises StreamProgramError: when there is none
+    """
+    file = _path(path) / _STATE_FILE
+    if not file.is_file():
+        raise StreamProgramError(f"There is no savepoint at {path}: {file} is missing.")
+    return Snapshot.from_bytes(file.read_bytes())
+
+
+def _path(text: str) -> Path:
+    return Path(text.removeprefix("file://").removeprefix("file:"))

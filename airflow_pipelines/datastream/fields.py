@@ -1,0 +1,88 @@
+"""Fields of elements, by number or name: of tuples, lists, rows, maps, dataclasses; a plain value is its own field 0."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from airflow_pipelines.streams.errors import StreamProgramError
+
+_PLAIN = (int, float, str, bytes, complex)
+
+
+def field_of(value: Any, field: int | str) -> Any:
+    """One field.
+
+    :param value: an element
+    :param field: number or name
+    :returns: its value
+    :raises StreamProgramError: when there is no such field
+    """
+    if isinstance(value, _PLAIN) or not (hasattr(value, "__getitem__") or hasattr(value, "__dict__")):
+        if field == 0:
+            return value
+        raise StreamProgramError(f"The element {value!r} has no field {field!r}: it is a plain value, which is its own field 0.")
+    try:
+        if isinstance(field, str) and not hasattr(value, "keys") and hasattr(value, field):
+            return getattr(value, field)
+        return value[field]
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        raise StreamProgramError(f"The element {value!r} has no field {field!r}.") from error
+
+
+def with_field(value: Any, field: int | str, new: Any) -> Any:
+    """An element with another value in one field.
+
+    :param value: an element
+    :param field: number or name
+    :param new: the value of the field
+    :returns: a copy of the element
+    """
+    if isinstance(value, _PLAIN):
+        return new
+    if isinstance(value, tuple):
+        if isinstance(field, str):
+            return value._replace(**{field: new})  # type: ignore[attr-defined]
+        parts = [*value[:field], new, *value[field + 1 :]] if field >= 0 else list(value)
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(value, **{str(field): new})
+    copied = copy.copy(value)
+    copied[field] = new
+    return copied
+
+
+def summing(field: int | str) -> Callable[[Any, Any], Any]:
+    """Adds one field; the others are those of the first element.
+
+    :param field: number or name
+    :returns: a function that makes one element of two
+    """
+    return lambda a, b: with_field(a, field, field_of(a, field) + field_of(b, field))
+
+
+def extreme(field: int | str, better: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
+    """Keeps the best value of one field; the others are those of the first element.
+
+    :param field: number or name
+    :param better: whether its first argument is better than its second
+    :returns: a function that makes one element of two
+    """
+
+    def reduce(a: Any, b: Any) -> Any:
+        new = field_of(b, field)
+        return with_field(a, field, new) if better(new, field_of(a, field)) else a
+
+    return reduce
+
+
+def extreme_element(field: int | str, better: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
+    """Keeps the element with the best value of one field, the first of equals.
+
+    :param field: number or name
+    :param better: whether its first argument is better than its second
+    :returns: a function that makes one element of two
+    """
+    return lambda a, b: b if better(field_of(b, field), field_of(a, field)) else a

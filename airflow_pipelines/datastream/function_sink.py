@@ -1,0 +1,107 @@
+"""Sinks that programs write themselves."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_pipelines.streams.clock import StepClock, SystemClock
+from airflow_pipelines.streams.elements import Batch
+from airflow_pipelines.streams.failures import note_element
+from airflow_pipelines.streams.functions import Function, own_copy
+from airflow_pipelines.streams.metrics import MetricGroup
+from airflow_pipelines.streams.runtime import RuntimeContext
+from airflow_pipelines.streams.sinks import Sink, SinkWriter, SubtaskInfo
+
+
+class SinkContext:
+    """What a sink function may ask about an element."""
+
+    def __init__(self) -> None:
+        self.element_timestamp: int | None = None
+        self.watermark = 0
+
+    def timestamp(self) -> int | None:
+        """Event time of the element.
+
+        :returns: ms, None for an element without
+        """
+        return self.element_timestamp
+
+    def current_watermark(self) -> int:
+        """How far event time has come.
+
+        :returns: timestamp in ms
+        """
+        return self.watermark
+
+
+class SinkFunction(Function):
+    """Takes elements. What must appear exactly once is kept until :meth:`commit`."""
+
+    @abstractmethod
+    def invoke(self, value: Any, context: SinkContext) -> None:
+        """Take an element.
+
+        :param value: the element
+        :param context: its timestamp, and the watermark
+        """
+
+    def prepare_commit(self) -> Any | None:
+        """Make what was taken since the last call ready to be committed.
+
+        :returns: what :meth:`commit` needs, to be pickled; None for nothing
+        """
+        return None
+
+    def commit(self, prepared: Any) -> None:
+        """Make visible what was prepared; called again after a restart, so it must have no effect the second time.
+
+        :param prepared: what :meth:`prepare_commit` gave
+        """
+
+
+@dataclass(frozen=True)
+class FunctionSink(Sink):
+    """Gives elements to a sink function.
+
+    :param function: the function
+    """
+
+    function: SinkFunction
+
+    def open(self, subtask: SubtaskInfo) -> SinkWriter:
+        """Begin to write."""
+        return _FunctionWriter(own_copy(self.function), subtask)
+
+
+class _FunctionWriter(SinkWriter):
+    def __init__(self, function: SinkFunction, subtask: SubtaskInfo) -> None:
+        self._function = function
+        self._name = subtask.name
+        self._context = SinkContext()
+        function.open(RuntimeContext(subtask, 1, {}, MetricGroup(), StepClock(SystemClock().now()), None))
+
+    def write(self, batch: Batch) -> None:
+        invoke, context = self._function.invoke, self._context
+        value = None
+        try:
+            for value, timestamp in zip(batch.values, batch.timestamps, strict=True):
+                context.element_timestamp = timestamp
+                invoke(value, context)
+        except Exception as error:
+            note_element(error, self._name, value)
+            raise
+
+    def watermark(self, timestamp: int) -> None:
+        self._context.watermark = timestamp
+
+    def prepare(self) -> Any | None:
+        return self._function.prepare_commit()
+
+    def commit(self, prepared: Any) -> None:
+        self._function.commit(prepared)
+
+    def close(self) -> None:
+        self._function.close()

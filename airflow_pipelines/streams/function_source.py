@@ -1,0 +1,155 @@
+"""Sources that programs write themselves."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from airflow_pipelines.streams.clock import StepClock, SystemClock
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.functions import Function, own_copy
+from airflow_pipelines.streams.metrics import MetricGroup
+from airflow_pipelines.streams.runtime import RuntimeContext
+from airflow_pipelines.streams.sinks import SubtaskInfo
+from airflow_pipelines.streams.sources import Polled, Source, SourceReader
+
+
+class SourceContext:
+    """What a source function is given."""
+
+    def __init__(self) -> None:
+        self.is_cancelled = False
+
+    @staticmethod
+    def with_timestamp(value: Any, timestamp: int) -> Timestamped:
+        """An element with its event time, to be yielded.
+
+        :param value: the element
+        :param timestamp: ms
+        :returns: both
+        """
+        return Timestamped(value, timestamp)
+
+
+@dataclass(frozen=True)
+class Timestamped:
+    """An element with its event time.
+
+    :param value: the element
+    :param timestamp: ms
+    """
+
+    value: Any
+    timestamp: int
+
+
+class SourceFunction(Function):
+    """Gives elements. It is read in one task.
+
+    To go on after a restart where it was, keep the position in the object: change it before each ``yield``, return it from
+    :meth:`snapshot_state`, and begin there in :meth:`run` after :meth:`restore_state`. ``yield None`` says that nothing is
+        there now.
+    """
+
+    is_bounded = False
+    """Whether it ends by itself."""
+
+    @abstractmethod
+    def run(self, ctx: SourceContext) -> Iterable[Any]:
+        """Yield elements.
+
+        :param ctx: whether the program was cancelled, and elements with timestamps
+        :returns: the elements
+        """
+
+    def cancel(self) -> None:
+        """The program ends."""
+
+    def snapshot_state(self) -> Any:
+        """The position after the element that was yielded last.
+
+        :returns: something that can be pickled
+        """
+        return None
+
+    def restore_state(self, state: Any) -> None:
+        """Go on from a position.
+
+        :param state: what :meth:`snapshot_state` returned
+        """
+
+    def notify_checkpoint_complete(self, state: Any) -> None:
+        """All elements up to a position are durable, with all that follows from them.
+
+        :param state: what :meth:`snapshot_state` returned
+        """
+
+
+@dataclass(frozen=True)
+class FunctionSource(Source):
+    """Reads a source function.
+
+    :param function: the function
+    """
+
+    function: SourceFunction
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it ends by itself."""
+        return self.function.is_bounded
+
+    def splits(self, parallelism: int) -> Sequence[Any]:
+        """One split."""
+        return (0,)
+
+    def open(self, split: Any, position: Any | None) -> SourceReader:
+        """Read the function."""
+        return _FunctionReader(own_copy(self.function), position)
+
+
+class _FunctionReader(SourceReader):
+    def __init__(self, function: SourceFunction, position: Any | None) -> None:
+        self._function = function
+        self._context = SourceContext()
+        name = type(function).__name__
+        function.open(RuntimeContext(SubtaskInfo(name, 0, 1), 1, {}, MetricGroup(), StepClock(SystemClock().now()), None))
+        if position is not None:
+            function.restore_state(position)
+        elements = function.run(self._context)
+        if not hasattr(elements, "__iter__"):
+            raise StreamProgramError(f"{name}.run() returned {elements!r}: it must yield the elements of the source.")
+        self._elements: Iterator[Any] = iter(elements)
+
+    def poll(self, limit: int) -> Polled:
+        values: list[Any] = []
+        timestamps: list[int | None] = []
+        number = 0
+        for element in islice(self._elements, limit):
+            number += 1
+            if element is None:
+                return Polled(values, timestamps)
+            if element.__class__ is Timestamped:
+                values.append(element.value)
+                timestamps.append(element.timestamp)
+            else:
+                values.append(element)
+                timestamps.append(None)
+        return Polled(values, timestamps, finished=number < limit)
+
+    def position(self) -> Any:
+        return self._function.snapshot_state()
+
+    def commit(self, position: Any) -> None:
+        self._function.notify_checkpoint_complete(position)
+
+    def close(self) -> None:
+        self._context.is_cancelled = True
+        self._function.cancel()
+        close = getattr(self._elements, "close", None)
+        if close is not None:
+            close()
+        self._function.close()

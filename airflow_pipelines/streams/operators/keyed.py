@@ -1,0 +1,148 @@
+"""What operators with keys have in common: the current key, and timers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from airflow_pipelines.streams.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
+from airflow_pipelines.streams.errors import NoKeyError
+from airflow_pipelines.streams.failures import note_element
+from airflow_pipelines.streams.functions import TimerService
+from airflow_pipelines.streams.operators.base import Operator
+from airflow_pipelines.streams.operators.collector import Collector
+from airflow_pipelines.streams.state.store import EVENT_TIME, PROCESSING_TIME, Entry, KeyedStore
+from airflow_pipelines.streams.timers import Timers
+
+
+class KeyedOperator(Operator):
+    """Keeps state and timers by key."""
+
+    store: KeyedStore
+    timers: Timers
+    collector: Collector
+
+    def open(self, state: Any | None) -> None:
+        """Find the state of this task."""
+        assert self.context.store is not None  # noqa: S101 (the loop gives one to operators with keys)
+        self.store = self.context.store
+        self.timers = Timers(self.store)
+        self.collector = Collector(self.context, self.output)
+
+    @abstractmethod
+    def on_timer(self, domain: int, timestamp: int, entry: Entry, namespace: Any) -> None:
+        """A timer fires; its key is the current one.
+
+        :param domain: the notion of time
+        :param timestamp: what it was registered for
+        :param entry: what is kept for its key
+        :param namespace: what else it belongs to
+        """
+
+    def watermark(self, timestamp: int) -> None:
+        """Fire the timers that are due, then pass the watermark on."""
+        self.current_watermark = timestamp
+        self._fire(EVENT_TIME, timestamp)
+        self.output.watermark(timestamp)
+
+    def processing_time(self, now: int) -> None:
+        """Fire the timers that are due."""
+        self._fire(PROCESSING_TIME, now)
+
+    def _fire(self, domain: int, until: int) -> None:
+        for timestamp, entry, namespace in self.timers.due(domain, until):
+            try:
+                self.on_timer(domain, timestamp, entry, namespace)
+            except Exception as error:
+                note_element(error, self.name, timestamp, f"timer of the key {entry.key!r} at")
+                raise
+        self.collector.flush()
+
+    def next_due(self) -> int | None:
+        """When the next timer of processing time is due."""
+        return self.timers.next_due(PROCESSING_TIME)
+
+    def end_of_key(self) -> None:
+        """The end of time for one key: fire its timers and forget it."""
+        self.current_watermark = MAX_TIMESTAMP
+        self._fire(EVENT_TIME, MAX_TIMESTAMP)
+        self._fire(PROCESSING_TIME, MAX_TIMESTAMP)
+        self.current_watermark = MIN_TIMESTAMP
+        for entry in self.store.entries():
+            self.store.drop(entry)
+
+
+class KeyedTimers(TimerService):
+    """The time, and timers of the current key.
+
+    :param operator: whose timers they are
+    """
+
+    def __init__(self, operator: KeyedOperator) -> None:
+        self._operator = operator
+        self._timers = operator.timers
+        self._clock = operator.context.clock
+
+    def current_processing_time(self) -> int:
+        """Processing time."""
+        return self._clock.now
+
+    def current_watermark(self) -> int:
+        """How far event time has come."""
+        return self._operator.current_watermark
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """Have a timer in event time."""
+        self._timers.register(EVENT_TIME, timestamp)
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """Have a timer in processing time."""
+        self._timers.register(PROCESSING_TIME, timestamp)
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """Have no such timer."""
+        self._timers.delete(EVENT_TIME, timestamp)
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Have no such timer."""
+        self._timers.delete(PROCESSING_TIME, timestamp)
+
+
+class TimeOnly(TimerService):
+    """The time, where there are no keys.
+
+    :param operator: whose time it is
+    """
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+
+    def current_processing_time(self) -> int:
+        """Processing time."""
+        return self._operator.context.clock.now
+
+    def current_watermark(self) -> int:
+        """How far event time has come."""
+        return self._operator.current_watermark
+
+    def _refuse(self) -> None:
+        raise NoKeyError(
+            f"The operator {self._operator.name!r} asks for a timer. Timers belong to a key, and its stream has no keys."
+            " Put key_by(...) before it."
+        )
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """Refused."""
+        self._refuse()
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """Refused."""
+        self._refuse()
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """Refused."""
+        self._refuse()
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Refused."""
+        self._refuse()

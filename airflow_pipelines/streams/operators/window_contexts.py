@@ -1,0 +1,201 @@
+"""What assigners, triggers and window functions may ask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_pipelines.streams.clock import StepClock
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.functions import ProcessAllWindowFunction, ProcessWindowFunction
+from airflow_pipelines.streams.metrics import MetricGroup
+from airflow_pipelines.streams.operators.keyed import KeyedOperator
+from airflow_pipelines.streams.runtime import RuntimeContext
+from airflow_pipelines.streams.state.access import KeyedStates, state_of
+from airflow_pipelines.streams.state.descriptors import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+)
+from airflow_pipelines.streams.state.store import EVENT_TIME, PROCESSING_TIME, Entry
+from airflow_pipelines.streams.windows.assigners import WindowAssigner
+from airflow_pipelines.streams.windows.triggers import Trigger
+
+
+class AssignerContext(WindowAssigner.WindowAssignerContext):
+    """What an assigner may ask.
+
+    :param clock: the time of the step
+    :param runtime: where the operator runs
+    """
+
+    def __init__(self, clock: StepClock, runtime: RuntimeContext) -> None:
+        self._clock = clock
+        self._runtime = runtime
+
+    def get_current_processing_time(self) -> int:
+        """Processing time."""
+        return self._clock.now
+
+    def get_runtime_context(self) -> RuntimeContext:
+        """Where the operator runs."""
+        return self._runtime
+
+
+class WindowTriggerContext(Trigger.TriggerContext):
+    """What a trigger may ask.
+
+    :param operator: the window operator
+    """
+
+    def __init__(self, operator: KeyedOperator) -> None:
+        self._operator = operator
+        self._timers = operator.timers
+        self.window: Any = None
+
+    def of(self, entry: Entry, window: Any) -> WindowTriggerContext:
+        """The same for a key and a window.
+
+        :param entry: of the key
+        :param window: the window
+        :returns: this context
+        """
+        self._operator.store.entry = entry
+        self.window = window
+        return self
+
+    def get_current_processing_time(self) -> int:
+        """Processing time."""
+        return self._operator.context.clock.now
+
+    def get_metric_group(self) -> MetricGroup:
+        """Metrics of the operator."""
+        return self._operator.context.metrics
+
+    def get_current_watermark(self) -> int:
+        """How far event time has come."""
+        return self._operator.current_watermark
+
+    def register_processing_time_timer(self, time: int) -> None:
+        """Have a timer in processing time."""
+        self._timers.register(PROCESSING_TIME, time, self.window)
+
+    def register_event_time_timer(self, time: int) -> None:
+        """Have a timer in event time."""
+        self._timers.register(EVENT_TIME, time, self.window)
+
+    def delete_processing_time_timer(self, time: int) -> None:
+        """Have no such timer."""
+        self._timers.delete(PROCESSING_TIME, time, self.window)
+
+    def delete_event_time_timer(self, time: int) -> None:
+        """Have no such timer."""
+        self._timers.delete(EVENT_TIME, time, self.window)
+
+    def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
+        """State of the window."""
+        return self.state(state_descriptor, self.window)
+
+    def state(self, descriptor: StateDescriptor, window: Any) -> Any:
+        """State of any window of the key.
+
+        :param descriptor: which state
+        :param window: the window
+        :returns: the state
+        """
+        slot = ("trigger/" + descriptor.name, window)
+        return state_of(self._operator.store, self._operator.context.clock, descriptor, slot)
+
+
+class MergeContext(Trigger.OnMergeContext, WindowTriggerContext):
+    """What a trigger may ask while windows are merged."""
+
+    def of(self, entry: Entry, window: Any, merged: list[Any] | None = None) -> MergeContext:
+        """The same for a key and a window.
+
+        :param entry: of the key
+        :param window: the result
+        :param merged: what becomes part of it
+        :returns: this context
+        """
+        super().of(entry, window)
+        self._merged = merged or []
+        return self
+
+    def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
+        """Add the state of the merged windows to that of the result."""
+        result = self.state(state_descriptor, self.window)
+        values = self._operator.store.entry.values
+        for window in self._merged:
+            if ("trigger/" + state_descriptor.name, window) not in values:
+                continue
+            other = self.state(state_descriptor, window)
+            if isinstance(state_descriptor, ListStateDescriptor):
+                result.add_all(other.get())
+            elif isinstance(state_descriptor, ReducingStateDescriptor):
+                result.add(other.get())
+            elif isinstance(state_descriptor, AggregatingStateDescriptor):
+                self._merge_accumulators(state_descriptor, window)
+            else:
+                raise StreamProgramError(
+                    f"The state {state_descriptor.name!r} of a trigger cannot be merged: use a list, a reducing or an"
+                    f" aggregating state."
+                )
+            other.clear()
+
+    def _merge_accumulators(self, descriptor: AggregatingStateDescriptor, window: Any) -> None:
+        entry = self._operator.store.entry
+        slot, other = ("trigger/" + descriptor.name, self.window), ("trigger/" + descriptor.name, window)
+        if slot in entry.values:
+            entry.values[slot] = descriptor.agg_function.merge(entry.values[slot], entry.values[other])
+        else:
+            entry.values[slot] = entry.values[other]
+        entry.page.dirty = True
+
+
+class EvaluationContext(ProcessWindowFunction.Context, ProcessAllWindowFunction.Context):
+    """What a window function may ask.
+
+    :param operator: the window operator
+    :param merging: whether its windows merge
+    """
+
+    def __init__(self, operator: KeyedOperator, merging: bool) -> None:
+        self._operator = operator
+        self._merging = merging
+        self._window: Any = None
+        self._global = KeyedStates(operator.store, operator.context.clock, operator.name)
+
+    def of(self, window: Any) -> EvaluationContext:
+        """The same for a window.
+
+        :param window: the window
+        :returns: this context
+        """
+        self._window = window
+        return self
+
+    def window(self) -> Any:
+        """The window."""
+        return self._window
+
+    def current_processing_time(self) -> int:
+        """Processing time."""
+        return self._operator.context.clock.now
+
+    def current_watermark(self) -> int:
+        """How far event time has come."""
+        return self._operator.current_watermark
+
+    def window_state(self) -> KeyedStates:
+        """State of this key in this window."""
+        if self._merging:
+            raise StreamProgramError(
+                "State of a window is not possible where windows merge, as sessions do. Use global_state(), which belongs to"
+                " the key."
+            )
+        return KeyedStates(self._operator.store, self._operator.context.clock, self._operator.name, self._window)
+
+    def global_state(self) -> KeyedStates:
+        """State of this key in all windows."""
+        return self._global

@@ -1,0 +1,321 @@
+"""The window operator: puts elements into windows and evaluates them when their trigger says so."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_pipelines.streams.elements import MAX_TIMESTAMP, Batch
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.failures import note_element
+from airflow_pipelines.streams.functions import (
+    AggregateFunction,
+    AllWindowFunction,
+    Function,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+    own_copy,
+)
+from airflow_pipelines.streams.operators.base import Operator, OperatorSpec
+from airflow_pipelines.streams.operators.keyed import KeyedOperator
+from airflow_pipelines.streams.operators.life import FunctionLife, runtime_context
+from airflow_pipelines.streams.operators.window_contents import Aggregated, AllElements, Contents, Reduced
+from airflow_pipelines.streams.operators.window_contexts import (
+    AssignerContext,
+    EvaluationContext,
+    MergeContext,
+    WindowTriggerContext,
+)
+from airflow_pipelines.streams.state.store import EVENT_TIME, NO_ENTRY, PROCESSING_TIME, Entry
+from airflow_pipelines.streams.values import ATOMIC, isolate
+from airflow_pipelines.streams.windows.assigners import MergingWindowAssigner, WindowAssigner
+from airflow_pipelines.streams.windows.triggers import CONTINUE, EventTimeTrigger, ProcessingTimeTrigger, Trigger, TriggerResult
+
+_CONTENTS = "window/contents"
+_MERGED = "window/merged"
+LATE_DROPPED = "numLateRecordsDropped"
+
+
+@dataclass(frozen=True)
+class Windowed(OperatorSpec):
+    """Evaluates windows.
+
+    :param assigner: which windows an element belongs to
+    :param trigger: when a window is evaluated
+    :param lateness: for how many ms after its end a window takes elements
+    :param late_tag: name of the side output for elements that no window takes; None drops them
+    :param combine: makes one value of the elements; None keeps them all
+    :param function: makes results; None gives what the elements were combined to
+    """
+
+    assigner: WindowAssigner
+    trigger: Trigger
+    lateness: int = 0
+    late_tag: str | None = None
+    combine: Function | None = None
+    function: Function | None = None
+    is_keyed = True
+
+    def create(self) -> Operator:
+        """Make one parallel instance."""
+        return _Windows(self)
+
+    def user_objects(self) -> Mapping[str, Any]:
+        """All that the program gave."""
+        return {"assigner": self.assigner, "trigger": self.trigger, "combine": self.combine, "function": self.function}
+
+
+def _contents(combine: Function | None) -> Contents:
+    if combine is None:
+        return AllElements()
+    return Aggregated(combine) if isinstance(combine, AggregateFunction) else Reduced(combine)
+
+
+class _Windows(KeyedOperator):
+    def __init__(self, spec: Windowed) -> None:
+        super().__init__()
+        self._assigner = copy.deepcopy(spec.assigner)
+        self._trigger = copy.deepcopy(spec.trigger)
+        self._lateness = spec.lateness
+        self._late_tag = spec.late_tag
+        combine = None if spec.combine is None else own_copy(spec.combine)
+        self._contents = _contents(combine)
+        self._function: Any = None if spec.function is None else own_copy(spec.function)
+        self._lives = [FunctionLife(each) for each in (combine, self._function) if each is not None]
+        self._is_event_time = self._assigner.is_event_time()
+        self._merging = self._assigner if isinstance(self._assigner, MergingWindowAssigner) else None
+        # A window that has elements has its timer as well, so these triggers need not be asked again before it fires.
+        self._knows_trigger = type(self._trigger) in (EventTimeTrigger, ProcessingTimeTrigger)
+
+    def open(self, state: Any | None) -> None:
+        super().open(state)
+        self._assigner_context = AssignerContext(self.context.clock, runtime_context(self.context))
+        self._trigger_context = WindowTriggerContext(self)
+        self._merge_context = MergeContext(self)
+        self._evaluation_context = EvaluationContext(self, self._merging is not None)
+        self._evaluate = self._evaluation()
+        self._dropped = self.context.metrics.counter(LATE_DROPPED)
+        for life in self._lives:
+            life.open(self.context)
+
+    def _evaluation(self) -> Callable[[Entry, Any, list[Any]], Any]:
+        function, context = self._function, self._evaluation_context
+        if function is None:
+            return lambda entry, window, elements: elements  # noqa: ARG005
+        if isinstance(function, WindowFunction):
+            return lambda entry, window, elements: function.apply(entry.key, window, elements)
+        if isinstance(function, AllWindowFunction):
+            return lambda entry, window, elements: function.apply(window, elements)  # noqa: ARG005
+        if isinstance(function, ProcessAllWindowFunction):
+            return lambda entry, window, elements: function.process(context.of(window), elements)  # noqa: ARG005
+        return lambda entry, window, elements: function.process(entry.key, context.of(window), elements)
+
+    def process(self, batch: Batch, port: int) -> None:
+        store = self.store
+        hot = store.hot
+        take = self._take if self._merging is None else self._take_merging
+        value = None
+        try:
+            if self._is_event_time and None in batch.timestamps:
+                value = batch.values[batch.timestamps.index(None)]
+                self._refuse_without_timestamp()
+            for value, timestamp, key in zip(batch.values, batch.timestamps, batch.keys or (), strict=True):
+                try:
+                    entry = hot[key]
+                except TypeError:  # a key without a hash
+                    entry = store.find(key)
+                store.entry = entry
+                take(entry, value, timestamp)
+        except Exception as error:
+            note_element(error, self.name, value)
+            raise
+        store.entry = NO_ENTRY
+        self.collector.flush()
+
+    def _refuse_without_timestamp(self) -> None:
+        raise StreamProgramError(
+            f"The event-time window {self.name!r} got an element without a timestamp. Give the stream timestamps before key_by():"
+            " assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(...))."
+        )
+
+    def _take(self, entry: Entry, value: Any, timestamp: int | None) -> None:
+        windows = self._assigner.assign_windows(value, timestamp, self._assigner_context)  # type: ignore[arg-type]
+        skipped = True
+        first = True
+        for window in windows:
+            end = window.max_timestamp()
+            if self._is_event_time and end + self._lateness <= self.current_watermark:
+                continue
+            skipped = False
+            contents = entry.values.get(_CONTENTS)
+            if contents is None:
+                contents = entry.values[_CONTENTS] = {}
+            # Windows may change what they keep: each has its own.
+            own = value if first or value.__class__ in ATOMIC else isolate(value)
+            first = False
+            entry.page.dirty = True
+            if window in contents:
+                contents[window] = self._contents.add(contents[window], own)
+                if self._knows_trigger and end > self.current_watermark:
+                    continue
+            else:
+                contents[window] = self._contents.first(own)
+            self._ask_trigger(entry, window, window, value, timestamp)
+            self._register_cleanup(window)
+        if skipped:
+            self._late(value, timestamp)
+
+    def _take_merging(self, entry: Entry, value: Any, timestamp: int | None) -> None:
+        windows = self._assigner.assign_windows(value, timestamp, self._assigner_context)  # type: ignore[arg-type]
+        skipped = True
+        for assigned in windows:
+            merged: dict[Any, Any] = entry.values.setdefault(_MERGED, {})
+            entry.page.dirty = True
+            window = self._add_window(entry, merged, assigned)
+            if self._is_event_time and window.max_timestamp() + self._lateness <= self.current_watermark:
+                merged.pop(window, None)
+                if not merged:
+                    del entry.values[_MERGED]
+                continue
+            skipped = False
+            kept = merged[window]
+            contents = entry.values.setdefault(_CONTENTS, {})
+            contents[kept] = self._contents.add(contents[kept], value) if kept in contents else self._contents.first(value)
+            self._ask_trigger(entry, window, kept, value, timestamp)
+            if window in merged:
+                self._register_cleanup(window)
+        if skipped:
+            self._late(value, timestamp)
+
+    def _add_window(self, entry: Entry, merged: dict[Any, Any], new: Any) -> Any:
+        """Add a window to those of a key: the one that it becomes a part of, or itself."""
+        if new in merged:
+            return new
+        found = _Merges()
+        assert self._merging is not None  # noqa: S101 (only called where it is)
+        self._merging.merge_windows([*merged, new], found)
+        result = new
+        merged[new] = new
+        for parts, becomes in found.merges:
+            if new in parts or becomes not in merged:
+                result = becomes if new in parts else result
+                self._merge(entry, merged, [part for part in parts if part in merged], becomes, new)
+        return result
+
+    def _merge(self, entry: Entry, merged: dict[Any, Any], parts: list[Any], result: Any, new: Any) -> None:
+        old = [part for part in parts if part != new]
+        if not old:
+            return
+        kept = merged[old[0]]
+        others = [merged[part] for part in old[1:]]
+        for part in parts:
+            del merged[part]
+        merged[result] = kept
+        if old == [result]:
+            return
+        contents = entry.values.get(_CONTENTS, {})
+        for other in others:
+            if other in contents:
+                moved = contents.pop(other)
+                contents[kept] = self._contents.merge(contents[kept], moved) if kept in contents else moved
+        self._trigger.on_merge(result, self._merge_context.of(entry, result, [part for part in old if part != result]))
+        for part in old:
+            if part != result:
+                self._trigger.clear(part, self._trigger_context.of(entry, part))
+                self._delete_cleanup(part)
+
+    def _ask_trigger(self, entry: Entry, window: Any, kept: Any, value: Any, timestamp: int | None) -> None:
+        context = self._trigger_context.of(entry, window)
+        result = self._trigger.on_element(value, timestamp, window, context)  # type: ignore[arg-type]
+        if result is not CONTINUE:
+            self._follow(result, entry, window, kept)
+
+    def _follow(self, result: TriggerResult, entry: Entry, window: Any, kept: Any) -> None:
+        fires, purges = result.value
+        contents = entry.values.get(_CONTENTS)
+        if fires and contents is not None and kept in contents:
+            elements = self._contents.elements(contents[kept])
+            entry.page.dirty = True
+            results = self._evaluate(entry, window, elements)
+            if results is not None:
+                self.collector.add_all(results, window.max_timestamp())
+        if purges:
+            self._drop_contents(entry, kept)
+
+    def _drop_contents(self, entry: Entry, kept: Any) -> None:
+        contents = entry.values.get(_CONTENTS)
+        if contents is not None and kept in contents:
+            del contents[kept]
+            if not contents:
+                del entry.values[_CONTENTS]
+            entry.page.dirty = True
+
+    def on_timer(self, domain: int, timestamp: int, entry: Entry, namespace: Any) -> None:
+        window = namespace
+        kept = window
+        if self._merging is not None:
+            kept = entry.values.get(_MERGED, {}).get(window)
+            if kept is None:
+                return  # the window became part of another one
+        context = self._trigger_context.of(entry, window)
+        if domain == EVENT_TIME:
+            result = self._trigger.on_event_time(timestamp, window, context)
+        else:
+            result = self._trigger.on_processing_time(timestamp, window, context)
+        if result is not CONTINUE:
+            self._follow(result, entry, window, kept)
+        if (domain == EVENT_TIME) == self._is_event_time and timestamp == self._cleanup_time(window):
+            self._end_window(entry, window, kept)
+
+    def _end_window(self, entry: Entry, window: Any, kept: Any) -> None:
+        self._drop_contents(entry, kept)
+        self._trigger.clear(window, self._trigger_context.of(entry, window))
+        if isinstance(self._function, ProcessWindowFunction | ProcessAllWindowFunction):
+            self._function.clear(self._evaluation_context.of(window))
+        merged = entry.values.get(_MERGED)
+        if merged is not None and window in merged:
+            del merged[window]
+            if not merged:
+                del entry.values[_MERGED]
+        for slot in [slot for slot in entry.values if slot.__class__ is tuple and slot[1] == window]:
+            del entry.values[slot]
+        entry.page.dirty = True
+
+    def _cleanup_time(self, window: Any) -> int:
+        end: int = window.max_timestamp()
+        if self._is_event_time:
+            end += self._lateness
+        return min(end, MAX_TIMESTAMP)
+
+    def _register_cleanup(self, window: Any) -> None:
+        time = self._cleanup_time(window)
+        if time < MAX_TIMESTAMP:
+            self.timers.register(EVENT_TIME if self._is_event_time else PROCESSING_TIME, time, window)
+
+    def _delete_cleanup(self, window: Any) -> None:
+        time = self._cleanup_time(window)
+        if time < MAX_TIMESTAMP:
+            self.timers.delete(EVENT_TIME if self._is_event_time else PROCESSING_TIME, time, window)
+
+    def _late(self, value: Any, timestamp: int | None) -> None:
+        if not self._is_event_time or timestamp is None or timestamp + self._lateness > self.current_watermark:
+            return
+        if self._late_tag is None:
+            self._dropped.inc()
+        else:
+            self.collector.add_side(self._late_tag, value, timestamp)
+
+    def close(self) -> None:
+        for life in self._lives:
+            life.close()
+
+
+class _Merges(MergingWindowAssigner.MergeCallback):
+    def __init__(self) -> None:
+        self.merges: list[tuple[list[Any], Any]] = []
+
+    def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
+        self.merges.append((list(to_be_merged), merge_result))

@@ -1,0 +1,226 @@
+"""Windows: assigners, triggers, late elements, sessions."""
+
+import pytest
+
+from airflow_pipelines.datastream.common import Time
+from airflow_pipelines.streams.elements import OutputTag
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.functions import (
+    AggregateFunction,
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+from airflow_pipelines.streams.state.descriptors import ValueStateDescriptor
+from airflow_pipelines.streams.windows.assigners import (
+    CountSlidingWindowAssigner,
+    EventTimeSessionWindows,
+    GlobalWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
+from airflow_pipelines.streams.windows.triggers import (
+    ContinuousEventTimeTrigger,
+    CountTrigger,
+    EventTimeTrigger,
+    PurgingTrigger,
+)
+from airflow_pipelines.streams.windows.window import CountWindow, TimeWindow
+from tests.datastream.programs import Contents, collected, environment, first, timed
+
+
+def keyed(elements, delay=0):
+    return timed(environment().from_collection(elements), delay=delay).key_by(first)
+
+
+def spans(found):
+    return [(key, window[0], window[1], [time for _, time in elements]) for key, window, elements in found]
+
+
+def test_tumbling_windows_fire_when_the_watermark_passes_their_end():
+    found = collected(
+        keyed([("a", 0), ("a", 9), ("b", 3), ("a", 10), ("a", 25)])
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        .process(Contents())
+    )
+    assert spans(found) == [("a", 0, 10, [0, 9]), ("b", 0, 10, [3]), ("a", 10, 20, [10]), ("a", 20, 30, [25])]
+
+
+def test_windows_may_be_moved_and_start_below_zero():
+    found = collected(keyed([("a", 1), ("a", 5)]).window(TumblingEventTimeWindows.of(5, 2)).process(Contents()))
+    assert spans(found) == [("a", -3, 2, [1]), ("a", 2, 7, [5])]
+    found = collected(keyed([("a", 1)]).window(SlidingEventTimeWindows.of(5, 2)).process(Contents()))
+    assert sorted(spans(found)) == [("a", -2, 3, [1]), ("a", 0, 5, [1])]
+
+
+def test_sessions_merge_when_they_touch():
+    found = collected(
+        keyed([("a", 0), ("a", 8), ("a", 4), ("b", 4), ("b", 9), ("b", 15)], delay=None)
+        .window(EventTimeSessionWindows.with_gap(5))
+        .process(Contents())
+    )
+    assert sorted(spans(found)) == [("a", 0, 13, [0, 8, 4]), ("b", 4, 14, [4, 9]), ("b", 15, 20, [15])]
+
+
+def test_of_the_times_0_8_4_6_the_element_4_is_late_when_each_element_has_a_watermark():
+    found = collected(
+        keyed([("a", 0), ("a", 8), ("a", 4), ("a", 6)]).window(EventTimeSessionWindows.with_gap(3)).process(Contents())
+    )
+    assert spans(found) == [("a", 0, 3, [0]), ("a", 6, 11, [8, 6])]
+
+
+def test_a_session_may_take_its_gap_from_the_element_and_a_gap_of_nothing_is_refused():
+    elements = [("a", 0, 2), ("a", 2, 10), ("a", 12, 1)]
+    stream = timed(environment().from_collection(elements)).key_by(first)
+    found = collected(stream.window(EventTimeSessionWindows.with_dynamic_gap(lambda v: v[2])).process(Contents()))
+    assert [window for _, window, _ in found] == [TimeWindow(0, 13)]
+    with pytest.raises(StreamProgramError, match="gap of a session is 0 ms"):
+        collected(stream.window(EventTimeSessionWindows.with_dynamic_gap(lambda v: 0)).process(Contents()))
+
+
+class _Sum(AggregateFunction):
+    def create_accumulator(self):
+        return 0
+
+    def add(self, value, accumulator):
+        return accumulator + value[1]
+
+    def get_result(self, accumulator):
+        return accumulator
+
+    def merge(self, acc_a, acc_b):
+        return acc_a + acc_b
+
+
+class _WithKey(WindowFunction):
+    def apply(self, key, window, inputs):
+        return [(key, window.start, list(inputs))]
+
+
+def test_windows_combine_their_elements_as_they_come():
+    stream = keyed([("a", 1), ("a", 2), ("a", 11)]).window(TumblingEventTimeWindows.of(10))
+    assert collected(stream.reduce(lambda a, b: (a[0], a[1] + b[1]))) == [("a", 3), ("a", 11)]
+    assert collected(stream.reduce(lambda a, b: (a[0], a[1] + b[1]), _WithKey())) == [("a", 0, [("a", 3)]), ("a", 10, [("a", 11)])]
+    assert collected(stream.aggregate(_Sum())) == [3, 11]
+    assert collected(stream.aggregate(_Sum(), _WithKey())) == [("a", 0, [3]), ("a", 10, [11])]
+    assert collected(stream.apply(_WithKey())) == [("a", 0, [("a", 1), ("a", 2)]), ("a", 10, [("a", 11)])]
+    sessions = keyed([("a", 1), ("a", 5), ("a", 3)], delay=9).window(EventTimeSessionWindows.with_gap(2))
+    assert collected(sessions.aggregate(_Sum())) == [9]
+    assert collected(sessions.reduce(lambda a, b: (a[0], a[1] + b[1]))) == [("a", 9)]
+
+
+def test_a_late_element_that_is_allowed_fires_again_and_one_behind_that_goes_to_the_side_output():
+    late = OutputTag("late")
+    elements = [("a", 1), ("a", 12), ("a", 2), ("a", 30), ("a", 3)]
+    windows = keyed(elements).window(TumblingEventTimeWindows.of(10)).allowed_lateness(5).side_output_late_data(late)
+    found = windows.process(Contents())
+    assert spans(collected(found)) == [("a", 0, 10, [1]), ("a", 0, 10, [1, 2]), ("a", 10, 20, [12]), ("a", 30, 40, [30])]
+    assert collected(found.get_side_output(late)) == [("a", 3)]
+
+
+def test_without_lateness_late_elements_are_dropped_and_counted():
+    env = environment()
+    timed(env.from_collection([("a", 1), ("a", 12), ("a", 2)]), delay=0).key_by(first).window(
+        TumblingEventTimeWindows.of(10)
+    ).process(Contents()).print()
+    result = env.execute()
+    assert [value for value in result.get_all_accumulator_results().values()] == [{"numLateRecordsDropped": 1}]
+
+
+def test_a_result_has_the_last_timestamp_of_its_window():
+    class Timestamp(ProcessFunction):
+        def process_element(self, value, ctx):
+            yield ctx.timestamp()
+
+    stream = keyed([("a", 1), ("a", 12)]).window(TumblingEventTimeWindows.of(10))
+    assert collected(stream.process(Contents()).process(Timestamp())) == [9, 19]
+    assert collected(stream.trigger(CountTrigger.of(1)).process(Contents()).process(Timestamp())) == [9, 19]
+
+
+def test_a_trigger_that_fires_keeps_the_contents_and_a_purging_one_drops_them():
+    elements = [("a", 1), ("a", 2), ("a", 3), ("a", 4), ("a", 5)]
+    windows = keyed(elements, delay=None).window(GlobalWindows.create())
+    assert [len(each[2]) for each in collected(windows.trigger(CountTrigger.of(2)).process(Contents()))] == [2, 4]
+    assert [len(each[2]) for each in collected(windows.trigger(PurgingTrigger.of(CountTrigger.of(2))).process(Contents()))] == [
+        2,
+        2,
+    ]
+    assert collected(keyed(elements).window(GlobalWindows.create()).process(Contents())) == []
+    purged = (
+        keyed([("a", 1), ("a", 20)]).window(TumblingEventTimeWindows.of(10)).trigger(PurgingTrigger.of(EventTimeTrigger.create()))
+    )
+    assert spans(collected(purged.process(Contents()))) == [("a", 0, 10, [1]), ("a", 20, 30, [20])]
+
+
+def test_a_continuous_trigger_fires_in_intervals_and_at_the_end():
+    windows = keyed([("a", 1), ("a", 4), ("a", 7), ("a", 20)]).window(TumblingEventTimeWindows.of(10))
+    found = spans(collected(windows.trigger(ContinuousEventTimeTrigger.of(3)).process(Contents())))
+    assert [each[3] for each in found if each[1] == 0] == [[1, 4], [1, 4, 7], [1, 4, 7]]
+
+
+def test_count_windows_fire_when_they_are_full_and_an_incomplete_one_never():
+    stream = environment().from_collection([("a", n) for n in (1, 3, 5)]).key_by(first)
+    total = lambda a, b: (a[0], a[1] + b[1])  # noqa: E731
+    assert collected(stream.count_window(2).reduce(total)) == [("a", 4)]
+    assert collected(stream.count_window(2, 1).reduce(total)) == [("a", 4), ("a", 8)]
+    assert [each[1] for each in collected(stream.window(CountSlidingWindowAssigner.of(2, 1)).process(Contents()))] == [
+        CountWindow(0),
+        CountWindow(1),
+    ]
+
+
+def test_windows_over_a_stream_without_keys():
+    class Everything(ProcessAllWindowFunction):
+        def process(self, context, elements):
+            yield context.window().start, sorted(elements)
+
+    class Applied(AllWindowFunction):
+        def apply(self, window, inputs):
+            yield window.end, len(list(inputs))
+
+    env = environment(4)
+    stream = timed(env.from_collection([("a", 1), ("b", 2), ("c", 15)]))
+    assert collected(stream.window_all(TumblingEventTimeWindows.of(10)).process(Everything())) == [
+        (0, [("a", 1), ("b", 2)]),
+        (10, [("c", 15)]),
+    ]
+    assert collected(stream.window_all(TumblingEventTimeWindows.of(10)).apply(Applied())) == [(10, 2), (20, 1)]
+    assert collected(stream.count_window_all(3).reduce(max)) == [("c", 15)]
+
+
+def test_window_functions_have_state_of_the_window_and_of_the_key():
+    class Stateful(ProcessWindowFunction):
+        def process(self, key, context, elements):
+            mine = context.window_state().get_state(ValueStateDescriptor("firings"))
+            ours = context.global_state().get_state(ValueStateDescriptor("firings"))
+            mine.update((mine.value() or 0) + 1)
+            ours.update((ours.value() or 0) + 1)
+            yield context.window().start, mine.value(), ours.value()
+
+        def clear(self, context):
+            context.window_state().get_state(ValueStateDescriptor("firings")).clear()
+
+    windows = keyed([("a", 1), ("a", 12), ("a", 2), ("a", 40)]).window(TumblingEventTimeWindows.of(10)).allowed_lateness(5)
+    assert collected(windows.process(Stateful())) == [(0, 1, 1), (0, 2, 2), (10, 1, 3), (40, 1, 4)]
+    with pytest.raises(StreamProgramError, match="State of a window is not possible where windows merge"):
+        collected(keyed([("a", 1)]).window(EventTimeSessionWindows.with_gap(2)).process(Stateful()))
+
+
+def test_windows_that_cannot_work_are_refused_with_what_to_do():
+    stream = environment().from_collection([("a", 1)]).key_by(first)
+    with pytest.raises(StreamProgramError, match=r"without a timestamp.*assign_timestamps_and_watermarks") as refused:
+        collected(stream.window(TumblingEventTimeWindows.of(10)).process(Contents()))
+    assert "('a', 1)" in refused.value.__notes__[0]
+    with pytest.raises(StreamProgramError, match="can_merge"):
+        stream.window(EventTimeSessionWindows.with_gap(1)).trigger(_CannotMerge())
+    with pytest.raises(StreamProgramError, match="windows of event time"):
+        stream.count_window(2).allowed_lateness(1).process(Contents())
+    with pytest.raises(StreamProgramError, match="size must be more than 0"):
+        TumblingEventTimeWindows.of(0)
+
+
+class _CannotMerge(EventTimeTrigger):
+    def can_merge(self):
+        return False
