@@ -12,6 +12,7 @@ from airflow_pipelines.datastream.collecting import CloseableIterator, CollectSi
 from airflow_pipelines.datastream.common.configuration import Configuration
 from airflow_pipelines.datastream.common.job_client import JobClient
 from airflow_pipelines.datastream.common.job_execution_result import JobExecutionResult
+from airflow_pipelines.datastream.connectors import base as connectors
 from airflow_pipelines.datastream.connectors.file_formats import StreamFormat
 from airflow_pipelines.datastream.connectors.file_source import FileSource
 from airflow_pipelines.datastream.data_stream import DataStream, Port
@@ -120,11 +121,13 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def _add_source(
         self, source: Source, event_time: TimestampsAndWatermarks | None, name: str, type_info: Any, **settings: Any
     ) -> DataStream:
+        # What a source says of its values holds without being checked; what the program declares coerces them.
+        produced = source.get_produced_type() if isinstance(source, connectors.Source) else None
         node = self.graph.add(
             name,
             Read(source, event_time),
             [],
-            output_type=type_info,
+            output_type=type_info or produced,
             convert=None if type_info is None else type_info.converter(),
             **settings,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from airflow_pipelines.datastream.common.serialization import DeserializationSchema, SerializationSchema
 from airflow_pipelines.datastream.common.type_information import TypeInformation
@@ -12,6 +12,7 @@ _MISSING = (
     "cannot be used yet: this release comes without a library that reads and writes Avro. "
     "Use {json} or {csv}, or a schema of your own that is derived from {base}."
 )
+_UNAVAILABLE = "this release has no library for Avro"
 
 
 class AvroNotAvailableError(NotImplementedError):
@@ -25,6 +26,8 @@ class AvroRowDeserializationSchema(DeserializationSchema):
     :param avro_schema_string: the schema as JSON
     :raises ValueError: when neither or no valid one is given
     """
+
+    unavailable: ClassVar[str] = _UNAVAILABLE
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
         self.avro_schema = _schema(type(self).__name__, record_class, avro_schema_string)
@@ -52,6 +55,8 @@ class AvroRowSerializationSchema(SerializationSchema):
     :param avro_schema_string: the schema as JSON
     :raises ValueError: when neither or no valid one is given
     """
+
+    unavailable: ClassVar[str] = _UNAVAILABLE
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
         self.avro_schema = _schema(type(self).__name__, record_class, avro_schema_string)

@@ -308,7 +308,6 @@ class ExecutionConfig:
         """
         return self._flags.get("force_avro", False)
 
-    @no_effect("a value that can change is copied for each of its readers")
     def enable_object_reuse(self) -> ExecutionConfig:
         """Set that functions share values.
 
@@ -316,7 +315,6 @@ class ExecutionConfig:
         """
         return self._switch("object_reuse", True)
 
-    @no_effect("a value that can change is copied for each of its readers")
     def disable_object_reuse(self) -> ExecutionConfig:
         """Undo :meth:`enable_object_reuse`.
 

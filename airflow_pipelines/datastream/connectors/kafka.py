@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from airflow_pipelines.datastream.common import checks
 from airflow_pipelines.datastream.common.serialization import DeserializationSchema, SerializationSchema
@@ -15,6 +15,7 @@ from airflow_pipelines.streams.sinks import SinkWriter, SubtaskInfo
 from airflow_pipelines.streams.sources import SourceReader
 
 _SERVERS = "bootstrap.servers"
+_UNAVAILABLE = "this release has no client for Kafka"
 
 
 class KafkaNotAvailableError(StreamProgramError):
@@ -45,6 +46,8 @@ class KafkaConsumer(Source):
     :param deserialization_schema: makes an element of a message
     :param properties: settings of the client, at least ``bootstrap.servers``
     """
+
+    unavailable: ClassVar[str] = _UNAVAILABLE
 
     def __init__(
         self, topics: str | Sequence[str], deserialization_schema: DeserializationSchema, properties: Mapping[str, str]
@@ -147,6 +150,7 @@ class KafkaProducer(Sink):
     """
 
     Semantic = ProducerSemantic
+    unavailable: ClassVar[str] = _UNAVAILABLE
 
     def __init__(
         self,
