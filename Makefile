@@ -64,9 +64,10 @@ chaos: setup ## Kill a pipeline 500 times, at named points and at any time, and 
 soak: setup ## Drive pipelines for an hour without pause, check their rows, and watch what must not only grow
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.soak
 
-docs: setup ## Write docs/constructs.md and docs/refusals.md from what the compiler says
+docs: setup ## Write docs/constructs.md and docs/refusals.md from what the compiler says, and the tables of docs/datastream.md
 	@$(BIN)/python -m tools.constructs
 	@$(BIN)/python -m tools.refusals
+	@$(BIN)/python -m tools.datastream_api
 
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse

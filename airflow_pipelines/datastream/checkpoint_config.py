@@ -13,6 +13,7 @@ from airflow_pipelines.datastream.common.time import Duration
 
 _MINIMUM_MILLIS = 10
 _ANY_NUMBER = 2**31 - 1
+_BETWEEN_STEPS = "a checkpoint is taken between two steps, so nothing waits for it"
 _NO_BARRIERS = "a checkpoint is taken between two steps, so no barriers travel with the elements"
 _ONE_AT_A_TIME = "a checkpoint is taken between two steps, so there is never more than one"
 
@@ -95,6 +96,7 @@ class CheckpointConfig:
         """
         return self._timeout
 
+    @no_effect(_BETWEEN_STEPS)
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
         """Set the time after which a checkpoint is given up.
 

@@ -740,17 +740,17 @@ class KeyedStream(DataStream):
 class WindowedStream:
     """The elements of each key in windows.
 
-    :param stream: the stream with keys
-    :param assigner: says which windows an element belongs to
+    :param keyed_stream: the stream with keys
+    :param window_assigner: says which windows an element belongs to
     """
 
-    def __init__(self, stream: DataStream, assigner: WindowAssigner) -> None:
-        if not isinstance(assigner, WindowAssigner):
+    def __init__(self, keyed_stream: DataStream, window_assigner: WindowAssigner) -> None:
+        if not isinstance(window_assigner, WindowAssigner):
             raise StreamProgramError(
-                f"window() needs a WindowAssigner such as TumblingEventTimeWindows.of(...), and was given {assigner!r}."
+                f"window() needs a WindowAssigner such as TumblingEventTimeWindows.of(...), and was given {window_assigner!r}."
             )
-        self._stream = stream
-        self._assigner = assigner
+        self._stream = keyed_stream
+        self._assigner = window_assigner
         self._trigger: Trigger | None = None
         self._lateness = 0
         self._late_tag: str | None = None

@@ -17,8 +17,9 @@ from airflow_pipelines.datastream.connectors.file_formats import StreamFormat
 from airflow_pipelines.datastream.connectors.file_source import FileSource
 from airflow_pipelines.datastream.data_stream import DataStream, Port
 from airflow_pipelines.datastream.environment_settings import EnvironmentSettings
-from airflow_pipelines.datastream.execution import LocalJob, RunSettings, read_savepoint
+from airflow_pipelines.datastream.execution import LocalJob, RunSettings
 from airflow_pipelines.datastream.execution_mode import RuntimeExecutionMode
+from airflow_pipelines.datastream.snapshot_files import read_savepoint
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import user_traceback
 from airflow_pipelines.streams.function_source import FunctionSource, SourceFunction
@@ -231,11 +232,18 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         tasks = self._task_settings(plan)
         return RunSettings(
             tasks=tasks,
-            checkpoint_interval=0 if tasks.is_batch else max(0, self.get_checkpoint_interval()),
+            checkpoint_interval=0 if tasks.is_batch else self._pause_between_checkpoints(),
+            checkpoints=self._checkpoint_config,
             restarts=self.get_restart_strategy(),
             savepoints=self._savepoint_directory,
             start=self._start(),
         )
+
+    def _pause_between_checkpoints(self) -> int:
+        config = self._checkpoint_config
+        if not config.is_checkpointing_enabled():
+            return 0
+        return max(config.get_checkpoint_interval(), config.get_min_pause_between_checkpoints())
 
     def _task_settings(self, plan: Plan) -> TaskSettings:
         self._dependencies.make_importable()

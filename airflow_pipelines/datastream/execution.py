@@ -1,4 +1,4 @@
-"""Runs of a program in this process: with checkpoints in memory, restarts, savepoints, and another thread to wait in."""
+"""Runs of a program in this process: with checkpoints, restarts, savepoints, and another thread to wait in."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import logging
 import threading
 import time
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
+from airflow_pipelines.datastream.checkpoint_config import CheckpointConfig
 from airflow_pipelines.datastream.common.completable_future import CompletableFuture
 from airflow_pipelines.datastream.common.job_execution_result import JobExecutionResult
 from airflow_pipelines.datastream.common.job_id import JobID
@@ -19,6 +18,7 @@ from airflow_pipelines.datastream.common.restart_strategy import (
     FixedDelayRestartStrategyConfiguration,
     RestartStrategyConfiguration,
 )
+from airflow_pipelines.datastream.snapshot_files import CheckpointFiles, write_savepoint
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import user_traceback
 from airflow_pipelines.streams.graph.chains import Plan
@@ -26,7 +26,6 @@ from airflow_pipelines.streams.local import LocalRunner, Snapshot
 from airflow_pipelines.streams.operators.base import TaskSettings
 
 _log = logging.getLogger("airflow_pipelines.datastream")
-_STATE_FILE = "state.bin"
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,7 @@ class RunSettings:
 
     :param tasks: what its operators are told
     :param checkpoint_interval: ms between checkpoints, 0 for none
+    :param checkpoints: where they are kept, and how many may fail
     :param restarts: what follows a failure; None for nothing
     :param savepoints: folder for savepoints; None when the program set none
     :param start: where to go on
@@ -42,6 +42,7 @@ class RunSettings:
 
     tasks: TaskSettings = field(default_factory=TaskSettings)
     checkpoint_interval: int = 0
+    checkpoints: CheckpointConfig = field(default_factory=CheckpointConfig)
     restarts: RestartStrategyConfiguration | None = None
     savepoints: str | None = None
     start: Snapshot | None = None
@@ -62,6 +63,8 @@ class LocalJob:
         self._runner = self._make_runner(settings.tasks, settings.start)
         self._checkpoint: Snapshot | None = settings.start
         self._last_checkpoint = time.monotonic()
+        self._files = CheckpointFiles.of(settings.checkpoints, self._id)
+        self._failed_checkpoints = 0
         self._requests: list[tuple[CompletableFuture[str], str, bool, bool]] = []
         self._lock = threading.Lock()
         self._ended: CompletableFuture[None] = CompletableFuture()
@@ -133,11 +136,31 @@ class LocalJob:
             self._take_checkpoint()
         self._answer_requests()
 
-    def _take_checkpoint(self) -> Snapshot:
-        self._checkpoint = self._runner.snapshot()
+    def _take_checkpoint(self) -> None:
+        snapshot = self._runner.snapshot()
+        self._last_checkpoint = time.monotonic()
+        try:
+            if self._files is not None:
+                self._files.write(snapshot)
+        except OSError as error:
+            self._failed_checkpoints += 1
+            if self._failed_checkpoints > self._settings.checkpoints.get_tolerable_checkpoint_failure_number():
+                raise
+            _log.warning("A checkpoint cannot be written, and the program goes on without it: %s", error)
+            return
+        self._failed_checkpoints = 0
+        self._commit(snapshot)
+
+    def _commit(self, snapshot: Snapshot) -> None:
+        self._checkpoint = snapshot
         self._runner.committed()
         self._last_checkpoint = time.monotonic()
-        return self._checkpoint
+
+    def _savepoint(self, directory: str) -> str:
+        snapshot = self._runner.snapshot()
+        path = write_savepoint(snapshot, directory)
+        self._commit(snapshot)
+        return path
 
     def _answer_requests(self) -> None:
         with self._lock:
@@ -146,7 +169,7 @@ class LocalJob:
             try:
                 if to_the_end:
                     self._runner.drain()
-                future.set_result(write_savepoint(self._take_checkpoint(), directory))
+                future.set_result(self._savepoint(directory))
             except Exception as error:  # noqa: BLE001 (belongs to who asked)
                 future.set_exception(error)
                 continue
@@ -154,6 +177,8 @@ class LocalJob:
                 self._runner.cancel()
 
     def _end(self, error: BaseException | None) -> None:
+        if self._files is not None:
+            self._files.end(self._status)
         with self._lock:
             requests, self._requests = self._requests, []
         for future, *_ in requests:
@@ -216,35 +241,3 @@ class LocalJob:
     def result(self) -> CompletableFuture[JobExecutionResult]:
         """What is left when it ends."""
         return self._result
-
-
-def write_savepoint(snapshot: Snapshot, directory: str) -> str:
-    """Write a savepoint into a folder of its own.
-
-    :param snapshot: what to keep
-    :param directory: the folder around it, a path or a ``file:`` URL
-    :returns: path of the savepoint
-    """
-    folder = _path(directory) / f"savepoint-{uuid4().hex[:12]}"
-    folder.mkdir(parents=True)
-    unfinished = folder / (_STATE_FILE + ".inprogress")
-    unfinished.write_bytes(snapshot.to_bytes())
-    unfinished.rename(folder / _STATE_FILE)
-    return str(folder)
-
-
-def read_savepoint(path: str) -> Snapshot:
-    """Read a savepoint.
-
-    :param path: what :func:`write_savepoint` returned
-    :returns: what it keeps
-    :raises StreamProgramError: when there is none
-    """
-    file = _path(path) / _STATE_FILE
-    if not file.is_file():
-        raise StreamProgramError(f"There is no savepoint at {path}: {file} is missing.")
-    return Snapshot.from_bytes(file.read_bytes())
-
-
-def _path(text: str) -> Path:
-    return Path(text.removeprefix("file://").removeprefix("file:"))

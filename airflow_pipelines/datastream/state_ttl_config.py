@@ -14,6 +14,7 @@ from airflow_pipelines.streams.state.ttl import TimeToLive
 
 _DEFAULT_CLEANUP_SIZE = 5
 _DEFAULT_ENTRIES = 1000
+_SWEPT = "expired values are removed whenever the page that holds them is written"
 
 
 class StateTtlConfig:
@@ -242,6 +243,7 @@ class StateTtlConfig:
             """
             return self.set_ttl_time_characteristic(StateTtlConfig.TtlTimeCharacteristic.ProcessingTime)
 
+        @no_effect(_SWEPT)
         def cleanup_full_snapshot(self) -> StateTtlConfig.Builder:
             """Leave expired values out of checkpoints.
 
@@ -251,6 +253,7 @@ class StateTtlConfig:
             self._strategies[strategies.Strategies.FULL_STATE_SCAN_SNAPSHOT] = strategies.EMPTY_STRATEGY
             return self
 
+        @no_effect(_SWEPT)
         def cleanup_incrementally(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> StateTtlConfig.Builder:
             """Look at some keys whenever state is touched, and remove what has expired.
 
@@ -275,6 +278,7 @@ class StateTtlConfig:
             self._strategies[strategies.Strategies.ROCKSDB_COMPACTION_FILTER] = strategy
             return self
 
+        @no_effect(_SWEPT)
         def disable_cleanup_in_background(self) -> StateTtlConfig.Builder:
             """Do not remove expired values while the program does other work.
 

@@ -400,11 +400,11 @@ class ProcessWindowFunction(Function):
         """What may be asked."""
 
     @abstractmethod
-    def process(self, key: Any, context: ProcessWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any] | None:
+    def process(self, key: Any, content: ProcessWindowFunction.Context, elements: Iterable[Any]) -> Iterable[Any] | None:
         """Evaluate a window.
 
         :param key: of its elements
-        :param context: the window, the time and state
+        :param content: the window, the time and state
         :param elements: the elements
         :returns: the results
         """

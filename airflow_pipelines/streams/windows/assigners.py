@@ -311,13 +311,13 @@ class EventTimeSessionWindows(_EventTime, _Sessions, MergingWindowAssigner):
         return EventTimeSessionWindows(size)
 
     @staticmethod
-    def with_dynamic_gap(extractor: Any) -> EventTimeSessionWindows:
+    def with_dynamic_gap(session_window_time_gap_extractor: Any) -> EventTimeSessionWindows:
         """Make the assigner.
 
-        :param extractor: gives the gap of each element
+        :param session_window_time_gap_extractor: gives the gap of each element
         :returns: the assigner
         """
-        return EventTimeSessionWindows(extractor)
+        return EventTimeSessionWindows(session_window_time_gap_extractor)
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
         """The session that begins with it."""
@@ -337,13 +337,13 @@ class ProcessingTimeSessionWindows(_ProcessingTime, _Sessions, MergingWindowAssi
         return ProcessingTimeSessionWindows(size)
 
     @staticmethod
-    def with_dynamic_gap(extractor: Any) -> ProcessingTimeSessionWindows:
+    def with_dynamic_gap(session_window_time_gap_extractor: Any) -> ProcessingTimeSessionWindows:
         """Make the assigner.
 
-        :param extractor: gives the gap of each element
+        :param session_window_time_gap_extractor: gives the gap of each element
         :returns: the assigner
         """
-        return ProcessingTimeSessionWindows(extractor)
+        return ProcessingTimeSessionWindows(session_window_time_gap_extractor)
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
         """The session that begins now."""
