@@ -14,7 +14,6 @@ from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.graph.chains import Chain, Plan
 from airflow_pipelines.streams.loop import ChainTask, Channel, TaskSnapshot, owned_pages
 from airflow_pipelines.streams.operators.base import TaskSettings
-from airflow_pipelines.streams.operators.source import merge_states
 from airflow_pipelines.streams.state.store import PageId, StoredPage
 
 STEP_ELEMENTS = 10_000
@@ -242,26 +241,26 @@ def _task_snapshot(snapshot: Snapshot, chain: Chain, index: int) -> TaskSnapshot
                 f" {known}."
                 f" It cannot change: set_max_parallelism({known})."
             )
-    tasks = snapshot.tasks.get(chain.head.uid)
-    if tasks is None:
-        return None
-    if len(tasks) == chain.parallelism:
+    tasks = snapshot.tasks.get(chain.head.uid, [])
+    if len(tasks) == chain.parallelism and set(tasks[index].watermarks) == {step.uid for step in chain.steps}:
         return tasks[index]
-    return _rescaled(tasks, chain, index)
+    return _regrouped(snapshot, chain, index)
 
 
-def _rescaled(tasks: list[TaskSnapshot], chain: Chain, index: int) -> TaskSnapshot:
-    merged = TaskSnapshot(turns=[])
+def _regrouped(snapshot: Snapshot, chain: Chain, index: int) -> TaskSnapshot:
+    """What a task goes on from where the number of tasks, or which operators are in one chain, is another than before."""
+    regrouped = TaskSnapshot()
     for step in chain.steps:
+        tasks = next((tasks for tasks in snapshot.tasks.values() if step.uid in tasks[0].watermarks), None)
+        if tasks is None:
+            continue
         pages: dict[PageId, StoredPage] = {}
         for task in tasks:
             pages.update(task.pages.get(step.uid, {}))
-        if pages:
-            merged.pages[step.uid] = owned_pages(pages, index, chain.parallelism, chain.max_parallelism)
-        merged.watermarks[step.uid] = min(task.watermarks[step.uid] for task in tasks)
+        regrouped.pages[step.uid] = owned_pages(pages, index, chain.parallelism, chain.max_parallelism)
+        regrouped.watermarks[step.uid] = min(task.watermarks[step.uid] for task in tasks)
         states = [pickle.loads(task.operators[step.uid]) for task in tasks if step.uid in task.operators]  # noqa: S301
-        if states and not step.node.inputs:
-            merged.operators[step.uid] = pickle.dumps(merge_states(states), 5)
-        elif states:
-            merged.operators[step.uid] = pickle.dumps(states[index % len(states)], 5)
-    return merged
+        if states:
+            merged = step.node.operator.state_of_task(states, index, chain.parallelism)
+            regrouped.operators[step.uid] = pickle.dumps(merged, 5)
+    return regrouped

@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from airflow_pipelines.streams.clock import StepClock
-from airflow_pipelines.streams.elements import END_OF_INPUT, MAX_TIMESTAMP, Batch, Element, EndOfInput, Idleness, Watermark
+from airflow_pipelines.streams.elements import (
+    END_OF_INPUT,
+    MAX_TIMESTAMP,
+    MIN_TIMESTAMP,
+    Batch,
+    Element,
+    EndOfInput,
+    Idleness,
+    Watermark,
+)
 from airflow_pipelines.streams.exchanges import ExchangeWriter
 from airflow_pipelines.streams.failures import last_given, note_element
 from airflow_pipelines.streams.graph.chains import Chain, Link, Step
@@ -163,10 +172,20 @@ class ChainTask:
             self._channels.restore(pickle.loads(snapshot.channels))  # noqa: S301 (the program's own storage)
         for step in reversed(self.chain.steps):
             self._open_step(step, snapshot)
+        self._announce()
         head = self.operators[self.chain.head.node.id]
         self._head: Operator | GroupedInput = head
         if self._settings.is_batch and self.chain.head.node.operator.is_keyed:
             self._head = GroupedInput(head)
+
+    def _announce(self) -> None:
+        """Tell the readers how far event time has come: after a restore their number, and so their channels, may be others
+        than before.
+        """
+        for link, writer in self.exchanges.items():
+            watermark = self.operators[link.edge.source].current_watermark
+            if watermark > MIN_TIMESTAMP:
+                writer.watermark(watermark)
 
     def _open_step(self, step: Step, snapshot: TaskSnapshot) -> None:
         operator = self.operators[step.node.id]
@@ -243,11 +262,12 @@ class ChainTask:
             if channels.all_idle != self._idle:
                 self._idle = channels.all_idle
                 self._head.idleness(idle=self._idle)
-        elif isinstance(element, EndOfInput) and channels.end(channel):
+        elif isinstance(element, EndOfInput) and channels.end(channel) and not self.has_ended:
             self._end()
 
     def _advance(self, watermark: int) -> None:
-        self._head.watermark(watermark)
+        if watermark > self.operators[self.chain.head.node.id].current_watermark:
+            self._head.watermark(watermark)
 
     def _end(self) -> None:
         if isinstance(self._head, GroupedInput):

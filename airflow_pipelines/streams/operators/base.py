@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -165,6 +165,16 @@ class OperatorSpec(ABC):
 
         :returns: the instance, with its own copy of the user's function
         """
+
+    def state_of_task(self, states: Sequence[Any], index: int, parallelism: int) -> Any:
+        """What one task goes on from where there were other numbers of tasks.
+
+        :param states: what the snapshots of all tasks gave
+        :param index: number of the task
+        :param parallelism: number of tasks now
+        :returns: what the task is opened with
+        """
+        return states[index % len(states)]
 
     def user_objects(self) -> Mapping[str, Any]:
         """What of the user travels with it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,6 +134,10 @@ class AssignEventTime(OperatorSpec):
     def create(self) -> Operator:
         """Make one parallel instance."""
         return _AssignEventTime(self.strategy)
+
+    def state_of_task(self, states: Sequence[Any], index: int, parallelism: int) -> Any:
+        """The one that has come least far."""
+        return min(states, key=lambda state: state[0])
 
     def user_objects(self) -> Mapping[str, Any]:
         """How event time is made."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,11 @@ class Write(OperatorSpec):
     def create(self) -> Operator:
         """Make one parallel instance."""
         return _SinkOperator(self.sink)
+
+    def state_of_task(self, states: Sequence[Any], index: int, parallelism: int) -> Any:
+        """What was prepared and perhaps not committed: each task commits a part of it."""
+        prepared = [each for state in states for each in state]
+        return prepared[index::parallelism]
 
     def user_objects(self) -> Mapping[str, Any]:
         """The sink."""

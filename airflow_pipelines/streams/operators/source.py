@@ -31,6 +31,13 @@ class Read(OperatorSpec):
         """Make one parallel instance."""
         return SourceOperator(self)
 
+    def state_of_task(self, states: Sequence[Any], index: int, parallelism: int) -> Any:
+        """All splits: a task reads those of its number."""
+        merged: dict[int, Any] = {}
+        for _, kept in states:
+            merged.update(kept)
+        return states[0][0], merged
+
     def user_objects(self) -> Mapping[str, Any]:
         """The source, and how it gets event time."""
         return {"source": self.source, "watermark strategy": self.event_time}
@@ -200,15 +207,3 @@ class SourceOperator(Operator):
         """Close the readers."""
         for split in self._splits:
             split.reader.close()
-
-
-def merge_states(states: Sequence[Any]) -> Any:
-    """The state of a source with any number of tasks, from that of all its tasks.
-
-    :param states: what each task's snapshot gave
-    :returns: what each task of the next incarnation may be opened with
-    """
-    merged: dict[int, Any] = {}
-    for _, kept in states:
-        merged.update(kept)
-    return (states[0][0], merged) if states else None

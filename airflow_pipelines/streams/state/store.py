@@ -233,10 +233,11 @@ class KeyedStore:
     def _page(self, page_id: PageId) -> Page:
         page = self._pages.get(page_id)
         if page is None:
-            page = self._pages[page_id] = Page(page_id)
+            page = Page(page_id)
             stored = self._stored.get(page_id)
             if stored is not None:
                 self._read(page, stored)
+            self._pages[page_id] = page
         return page
 
     def _read(self, page: Page, stored: StoredPage) -> None:

@@ -146,6 +146,9 @@ class GlobalWindow(tuple[()], Window):
         """Make the window."""
         return tuple.__new__(cls, ())
 
+    def __getnewargs__(self) -> tuple[()]:
+        return ()
+
     @classmethod
     def get(cls) -> GlobalWindow:
         """The window.

@@ -1,0 +1,175 @@
+"""Pages of state, timers in them, and time to live."""
+
+import pytest
+
+from airflow_pipelines.streams.clock import StepClock
+from airflow_pipelines.streams.state import store as pages
+from airflow_pipelines.streams.state.access import KeyedStates
+from airflow_pipelines.streams.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from airflow_pipelines.streams.state.store import EVENT_TIME, PROCESSING_TIME, KeyedStore
+from airflow_pipelines.streams.state.ttl import TimeToLive
+from airflow_pipelines.streams.timers import Timers
+
+
+def put(store, key, value):
+    entry = store.hot[key]
+    entry.values["v"] = value
+    entry.page.dirty = True
+    return entry
+
+
+def test_pages_split_when_they_outgrow_their_size_and_all_keys_are_found_again(monkeypatch):
+    monkeypatch.setattr(pages, "PAGE_BYTES", 500)
+    store = KeyedStore(4)
+    for number in range(200):
+        put(store, number, f"value {number}")
+    stored = store.pages()
+    assert len(stored) > 16
+    assert all(len(page.data) <= 500 for page in stored.values())
+    for number in range(200):
+        assert store.hot[number].values["v"] == f"value {number}"
+    again = KeyedStore(4, stored)
+    assert [again.hot[number].values["v"] for number in range(200)] == [f"value {number}" for number in range(200)]
+    put(again, 1000, "new")
+    written, _ = again.rest()
+    assert len(written) == 1
+
+
+def test_only_pages_that_changed_are_written_and_empty_ones_are_given_up():
+    store = KeyedStore(128)
+    entries = [put(store, number, number) for number in range(50)]
+    store.rest()
+    assert store.rest() == ({}, set())
+    put(store, 7, 8)
+    assert list(store.rest()[0]) == [entries[7].page.id]
+    entry = store.hot[7]
+    others = [number for number in range(50) if store.hot[number].page is entry.page]
+    for number in others:
+        store.hot[number].values.clear()
+        store.hot[number].page.dirty = True
+    written, gone = store.rest()
+    assert (written, gone) == ({}, {entry.page.id})
+    assert store.hot[7].values == {}
+
+
+def test_what_is_evicted_comes_back_with_its_timers():
+    store = KeyedStore(8)
+    timers = Timers(store)
+    for number in range(20):
+        store.entry = put(store, number, number)
+        timers.register(EVENT_TIME, number * 10)
+        timers.register(PROCESSING_TIME, number)
+    store.evict(5)
+    assert timers.next_due(PROCESSING_TIME) == 0
+    assert [timestamp for timestamp, _, _ in timers.due(EVENT_TIME, 45)] == [0, 10, 20, 30, 40]
+    assert timers.next_due(EVENT_TIME) == 50
+    assert store.hot[13].values == {"v": 13}
+
+
+def test_only_pages_with_something_due_are_read():
+    store = KeyedStore(128)
+    timers = Timers(store)
+    for number in range(100):
+        store.entry = put(store, number, number)
+        timers.register(EVENT_TIME, number)
+    restored = KeyedStore(128, store.pages())
+    again = Timers(restored)
+    assert [(timestamp, entry.key) for timestamp, entry, _ in again.due(EVENT_TIME, 2)] == [(0, 0), (1, 1), (2, 2)]
+    assert len(restored._pages) <= 3
+
+
+def test_timers_of_one_time_fire_in_the_order_of_their_keys_whenever_they_were_registered():
+    orders = []
+    for keys in (["b", "a", "c"], ["c", "b", "a"]):
+        store = KeyedStore(8)
+        timers = Timers(store)
+        for key in keys:
+            store.entry = store.hot[key]
+            timers.register(EVENT_TIME, 5, ("late",))
+            timers.register(EVENT_TIME, 5, ("early",))
+            timers.register(EVENT_TIME, 5, ("early",))
+        orders.append([(entry.key, namespace) for _, entry, namespace in timers.due(EVENT_TIME, 5)])
+    assert orders[0] == orders[1] == [(key, (name,)) for key in "abc" for name in ("early", "late")]
+
+
+@pytest.fixture
+def states():
+    class States:
+        def __init__(self):
+            self.clock = StepClock(1000)
+            self.store = KeyedStore(8)
+            self.all = KeyedStates(self.store, self.clock, "operator")
+
+        def key(self, key):
+            self.store.entry = self.store.hot[key]
+
+    return States()
+
+
+def described(descriptor, **settings):
+    descriptor.enable_time_to_live(TimeToLive(100, **settings))
+    return descriptor
+
+
+def test_a_value_expires_after_its_time_and_writing_prolongs_it(states):
+    value = states.all.get_state(described(ValueStateDescriptor("v")))
+    states.key("a")
+    value.update(1)
+    states.clock.now += 99
+    assert value.value() == 1
+    states.clock.now += 1
+    assert value.value() is None
+    value.update(2)
+    states.clock.now += 60
+    value.update(3)
+    states.clock.now += 60
+    assert value.value() == 3
+
+
+def test_reading_prolongs_a_value_only_when_it_is_asked_for(states):
+    value = states.all.get_state(described(ValueStateDescriptor("v"), refreshed_on_read=True))
+    states.key("a")
+    value.update(1)
+    for _ in range(5):
+        states.clock.now += 60
+        assert value.value() == 1
+    states.clock.now += 100
+    assert value.value() is None
+
+
+def test_an_expired_value_is_visible_once_when_it_is_asked_for(states):
+    value = states.all.get_state(described(ValueStateDescriptor("v"), expired_is_visible=True))
+    states.key("a")
+    value.update(1)
+    states.clock.now += 200
+    assert value.value() == 1
+    assert value.value() is None
+
+
+def test_elements_of_a_list_and_entries_of_a_map_expire_one_by_one(states):
+    numbers = states.all.get_list_state(described(ListStateDescriptor("l")))
+    mapped = states.all.get_map_state(described(MapStateDescriptor("m")))
+    states.key("a")
+    numbers.add(1)
+    mapped.put("x", 1)
+    states.clock.now += 60
+    numbers.add(2)
+    mapped.put("y", 2)
+    states.clock.now += 60
+    assert numbers.get() == [2]
+    assert list(mapped.items()) == [("y", 2)]
+    assert (mapped.get("x"), mapped.contains("x"), mapped.contains("y")) == (None, False, True)
+    numbers.update([3, 4])
+    states.clock.now += 60
+    assert (numbers.get(), mapped.is_empty()) == ([3, 4], True)
+
+
+def test_what_has_expired_is_left_out_when_its_page_is_written(states):
+    value = states.all.get_state(described(ValueStateDescriptor("v")))
+    for key in range(10):
+        states.key(key)
+        value.update("x" * 100)
+    states.clock.now += 200
+    for key in range(10):
+        states.store.hot[key].page.dirty = True
+    assert states.store.pages() == {}
