@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from airflow_pipelines.datastream.common.basic_types import BasicType, BasicTypeInfo
-from airflow_pipelines.datastream.common.row import Row
+from airflow_pipelines.datastream.common.row import Row, RowKind, checked_row
 from airflow_pipelines.datastream.common.tuples import Tuple
 from airflow_pipelines.datastream.common.type_information import Converter, TypeConversionError, TypeInformation, misfit
 
@@ -174,17 +174,17 @@ class RowTypeInfo(TypeInformation):
         names, converters, name = self._names, _field_converters(self._names, self._types), repr(self)
 
         def convert(value: Any) -> Any:
+            if isinstance(value, tuple | list):
+                return checked_row(_fields(value, converters, name), names, RowKind.INSERT)
             if value is None:
                 return None
             if isinstance(value, Row):
-                return Row.of(_fields(_in_order(value, names), converters, name), names, value.get_row_kind())
+                return checked_row(_fields(_in_order(value, names), converters, name), names, value.get_row_kind())
             if isinstance(value, Mapping):
                 unknown = [key for key in value if key not in names]
                 if unknown:
                     raise misfit(value, name, f"it has no field {unknown[0]!r}")
-                return Row.of(_fields([value.get(each) for each in names], converters, name), names)
-            if isinstance(value, (tuple, list)):
-                return Row.of(_fields(value, converters, name), names)
+                return checked_row(_fields([value.get(each) for each in names], converters, name), names, RowKind.INSERT)
             raise misfit(value, name, "it takes a Row, a tuple, a list or a dict")
 
         return convert
@@ -297,19 +297,29 @@ def _bytes(value: Any, name: str) -> Any:
     return bytes(each & 0xFF for each in elements or [])
 
 
-def _field_converters(names: Iterable[str], types: Iterable[TypeInformation]) -> list[tuple[str, Converter]]:
-    return [(f"field {name!r}", type_.converter()) for name, type_ in zip(names, types, strict=True)]
+@dataclass(frozen=True)
+class _FieldConverters:
+    converters: list[Converter]
+    places: list[str]
 
 
-def _fields(values: Any, converters: list[tuple[str, Converter]], name: str) -> list[Any]:
+def _field_converters(names: Iterable[str], types: Iterable[TypeInformation]) -> _FieldConverters:
+    return _FieldConverters([type_.converter() for type_ in types], [f"field {name!r}" for name in names])
+
+
+def _fields(values: Any, fields: _FieldConverters, name: str) -> list[Any]:
+    converters = fields.converters
     if len(values) != len(converters):
         raise misfit(values, name, f"it has {len(converters)} fields, and the value has {len(values)}")
     try:
-        return [converter(value) for (_, converter), value in zip(converters, values, strict=True)]
+        return [converter(value) for converter, value in zip(converters, values, strict=True)]
     except TypeConversionError:
-        return [_at(place, converter, value) for (place, converter), value in zip(converters, values, strict=True)]
+        # Values are walked once more with their places, which only an error needs.
+        return list(map(_at, fields.places, converters, values))
 
 
 def _in_order(row: Row, names: tuple[str, ...]) -> list[Any]:
     own = row.get_field_names()
-    return row.get_fields_by_names(names) if own != list(names) and set(own) == set(names) else list(row)
+    if own == list(names) or set(own) != set(names):
+        return list(row)
+    return row.get_fields_by_names(names)

@@ -12,7 +12,7 @@ from typing import Any
 from airflow_pipelines.datastream.common import field_text
 from airflow_pipelines.datastream.common.basic_types import BasicType, BasicTypeInfo, PickledBytesTypeInfo
 from airflow_pipelines.datastream.common.composite_types import ArrayTypeInfo, ListTypeInfo, MapTypeInfo, RowTypeInfo, TupleTypeInfo
-from airflow_pipelines.datastream.common.row import Row
+from airflow_pipelines.datastream.common.row import RowKind, checked_row
 from airflow_pipelines.datastream.common.type_information import TypeConversionError, TypeInformation, misfit
 
 _NUMBERS = (BasicType.BYTE, BasicType.SHORT, BasicType.INT, BasicType.LONG, BasicType.BIG_INT, BasicType.BIG_DEC)
@@ -73,7 +73,7 @@ def _number(value: Any) -> Any:
 
 
 def _row_reader(type_: RowTypeInfo, fail_on_missing_field: bool) -> Callable[[Any], Any]:
-    names = type_.get_field_names()
+    names = tuple(type_.get_field_names())
     fields = [(name, json_reader(each, fail_on_missing_field)) for name, each in zip(names, type_.get_field_types(), strict=True)]
 
     def read_field(value: dict[str, Any], name: str, read: Callable[[Any], Any]) -> Any:
@@ -89,7 +89,7 @@ def _row_reader(type_: RowTypeInfo, fail_on_missing_field: bool) -> Callable[[An
             return None
         if not isinstance(value, dict):
             raise misfit(value, repr(type_), "JSON needs an object there")
-        return Row.of([read_field(value, name, read) for name, read in fields], names)
+        return checked_row([read_field(value, name, read) for name, read in fields], names, RowKind.INSERT)
 
     return read_row
 

@@ -45,12 +45,12 @@ class Row:
     def __init__(self, *values: Any, **named: Any) -> None:
         if values and named:
             raise ValueError("A row has either named fields or fields without names: use Row(a=1, b=2) or Row(1, 2)")
-        object.__setattr__(self, "_fields", tuple(named))
-        object.__setattr__(self, "_values", list(named.values()) if named else list(values))
-        object.__setattr__(self, "_kind", RowKind.INSERT)
+        _set_fields(self, tuple(named))
+        _set_values(self, list(named.values()) if named else list(values))
+        _set_kind(self, RowKind.INSERT)
 
-    @classmethod
-    def of(cls, values: Sequence[Any], names: Sequence[str] = (), kind: RowKind = RowKind.INSERT) -> Row:
+    @staticmethod
+    def of(values: Sequence[Any], names: Sequence[str] = (), kind: RowKind = RowKind.INSERT) -> Row:
         """Make a row from lists.
 
         :param values: the values
@@ -59,10 +59,7 @@ class Row:
         :returns: the row
         :raises ValueError: when there are names, and not one for each value
         """
-        row = cls.__new__(cls)
-        object.__setattr__(row, "_fields", ())
-        object.__setattr__(row, "_values", list(values))
-        object.__setattr__(row, "_kind", kind)
+        row = checked_row(list(values), (), kind)
         if names:
             row.set_field_names(names)
         return row
@@ -92,7 +89,7 @@ class Row:
 
         :param row_kind: the kind
         """
-        object.__setattr__(self, "_kind", checks.member("row_kind", row_kind, RowKind))
+        _set_kind(self, checks.member("row_kind", row_kind, RowKind))
 
     def get_field_names(self) -> list[str]:
         """The names of the fields.
@@ -112,7 +109,7 @@ class Row:
             raise ValueError(f"The row has {len(self._values)} values and cannot take {len(names)} field names: {list(names)}")
         if len(set(names)) != len(names):
             raise ValueError(f"Two fields of a row cannot have the same name: {list(names)}")
-        object.__setattr__(self, "_fields", names)
+        _set_fields(self, names)
 
     def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
         """The values of some fields.
@@ -137,11 +134,13 @@ class Row:
     def _position(self, item: int | str) -> int:
         if not isinstance(item, str):
             return item
-        try:
-            return self._fields.index(item)
-        except ValueError:
-            named = f"its fields are {', '.join(self._fields)}" if self._fields else "its fields have no names"
-            raise KeyError(f"{self!r} has no field {item!r}: {named}") from None
+        if item not in self._fields:
+            raise KeyError(self._no_field(item))
+        return self._fields.index(item)
+
+    def _no_field(self, name: str) -> str:
+        named = f"its fields are {', '.join(self._fields)}" if self._fields else "its fields have no names"
+        return f"{self!r} has no field {name!r}: {named}"
 
     def __call__(self, *values: Any) -> Row:
         """A row with this row's values as its field names."""
@@ -154,18 +153,16 @@ class Row:
         self._values[self._position(item)] = value
 
     def __getattr__(self, name: str) -> Any:
+        if name in self._fields:
+            return self._values[self._fields.index(name)]
         if name.startswith("__"):
             raise AttributeError(name)
-        try:
-            return self[name]
-        except KeyError as error:
-            raise AttributeError(error.args[0]) from None
+        raise AttributeError(self._no_field(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        try:
-            self[name] = value
-        except KeyError as error:
-            raise AttributeError(error.args[0]) from None
+        if name not in self._fields:
+            raise AttributeError(self._no_field(name))
+        self[name] = value
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._values)
@@ -191,6 +188,28 @@ class Row:
         if self._fields:
             return f"Row({', '.join(f'{name}={value!r}' for name, value in zip(self._fields, self._values, strict=True))})"
         return f"<Row({', '.join(map(repr, self._values))})>"
+
+
+def checked_row(values: list[Any], names: tuple[str, ...], kind: RowKind) -> Row:
+    """A row of parts that are known to fit: what is made for each element of a stream.
+
+    :param values: the values, which become the row's own
+    :param names: a name for each, or none at all
+    :param kind: the kind of change
+    :returns: the row
+    """
+    row = _new_row(Row)
+    _set_fields(row, names)
+    _set_values(row, values)
+    _set_kind(row, kind)
+    return row
+
+
+_new_row = object.__new__
+# A row sets its fields where another object sets its attributes, so its own three are set by their slots.
+_set_fields = vars(Row)["_fields"].__set__
+_set_values = vars(Row)["_values"].__set__
+_set_kind = vars(Row)["_kind"].__set__
 
 
 def _as_dict(value: Any) -> Any:

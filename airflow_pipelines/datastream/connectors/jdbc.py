@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
-
-from sqlalchemy import Engine, create_engine, text
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, InterfaceError, NoSuchModuleError, OperationalError
-from sqlalchemy.pool import NullPool
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from airflow_pipelines.datastream.common import checks
 from airflow_pipelines.datastream.common.no_effect import no_effect
-from airflow_pipelines.datastream.common.time import Instant
 from airflow_pipelines.datastream.common.typeinfo import RowTypeInfo
 from airflow_pipelines.datastream.connectors.base import Sink
-from airflow_pipelines.streams.elements import Batch
 from airflow_pipelines.streams.sinks import SinkWriter, SubtaskInfo
 
-_DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "sqlserver": "mssql+pyodbc"}
 # Quoted text and names, comments, question marks, and colons, which stand for parameters in SQLAlchemy's texts.
 _TOKENS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|\?|:", re.DOTALL)
-_LONGEST_WAIT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -100,34 +86,11 @@ class JdbcConnectionOptions:
             """
             if self._url is None:
                 raise ValueError("The connection needs a URL: call with_url('jdbc:postgresql://host:5432/db') before build()")
-            options = JdbcConnectionOptions(self._url, self._user_name, self._password, self._driver_name)
-            options.sqlalchemy_url()
-            return options
+            # SQLAlchemy takes most of a second to import, which only programs with a database shall wait for.
+            from airflow_pipelines.datastream.connectors.jdbc_writer import database_url
 
-    def sqlalchemy_url(self) -> URL:
-        """The URL for SQLAlchemy.
-
-        :returns: the URL, with user name and password
-        :raises ValueError: when it cannot be made of what was set
-        """
-        try:
-            url = make_url(_translated(self.url))
-        except ArgumentError:
-            raise ValueError("url is neither a URL of JDBC such as 'jdbc:postgresql://host/db' nor one of SQLAlchemy") from None
-        if self.user_name is not None:
-            url = url.set(username=self.user_name)
-        return url if self.password is None else url.set(password=self.password)
-
-
-def _translated(url: str) -> str:
-    if not url.startswith("jdbc:"):
-        return url
-    kind, _, rest = url.removeprefix("jdbc:").partition(":")
-    if kind == "sqlite":
-        return f"sqlite:///{rest}"
-    if kind not in _DRIVERS or not rest.startswith("//"):
-        raise ValueError(f"A JDBC URL for {kind!r} is not translated: use a URL of SQLAlchemy, such as 'oracle+oracledb://host/db'")
-    return f"{_DRIVERS[kind]}:{rest}"
+            database_url(self._url, self._user_name, self._password)
+            return JdbcConnectionOptions(self._url, self._user_name, self._password, self._driver_name)
 
 
 @dataclass(frozen=True)
@@ -248,11 +211,19 @@ class JdbcSink(Sink):
         :returns: its writer
         :raises ValueError: when the driver is not installed
         """
-        try:
-            engine = create_engine(self.connection.sqlalchemy_url(), poolclass=NullPool, hide_parameters=True)
-        except (NoSuchModuleError, ModuleNotFoundError) as error:
-            raise ValueError(f"The driver is not installed ({error}): install it, or name another in the URL") from None
-        return _JdbcWriter(self, engine)
+        from airflow_pipelines.datastream.connectors.jdbc_writer import JdbcWriter, database_engine
+
+        options = self.connection
+        engine = database_engine(options.url, options.user_name, options.password)
+        execution = self.execution
+        return JdbcWriter(
+            engine,
+            self.statement,
+            self.type_info.converter(),
+            execution.batch_size,
+            execution.batch_interval_ms,
+            execution.max_retries,
+        )
 
 
 def _named_parameters(sql: str) -> tuple[str, int]:
@@ -266,51 +237,3 @@ def _named_parameters(sql: str) -> tuple[str, int]:
         return f":p{number - 1}"
 
     return _TOKENS.sub(named, sql), number
-
-
-class _JdbcWriter(SinkWriter):
-    def __init__(self, sink: JdbcSink, engine: Engine) -> None:
-        self._statement = text(sink.statement)
-        self._convert = sink.type_info.converter()
-        self._options = sink.execution
-        self._engine = engine
-        self._rows: list[dict[str, Any]] = []
-        self._last_flush = time.monotonic()
-
-    def write(self, batch: Batch) -> None:
-        size, convert = self._options.batch_size, self._convert
-        for value in batch.values:
-            self._rows.append(_parameters(convert(value)))
-            if len(self._rows) >= size:
-                self._flush()
-        interval = self._options.batch_interval_ms / 1000
-        if interval and time.monotonic() - self._last_flush >= interval:
-            self._flush()
-
-    def prepare(self) -> Any | None:
-        self._flush()
-        return None
-
-    def _flush(self) -> None:
-        self._last_flush = time.monotonic()
-        if not self._rows:
-            return
-        passing = retry_if_exception_type((OperationalError, InterfaceError))
-        wait = wait_exponential(multiplier=0.1, max=_LONGEST_WAIT_S)
-        for attempt in Retrying(stop=stop_after_attempt(self._options.max_retries + 1), retry=passing, wait=wait, reraise=True):
-            with attempt, self._engine.begin() as connection:
-                connection.execute(self._statement, self._rows)
-        self._rows = []
-
-    def close(self) -> None:
-        self._engine.dispose()
-
-
-def _parameters(row: Sequence[Any]) -> dict[str, Any]:
-    return {f"p{position}": _parameter(value) for position, value in enumerate(row)}
-
-
-def _parameter(value: Any) -> Any:
-    if not isinstance(value, Instant):
-        return value
-    return datetime.fromtimestamp(value.seconds, UTC).replace(microsecond=value.nanos // 1000)

@@ -10,6 +10,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from airflow_pipelines.datastream.common.time import Instant
 from airflow_pipelines.datastream.common.typeinfo import Types
 from airflow_pipelines.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
+from airflow_pipelines.datastream.connectors.jdbc_writer import database_url
 from airflow_pipelines.streams.elements import Batch
 from airflow_pipelines.streams.sinks import SubtaskInfo
 
@@ -112,8 +113,9 @@ def test_urls_are_translated(url: str, expected: str) -> None:
     options = (
         JdbcConnectionOptions.JdbcConnectionOptionsBuilder().with_url(url).with_user_name("me").with_password("se cret").build()
     )
-    assert str(options.sqlalchemy_url()) == expected
-    assert options.sqlalchemy_url().password == "se cret"
+    translated = database_url(options.url, options.user_name, options.password)
+    assert str(translated) == expected
+    assert translated.password == "se cret"
     assert "cret" not in repr(options)
 
 

@@ -1,0 +1,135 @@
+"""Writes rows to a database with SQLAlchemy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, InterfaceError, NoSuchModuleError, OperationalError
+from sqlalchemy.pool import NullPool
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from airflow_pipelines.datastream.common.time import Instant
+from airflow_pipelines.streams.elements import Batch
+from airflow_pipelines.streams.sinks import SinkWriter
+
+_DRIVERS = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "sqlserver": "mssql+pyodbc"}
+_LONGEST_WAIT_S = 5.0
+
+
+def database_url(url: str, user_name: str | None, password: str | None) -> URL:
+    """The URL for SQLAlchemy.
+
+    :param url: a URL of JDBC or of SQLAlchemy
+    :param user_name: who connects; None for whom the URL names
+    :param password: the password; None for that of the URL
+    :returns: the URL
+    :raises ValueError: when it cannot be made of these
+    """
+    try:
+        made = make_url(_translated(url))
+    except ArgumentError:
+        raise ValueError("url is neither a URL of JDBC such as 'jdbc:postgresql://host/db' nor one of SQLAlchemy") from None
+    if user_name is not None:
+        made = made.set(username=user_name)
+    return made if password is None else made.set(password=password)
+
+
+def _translated(url: str) -> str:
+    if not url.startswith("jdbc:"):
+        return url
+    kind, _, rest = url.removeprefix("jdbc:").partition(":")
+    if kind == "sqlite":
+        return f"sqlite:///{rest}"
+    if kind not in _DRIVERS or not rest.startswith("//"):
+        raise ValueError(f"A JDBC URL for {kind!r} is not translated: use a URL of SQLAlchemy, such as 'oracle+oracledb://host/db'")
+    return f"{_DRIVERS[kind]}:{rest}"
+
+
+def database_engine(url: str, user_name: str | None, password: str | None) -> Engine:
+    """An engine that opens a connection for each transaction.
+
+    :param url: see :func:`database_url`
+    :param user_name: see :func:`database_url`
+    :param password: see :func:`database_url`
+    :returns: the engine
+    :raises ValueError: when the driver is not installed
+    """
+    try:
+        return create_engine(database_url(url, user_name, password), poolclass=NullPool, hide_parameters=True)
+    except (NoSuchModuleError, ModuleNotFoundError) as error:
+        raise ValueError(f"The driver is not installed ({error}): install it, or name another in the URL") from None
+
+
+class JdbcWriter(SinkWriter):
+    """Runs a statement for each row, some rows in a transaction.
+
+    :param engine: the database
+    :param statement: in SQLAlchemy's notation of parameters: ``:p0``, ``:p1`` and so on
+    :param convert: makes a row of an element
+    :param batch_size: after how many rows they are written
+    :param batch_interval_ms: after which time they are, looked at when elements come; 0 for any time
+    :param max_retries: how often a transaction is tried again
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        statement: str,
+        convert: Callable[[Any], Any],
+        batch_size: int,
+        batch_interval_ms: int,
+        max_retries: int,
+    ) -> None:
+        self._engine = engine
+        self._statement = text(statement)
+        self._convert = convert
+        self._batch_size = batch_size
+        self._interval = batch_interval_ms / 1000
+        self._attempts = max_retries + 1
+        self._rows: list[dict[str, Any]] = []
+        self._last_flush = time.monotonic()
+
+    def write(self, batch: Batch) -> None:
+        """Take rows."""
+        size, convert = self._batch_size, self._convert
+        for value in batch.values:
+            self._rows.append(_parameters(convert(value)))
+            if len(self._rows) >= size:
+                self._flush()
+        if self._interval and time.monotonic() - self._last_flush >= self._interval:
+            self._flush()
+
+    def prepare(self) -> Any | None:
+        """Write what was taken: a checkpoint holds nothing of it."""
+        self._flush()
+        return None
+
+    def _flush(self) -> None:
+        self._last_flush = time.monotonic()
+        if not self._rows:
+            return
+        passing = retry_if_exception_type((OperationalError, InterfaceError))
+        wait = wait_exponential(multiplier=0.1, max=_LONGEST_WAIT_S)
+        for attempt in Retrying(stop=stop_after_attempt(self._attempts), retry=passing, wait=wait, reraise=True):
+            with attempt, self._engine.begin() as connection:
+                connection.execute(self._statement, self._rows)
+        self._rows = []
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._engine.dispose()
+
+
+def _parameters(row: Sequence[Any]) -> dict[str, Any]:
+    return {f"p{position}": _parameter(value) for position, value in enumerate(row)}
+
+
+def _parameter(value: Any) -> Any:
+    if not isinstance(value, Instant):
+        return value
+    return datetime.fromtimestamp(value.seconds, UTC).replace(microsecond=value.nanos // 1000)
