@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import threading
 from collections.abc import Callable, Mapping
@@ -15,7 +16,9 @@ from airflow_pipelines.streams.graph.chains import Chain, Plan
 from airflow_pipelines.streams.loop import ChainTask, Channel, TaskSnapshot, owned_pages
 from airflow_pipelines.streams.operators.base import TaskSettings
 from airflow_pipelines.streams.state.store import PageId, StoredPage
+from airflow_pipelines.streams.watermark_watch import WatermarkWatch
 
+_log = logging.getLogger("airflow_pipelines.streams")
 STEP_ELEMENTS = 10_000
 _LONGEST_WAIT = 0.05
 
@@ -70,7 +73,10 @@ class LocalRunner:
         self._tasks: dict[int, list[ChainTask]] = {}
         self._waiting: dict[tuple[int, int], list[tuple[Channel, list[Element]]]] = {}
         self._cancelled = threading.Event()
+        self._watch = WatermarkWatch()
         self.elements_read = 0
+        if snapshot is not None:
+            _refuse_unclaimed(snapshot, plan)
         for chain in plan.chains:
             self._tasks[chain.number] = [self._task(chain, index) for index in range(chain.parallelism)]
         try:
@@ -112,6 +118,11 @@ class LocalRunner:
             for task in tasks:
                 task.end_of_step()
         self.elements_read += number
+        if self._watch.is_due(now):
+            for message in self._watch.look(
+                now, (task.inputs() for tasks in self._tasks.values() for task in tasks if not task.has_ended)
+            ):
+                _log.warning("%s", message)
         return number
 
     def _hand_over(self, task: ChainTask) -> None:
@@ -230,6 +241,23 @@ class LocalRunner:
                     if report:
                         found[f"{uid}/{task.index}"] = report
         return found
+
+
+def _refuse_unclaimed(snapshot: Snapshot, plan: Plan) -> None:
+    claimed = {step.uid for chain in plan.chains for step in chain.steps}
+    kept = {
+        uid for tasks in snapshot.tasks.values() for task in tasks for uid in (*task.pages, *task.operators) if uid not in claimed
+    }
+    with_state = sorted(uid for uid in kept if _has_state(snapshot, uid))
+    if with_state:
+        raise StreamProgramError(
+            f"The snapshot has state of the operators {with_state}, which the program does not have. Give the operators that shall"
+            " go on with it these names with uid(), or start without the snapshot."
+        )
+
+
+def _has_state(snapshot: Snapshot, uid: str) -> bool:
+    return any(task.pages.get(uid) or uid in task.operators for tasks in snapshot.tasks.values() for task in tasks)
 
 
 def _task_snapshot(snapshot: Snapshot, chain: Chain, index: int) -> TaskSnapshot | None:

@@ -142,6 +142,11 @@ class ChainTask:
         self.metrics: dict[str, MetricGroup] = {}
         self.has_ended = False
         self._out = out
+        self._names: dict[object, str] = {
+            (link.number, upstream): f"task {upstream + 1} of {link.source_name!r}"
+            for link, tasks in into
+            for upstream in _upstreams(link, tasks, index)
+        }
         self._idle = False
 
     def open(self, snapshot: TaskSnapshot | None) -> None:
@@ -221,6 +226,15 @@ class ChainTask:
         """The operator that reads a source, if this chain begins with one."""
         head = self.operators[self.chain.head.node.id]
         return head if isinstance(head, SourceOperator) else None
+
+    def inputs(self) -> tuple[str, Combination, dict[object, str]]:
+        """How far event time has come in each input.
+
+        :returns: name of the task, watermarks, and names of the inputs
+        """
+        source = self.source
+        name = repr(SubtaskInfo(self.chain.name, self.index, self.chain.parallelism).name_with_subtasks)
+        return (name, self._channels, self._names) if source is None else (name, *source.inputs())
 
     def poll(self, limits: Mapping[int, int], default: int) -> int:
         """Read the source.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import enum
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from airflow_pipelines.streams.keys import canonical_bytes
 from airflow_pipelines.streams.state.store import EVENT_TIME, PROCESSING_TIME, Entry, KeyedStore
+
+_SHORT = 16
+_SPARE = 1_000
 
 
 class TimeDomain(enum.Enum):
@@ -58,6 +61,23 @@ class Timers:
         if timer in entry.timers:
             entry.timers.discard(timer)
             entry.page.dirty = True
+            self._forget(domain, timestamp, entry, namespace)
+
+    def _forget(self, domain: int, timestamp: int, entry: Entry, namespace: Any) -> None:
+        """Give up the place of a timer, if that takes no long search: many timers are deleted long before they would fire."""
+        at = self._at[domain]
+        waiting = at.get(timestamp)
+        if waiting is None or len(waiting) > _SHORT:
+            return
+        left = [each for each in waiting if each[0] is not entry or each[1] != namespace]
+        if left:
+            at[timestamp] = left
+            return
+        del at[timestamp]
+        heap = self._heaps[domain]
+        if len(heap) > 2 * len(at) + _SPARE:
+            heap[:] = at
+            heapq.heapify(heap)
 
     def due(self, domain: int, until: int) -> Iterator[tuple[int, Entry, Any]]:
         """Take the timers that are due, also those that are registered meanwhile. Their key becomes the current one.
@@ -71,7 +91,7 @@ class Timers:
         heap, at = self._heaps[domain], self._at[domain]
         while heap and heap[0] <= until:
             timestamp = heapq.heappop(heap)
-            waiting = at.pop(timestamp)
+            waiting = at.pop(timestamp, ())
             for entry, namespace in _in_order(waiting):
                 timer = (domain, timestamp, namespace)
                 if timer in entry.timers:
@@ -87,8 +107,8 @@ class Timers:
         :returns: timestamp in ms, None when there is none
         """
         heap, at = self._heaps[domain], self._at[domain]
-        while heap and not any((domain, heap[0], namespace) in entry.timers for entry, namespace in at[heap[0]]):
-            del at[heapq.heappop(heap)]
+        while heap and not any((domain, heap[0], namespace) in entry.timers for entry, namespace in at.get(heap[0], ())):
+            at.pop(heapq.heappop(heap), None)
         stored = self._store.next_stored_due(domain)
         hot = heap[0] if heap else None
         return hot if stored is None else stored if hot is None else min(hot, stored)
@@ -106,8 +126,8 @@ class Timers:
             self._push(domain, timestamp, entry, namespace)
 
 
-def _in_order(waiting: list[tuple[Entry, Any]]) -> list[tuple[Entry, Any]]:
-    if len(waiting) == 1:
+def _in_order(waiting: Sequence[tuple[Entry, Any]]) -> Sequence[tuple[Entry, Any]]:
+    if len(waiting) < 2:
         return waiting
     try:
         return sorted(waiting, key=lambda each: (each[0].data, each[1]))

@@ -207,6 +207,11 @@ class Combination:
         """Whether every input has ended."""
         return len(self._ended) == len(self._watermarks)
 
+    @property
+    def is_held_back(self) -> bool:
+        """Whether some input is ahead of the combined watermark."""
+        return any(at > self.watermark for name, at in self._watermarks.items() if name not in self._idle)
+
     def held_back_by(self) -> list[Hashable]:
         """Which inputs the combined watermark waits for.
 

@@ -26,6 +26,7 @@ from airflow_pipelines.streams.windows.triggers import (
     CountTrigger,
     EventTimeTrigger,
     PurgingTrigger,
+    TriggerResult,
 )
 from airflow_pipelines.streams.windows.window import CountWindow, TimeWindow
 from tests.datastream.programs import Contents, collected, environment, first, timed
@@ -224,3 +225,30 @@ def test_windows_that_cannot_work_are_refused_with_what_to_do():
 class _CannotMerge(EventTimeTrigger):
     def can_merge(self):
         return False
+
+
+def test_an_element_is_late_only_when_all_its_windows_are_over():
+    late = OutputTag("late")
+    windows = (
+        keyed([("a", 3), ("a", 11), ("a", 7), ("a", 30), ("a", 12)])
+        .window(SlidingEventTimeWindows.of(10, 5))
+        .side_output_late_data(late)
+    )
+    found = windows.process(Contents())
+    assert [each for each in spans(collected(found)) if 0 <= each[1] <= 10] == [
+        ("a", 0, 10, [3]),
+        ("a", 5, 15, [11, 7]),
+        ("a", 10, 20, [11]),
+    ]
+    assert collected(found.get_side_output(late)) == [("a", 12)]
+
+
+def test_a_window_whose_contents_were_purged_does_not_call_the_function():
+    stream = keyed([("a", 1), ("a", 20)]).window(TumblingEventTimeWindows.of(10)).trigger(_PurgesAtOnce())
+    assert collected(stream.process(Contents())) == []
+
+
+class _PurgesAtOnce(EventTimeTrigger):
+    def on_element(self, element, timestamp, window, ctx):
+        super().on_element(element, timestamp, window, ctx)
+        return TriggerResult.PURGE

@@ -92,6 +92,21 @@ def test_timers_of_one_time_fire_in_the_order_of_their_keys_whenever_they_were_r
     assert orders[0] == orders[1] == [(key, (name,)) for key in "abc" for name in ("early", "late")]
 
 
+def test_timers_that_are_deleted_leave_nothing_behind():
+    store = KeyedStore(8)
+    timers = Timers(store)
+    store.entry = store.hot["a"]
+    for timestamp in range(10_000):
+        timers.register(PROCESSING_TIME, 10**9 + timestamp)
+        timers.delete(PROCESSING_TIME, 10**9 + timestamp - 1)
+    assert timers.next_due(PROCESSING_TIME) == 10**9 + 9_999
+    assert len(timers._heaps[PROCESSING_TIME]) < 2_000
+    timers.register(PROCESSING_TIME, 5)
+    timers.delete(PROCESSING_TIME, 5)
+    timers.register(PROCESSING_TIME, 5)
+    assert [timestamp for timestamp, _, _ in timers.due(PROCESSING_TIME, 10**10)] == [5, 10**9 + 9_999]
+
+
 @pytest.fixture
 def states():
     class States:

@@ -121,3 +121,14 @@ def test_windows_of_processing_time_fire_by_the_clock_without_input():
     sessions(0, s0=["a"])
     assert sessions(80, s0=["a"]) == []
     assert [(window.start, window.end, values) for _, window, values in sessions(100)] == [(0, 180, ["a", "a"])]
+
+
+def test_an_input_that_holds_event_time_back_for_long_is_named_once(caplog):
+    step = run(lambda stream: stream.process(Watermark()), splits=2, strategy=STRATEGY)
+    step(0, s0=[10], s1=[])
+    for _ in range(50):
+        step(1000, s0=[20])
+    warnings = [record.getMessage() for record in caplog.records if "stood still" in record.getMessage()]
+    assert len(warnings) == 1
+    assert "'Source: scripted -> Process -> Sink: Writer (1/1)' has stood still for 30 s: it waits for split 1" in warnings[0]
+    assert "with_idleness" in warnings[0]

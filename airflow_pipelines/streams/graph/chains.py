@@ -49,12 +49,14 @@ class Link:
     :param source: number of the chain that gives
     :param target: number of the chain that reads
     :param number: which of the links into that chain it is, from 0
+    :param source_name: of the operator that gives
     """
 
     edge: Edge
     source: int
     target: int
     number: int
+    source_name: str
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,9 @@ def plan_of(graph: Graph, sinks: Sequence[int], defaults: Defaults) -> Plan:
         else:
             number = len(members)
             members.append([step])
-            links += [Link(edge, chain_of[edge.source], number, index) for index, edge in enumerate(edges)]
+            links += [
+                Link(edge, chain_of[edge.source], number, index, graph.nodes[edge.source].name) for index, edge in enumerate(edges)
+            ]
         chain_of[node.id] = number
     chains = tuple(
         Chain(

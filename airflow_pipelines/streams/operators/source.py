@@ -93,6 +93,13 @@ class SourceOperator(Operator):
         """Whether nothing will follow."""
         return self._ended
 
+    def inputs(self) -> tuple[Combination, dict[object, str]]:
+        """How far event time has come in each split.
+
+        :returns: watermarks, and names of the splits
+        """
+        return self._combination, {split.number: f"split {split.number}" for split in self._splits}
+
     def stop_reading(self) -> None:
         """Let the input end where it is."""
         for split in self._splits:
