@@ -116,6 +116,9 @@ class LocalJob:
             self._runner.close()
         else:
             self._answer_requests()
+            if self._files is not None and self._settings.checkpoint_interval:
+                # Who starts again from the newest checkpoint must not write once more what the end has made visible.
+                self._take_checkpoint()
             self._runner.finish()
 
     def _delay_before_restart(self, attempt: int) -> float | None:
