@@ -51,7 +51,7 @@ settings = Configuration()
 kept = sorted(folder.glob("checkpoints/*/chk-*"), key=lambda path: path.stat().st_mtime_ns)
 if kept:
     settings.set_string("execution.savepoint.path", str(kept[-1]))
-env = StreamExecutionEnvironment.get_execution_environment(settings).set_parallelism(2).enable_checkpointing(10)
+env = StreamExecutionEnvironment.get_execution_environment(settings).set_parallelism(2).enable_checkpointing(int(sys.argv[3]))
 config = env.get_checkpoint_config().set_checkpoint_storage_dir(str(folder / "checkpoints"))
 config.set_externalized_checkpoint_cleanup(ExternalizedCheckpointCleanup.RETAIN_ON_CANCELLATION)
 source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(folder / "in")).build()
@@ -64,7 +64,14 @@ env.execute()
 
 
 @pytest.mark.processes
-def test_files_in_and_out_are_exactly_once_wherever_the_program_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("interval", "kills", "at_least"),
+    [(10, (1, 2, 3, 4, 5, 6, 8, 10, 0), 3), (60_000, (2, 3, 0), 1)],
+    ids=["while it runs", "at its end"],
+)
+def test_files_in_and_out_are_exactly_once_wherever_the_program_is_killed(
+    tmp_path: Path, interval: int, kills: tuple[int, ...], at_least: int
+) -> None:
     (tmp_path / "in").mkdir()
     expected = set()
     for file in range(FILES):
@@ -74,13 +81,13 @@ def test_files_in_and_out_are_exactly_once_wherever_the_program_is_killed(tmp_pa
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     codes = []
-    for killed_at in (1, 2, 3, 4, 5, 6, 8, 10, 0):
-        codes.append(_run(program, tmp_path, killed_at))
+    for killed_at in kills:
+        codes.append(_run(program, str(tmp_path), str(killed_at), str(interval)))
         if codes[-1] == 0:
             break
     assert codes[-1] == 0
     assert codes[:-1] == [-signal.SIGKILL] * len(codes[:-1])
-    assert len(codes) > 3
+    assert len(codes) > at_least
     written = [line.split(" ", 2) for path in (tmp_path / "out").glob("part-*") for line in path.read_text().splitlines()]
     assert len(written) == len(expected)
     assert {line for _, _, line in written} == expected
@@ -88,9 +95,9 @@ def test_files_in_and_out_are_exactly_once_wherever_the_program_is_killed(tmp_pa
     assert counts == [(key, count) for key in range(KEYS) for count in range(1, FILES * LINES // KEYS + 1)]
 
 
-def _run(program: Path, folder: Path, killed_at: int) -> int:
+def _run(program: Path, *arguments: str) -> int:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, str(program), str(folder), str(killed_at)]
+    command = [sys.executable, str(program), *arguments]
     finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert "Traceback" not in finished.stderr, finished.stderr
     return finished.returncode
