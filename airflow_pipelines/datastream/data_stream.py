@@ -101,10 +101,12 @@ class Port:
 
     :param node: the node
     :param tag: name of the side output, None for the output itself
+    :param side_type: declared type of the side output
     """
 
     node: Node
     tag: str | None = None
+    side_type: Any = None
 
 
 class DataStreamSink:
@@ -447,7 +449,10 @@ class DataStream:
         :param output_tag: names it
         :returns: its elements
         """
-        return DataStream(self._environment, (Port(self._own_node("get_side_output"), output_tag.tag_id),))
+        node = self._own_node("get_side_output")
+        if output_tag.type_info is not None:
+            node.side_converts[output_tag.tag_id] = output_tag.type_info.converter()
+        return DataStream(self._environment, (Port(node, output_tag.tag_id, output_tag.type_info),))
 
     # partitioning
 
@@ -555,7 +560,8 @@ class DataStream:
         return [Edge(each.node.id, self._exchange, each.tag, port) for each in self._ports]
 
     def _output_type(self) -> Any:
-        return self._node.output_type if self._ports[0].tag is None else None
+        port = self._ports[0]
+        return port.node.output_type if port.tag is None else port.side_type
 
     def _exchanged(self, exchange: Exchange) -> DataStream:
         return DataStream(self._environment, self._ports, exchange)

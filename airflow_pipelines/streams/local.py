@@ -20,7 +20,7 @@ from airflow_pipelines.streams.watermark_watch import WatermarkWatch
 
 _log = logging.getLogger("airflow_pipelines.streams")
 STEP_ELEMENTS = 10_000
-_LONGEST_WAIT = 0.05
+_LONGEST_WAIT = 0.01
 
 
 @dataclass

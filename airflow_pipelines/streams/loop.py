@@ -218,7 +218,7 @@ class ChainTask:
         fanout = self._fanouts.get((node_id, tag))
         if fanout is None:
             step = next(step for step in self.chain.steps if step.node.id == node_id)
-            fanout = self._fanouts[(node_id, tag)] = _Fanout(step, None)
+            fanout = self._fanouts[(node_id, tag)] = _Fanout(step, step.node.side_converts.get(tag or ""))
         return fanout
 
     @property

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_pipelines.streams.values import isolate_all
+
 
 @dataclass(frozen=True)
 class Polled:
@@ -114,7 +116,8 @@ class _CollectionReader(SourceReader):
         self._next = start
 
     def poll(self, limit: int) -> Polled:
-        values = list(self._values[self._next : self._next + limit])
+        # Functions may change what they get; the collection is read again after a restart.
+        values = isolate_all(list(self._values[self._next : self._next + limit]))
         self._next += len(values)
         return Polled(values, finished=self._next >= len(self._values))
 

@@ -254,6 +254,9 @@ def test_a_program_goes_on_from_a_savepoint_with_its_state(tmp_path):
         StreamExecutionEnvironment.get_execution_environment(Configuration().set_string("execution.savepoint.path", path)), 6
     ).execute()
     assert [each for part in COMMITTED for each in part] == [(5, 3), (6, 3)]
+    narrower = StreamExecutionEnvironment.get_execution_environment(Configuration().set_string("execution.savepoint.path", path))
+    with pytest.raises(StreamProgramError, match=r"cannot change: set_max_parallelism\(128\)"):
+        _counting(narrower.set_max_parallelism(64), 6).execute()
     renamed = StreamExecutionEnvironment.get_execution_environment(Configuration().set_string("execution.savepoint.path", path))
     renamed.add_source(_Numbers(6), "numbers").uid("numbers").key_by(lambda x: x % 2).process(_Counting()).uid("other").print()
     with pytest.raises(StreamProgramError, match=r"state of the operators \['counting'.*uid\(\)"):

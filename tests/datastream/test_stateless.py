@@ -87,6 +87,11 @@ def test_two_readers_of_a_stream_do_not_see_each_other_s_changes():
     assert list(changed.union(stream).map(lambda d: d["n"]).execute_and_collect()) in ([2, 1], [1, 2])
 
 
+def test_functions_that_change_their_elements_change_nothing_for_a_second_run():
+    stream = environment().from_collection([{"n": 1}]).map(lambda d: d.update(n=d["n"] + 1) or d)
+    assert list(stream.execute_and_collect()) == list(stream.execute_and_collect()) == [{"n": 2}]
+
+
 def test_an_error_is_the_user_s_own_with_its_line_and_the_element_and_without_frames_of_the_machinery():
     env = environment()
     env.from_collection([1, 0]).map(lambda x: 1 / x).print()

@@ -13,6 +13,7 @@ from airflow_pipelines.datastream import (
     OutputTag,
     ProcessFunction,
     StreamProgramError,
+    Types,
 )
 from airflow_pipelines.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from tests.datastream.programs import collected, environment, first, timed
@@ -169,6 +170,19 @@ def test_side_outputs_of_functions():
     assert collected(split) == [2, 4]
     assert collected(split.get_side_output(odd)) == [1, 3]
     assert sorted(collected(split.union(split.get_side_output(odd)))) == [1, 2, 3, 4]
+
+
+def test_a_side_output_has_the_type_of_its_tag(capsys):
+    wide = OutputTag("wide", Types.ROW([Types.SHORT(), Types.STRING()]))
+
+    class Split(ProcessFunction):
+        def process_element(self, value, ctx):
+            yield wide, (value, "x")
+
+    env = environment()
+    env.from_collection([43878]).process(Split()).get_side_output(wide).print()
+    env.execute()
+    assert capsys.readouterr().out == "+I[-21658, x]\n"
 
 
 class _Task(MapFunction):

@@ -74,6 +74,7 @@ class Node:
     :param uid: names its state across changes of the program
     :param output_type: declared type of its values, without effect on what is kept
     :param convert: what a declared type does to a value
+    :param side_converts: the same for side outputs, by the names of their tags
     :param non_parallel: it has one task whatever the program says
     :param chained_to_input: False where a chain must begin
     :param chained_to_outputs: False where a chain must end
@@ -89,6 +90,7 @@ class Node:
     uid: str | None = None
     output_type: Any = None
     convert: Callable[[Any], Any] | None = None
+    side_converts: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
     non_parallel: bool = False
     chained_to_input: bool = True
     chained_to_outputs: bool = True
