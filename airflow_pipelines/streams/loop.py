@@ -19,13 +19,14 @@ from airflow_pipelines.streams.elements import (
     Watermark,
 )
 from airflow_pipelines.streams.exchanges import ExchangeWriter
-from airflow_pipelines.streams.failures import last_given, note_element
+from airflow_pipelines.streams.failures import last_given, note_element, note_operator
 from airflow_pipelines.streams.graph.chains import Chain, Link, Step
 from airflow_pipelines.streams.grouping import GroupedInput
 from airflow_pipelines.streams.keys import group_to_task
 from airflow_pipelines.streams.metrics import MetricGroup
 from airflow_pipelines.streams.operators.base import Operator, OperatorContext, TaskSettings
 from airflow_pipelines.streams.operators.source import SourceOperator
+from airflow_pipelines.streams.pickled import to_bytes
 from airflow_pipelines.streams.sinks import SubtaskInfo
 from airflow_pipelines.streams.state.store import KeyedStore, PageId, StoredPage
 from airflow_pipelines.streams.values import isolate_all
@@ -328,14 +329,21 @@ class ChainTask:
         snapshot = TaskSnapshot(turns=[writer.position() for writer in self.exchanges.values()])
         snapshot.channels = pickle.dumps(self._channels.snapshot(), 5)
         for step in self.chain.steps:
-            operator = self.operators[step.node.id]
-            state = operator.snapshot()
-            if state is not None:
-                snapshot.operators[step.uid] = pickle.dumps(state, 5)
-            snapshot.watermarks[step.uid] = operator.current_watermark
-            if step.node.id in self._stores:
-                snapshot.pages[step.uid] = self._stores[step.node.id].pages()
+            try:
+                self._snapshot_step(step, snapshot)
+            except Exception as error:
+                note_operator(error, step.name, "taking a snapshot")
+                raise
         return snapshot
+
+    def _snapshot_step(self, step: Step, snapshot: TaskSnapshot) -> None:
+        operator = self.operators[step.node.id]
+        state = operator.snapshot()
+        if state is not None:
+            snapshot.operators[step.uid] = to_bytes(state, "The state of the operator")
+        snapshot.watermarks[step.uid] = operator.current_watermark
+        if step.node.id in self._stores:
+            snapshot.pages[step.uid] = self._stores[step.node.id].pages()
 
     def committed(self) -> None:
         """The last snapshot is durable."""

@@ -1,8 +1,11 @@
 """Pages of state, timers in them, and time to live."""
 
+import threading
+
 import pytest
 
 from airflow_pipelines.streams.clock import StepClock
+from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.state import store as pages
 from airflow_pipelines.streams.state.access import KeyedStates
 from airflow_pipelines.streams.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
@@ -105,6 +108,13 @@ def test_timers_that_are_deleted_leave_nothing_behind():
     timers.delete(PROCESSING_TIME, 5)
     timers.register(PROCESSING_TIME, 5)
     assert [timestamp for timestamp, _, _ in timers.due(PROCESSING_TIME, 10**10)] == [5, 10**9 + 9_999]
+
+
+def test_a_value_that_cannot_be_kept_is_named_by_the_path_to_it():
+    store = KeyedStore(8)
+    put(store, "a", {"fine": 1, "helpers": [len, threading.Lock()]})
+    with pytest.raises(StreamProgramError, match=r"The state 'v' of the key 'a'\['helpers'\]\[1\] \(of type lock\) cannot be kept"):
+        store.pages()
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from zlib import crc32
 
 from airflow_pipelines.streams.errors import NoKeyError
 from airflow_pipelines.streams.keys import canonical_bytes, key_group
+from airflow_pipelines.streams.pickled import to_bytes
 
 EVENT_TIME = 0
 PROCESSING_TIME = 1
@@ -303,7 +304,13 @@ class KeyedStore:
 
 def _encode_page(page: Page) -> bytes:
     rows = [(entry.key, entry.data, entry.values, tuple(entry.timers)) for entry in page.entries.values()]
-    return pickle.dumps(rows, 5)
+    try:
+        return pickle.dumps(rows, 5)
+    except (pickle.PicklingError, TypeError, AttributeError):
+        for entry in page.entries.values():
+            for slot, value in entry.values.items():
+                to_bytes(value, f"The state {slot!r} of the key {entry.key!r}")
+        raise
 
 
 def _next_due(page: Page) -> tuple[int | None, int | None]:
