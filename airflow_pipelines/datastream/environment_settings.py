@@ -305,7 +305,7 @@ class EnvironmentSettings:
         :param type_class_name: the class
         :param serializer_class_name: the class of the serializer
         """
-        self._config.add_default_kryo_serializer(type_class_name, serializer_class_name)
+        self._config.kryo.set_default(type_class_name, serializer_class_name)
 
     @no_effect(_NO_KRYO)
     def register_type_with_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> None:
@@ -314,7 +314,7 @@ class EnvironmentSettings:
         :param type_class_name: the class
         :param serializer_class_name: the class of the serializer
         """
-        self._config.register_type_with_kryo_serializer(type_class_name, serializer_class_name)
+        self._config.kryo.register(type_class_name, serializer_class_name)
 
     @no_effect(_NO_KRYO)
     def register_type(self, type_class_name: str) -> None:
@@ -322,4 +322,4 @@ class EnvironmentSettings:
 
         :param type_class_name: the class
         """
-        self._config.register_kryo_type(type_class_name)
+        self._config.kryo.register(type_class_name)

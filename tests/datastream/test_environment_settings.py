@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.datastream.checkpointing_mode import CheckpointingMode
+from airflow_pipelines.datastream.common import no_effect
 from airflow_pipelines.datastream.common.restart_strategy import RestartStrategies
 from airflow_pipelines.datastream.environment_settings import EnvironmentSettings
 from airflow_pipelines.datastream.execution_mode import RuntimeExecutionMode
@@ -71,6 +72,12 @@ def test_refuses_what_does_not_exist(tmp_path: Path) -> None:
         settings.add_classpaths("/opt/x")
     with pytest.raises(TypeError, match=r"use SlotSharingGroup.builder\(name\)"):
         settings.register_slot_sharing_group("g")  # type: ignore[arg-type]
+
+
+def test_one_call_is_said_to_have_no_effect_once(caplog: pytest.LogCaptureFixture) -> None:
+    no_effect._say_once.cache_clear()
+    EnvironmentSettings().register_type("a.A")
+    assert [record.getMessage().split(" has no effect")[0] for record in caplog.records] == ["EnvironmentSettings.register_type"]
 
 
 def test_the_rest_is_kept(tmp_path: Path) -> None:

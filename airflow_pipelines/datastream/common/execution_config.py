@@ -23,6 +23,35 @@ class ExecutionMode(Enum):
     BATCH_FORCED = 3
 
 
+class KryoRegistrations:
+    """Java classes that a program registers with Kryo: kept, without effect."""
+
+    def __init__(self) -> None:
+        self.serializers: dict[str, str | None] = {}
+        self.default_serializers: dict[str, str] = {}
+
+    def register(self, type_class_name: str, serializer_class_name: str | None = None) -> None:
+        """Register a class.
+
+        :param type_class_name: the class
+        :param serializer_class_name: the class of its serializer; None for what was set before
+        """
+        name = checks.text("type_class_name", type_class_name)
+        if serializer_class_name is None:
+            self.serializers.setdefault(name, None)
+        else:
+            self.serializers[name] = checks.text("serializer_class_name", serializer_class_name)
+
+    def set_default(self, type_class_name: str, serializer_class_name: str) -> None:
+        """Set the serializer of a class and of those below it.
+
+        :param type_class_name: the class
+        :param serializer_class_name: the class of the serializer
+        """
+        serializer = checks.text("serializer_class_name", serializer_class_name)
+        self.default_serializers[checks.text("type_class_name", type_class_name)] = serializer
+
+
 class ExecutionConfig:
     """Settings of how a program runs, from ``StreamExecutionEnvironment.get_config()``."""
 
@@ -41,8 +70,7 @@ class ExecutionConfig:
         self._cancellation_timeout = 180_000
         self._parameters: dict[str, str] = {}
         self._flags = {"closure_cleaner": True, "generic_types": True, "auto_generated_uids": True, "auto_type_registration": True}
-        self._kryo: dict[str, str | None] = {}
-        self._default_kryo: dict[str, str] = {}
+        self.kryo = KryoRegistrations()
 
     def get_parallelism(self) -> int:
         """The parallelism of operators that set none.
@@ -375,8 +403,7 @@ class ExecutionConfig:
         :param serializer_class_name: the class of the serializer
         :returns: this object
         """
-        serializer = checks.text("serializer_class_name", serializer_class_name)
-        self._default_kryo[checks.text("type_class_name", type_class_name)] = serializer
+        self.kryo.set_default(type_class_name, serializer_class_name)
         return self
 
     @no_effect(_NO_JVM)
@@ -387,8 +414,7 @@ class ExecutionConfig:
         :param serializer_class_name: the class of the serializer
         :returns: this object
         """
-        serializer = checks.text("serializer_class_name", serializer_class_name)
-        self._kryo[checks.text("type_class_name", type_class_name)] = serializer
+        self.kryo.register(type_class_name, serializer_class_name)
         return self
 
     @no_effect(_NO_JVM)
@@ -398,7 +424,7 @@ class ExecutionConfig:
         :param type_class_name: the class
         :returns: this object
         """
-        self._kryo.setdefault(checks.text("type_class_name", type_class_name), None)
+        self.kryo.register(type_class_name)
         return self
 
     @no_effect(_NO_JVM)
@@ -408,7 +434,7 @@ class ExecutionConfig:
         :param type_class_name: the class
         :returns: this object
         """
-        self._kryo.setdefault(checks.text("type_class_name", type_class_name), None)
+        self.kryo.register(type_class_name)
         return self
 
     def get_default_kryo_serializer_classes(self) -> dict[str, str]:
@@ -416,21 +442,21 @@ class ExecutionConfig:
 
         :returns: class names by class name
         """
-        return dict(self._default_kryo)
+        return dict(self.kryo.default_serializers)
 
     def get_registered_types_with_kryo_serializer_classes(self) -> dict[str, str]:
         """The serializers of Java classes.
 
         :returns: class names by class name
         """
-        return {name: serializer for name, serializer in self._kryo.items() if serializer is not None}
+        return {name: serializer for name, serializer in self.kryo.serializers.items() if serializer is not None}
 
     def get_registered_kryo_types(self) -> list[str]:
         """The Java classes that are registered.
 
         :returns: class names
         """
-        return list(self._kryo)
+        return list(self.kryo.serializers)
 
     def _switch(self, flag: str, on: bool) -> ExecutionConfig:
         self._flags[flag] = on

@@ -21,9 +21,9 @@ def no_effect(why: str) -> Callable[[_F], _F]:
 
     def mark(method: _F) -> _F:
         @functools.wraps(method)
-        def kept(*args: Any, **kwargs: Any) -> Any:
-            _say_once(method.__qualname__, why)
-            return method(*args, **kwargs)
+        def kept(self: Any, *args: Any, **kwargs: Any) -> Any:
+            _say_once(f"{type(self).__qualname__}.{method.__name__}", why)
+            return method(self, *args, **kwargs)
 
         setattr(kept, _MARK, why)
         return cast(_F, kept)
