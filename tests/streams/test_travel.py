@@ -3,8 +3,8 @@
 import pickle
 
 import pytest
-from pyspark import cloudpickle
 
+from airflow_pipelines.engine.spark.python_udfs import pickle_by_value
 from airflow_pipelines.streams.graph.chains import Defaults, plan_of
 from airflow_pipelines.streams.local import LocalRunner
 from tests.datastream.programs import environment
@@ -20,7 +20,7 @@ def test_a_plan_that_was_bytes_gives_the_same_output(name, capsys):
     env._take_sinks()
     plan = plan_of(env.graph, [node.id], Defaults(2))
     printed = []
-    for each in (plan, pickle.loads(cloudpickle.dumps(plan))):
+    for each in (plan, pickle.loads(pickle_by_value(plan))):
         runner = LocalRunner(each)
         runner.run()
         runner.finish()

@@ -18,11 +18,21 @@ from pyspark.sql.types import DataType
 _arrow_udf: Any = arrow_udf
 _pandas_udf: Any = pandas_udf
 _register_pickle_by_value: Any = cloudpickle.register_pickle_by_value
+_dumps: Any = cloudpickle.dumps
 
 
 def send_by_value(module: ModuleType) -> None:
     """Send the functions of a module to workers as code, so that the machines of a cluster need not have the module."""
     _register_pickle_by_value(module)
+
+
+def pickle_by_value(value: object) -> bytes:
+    """A value with the code of its functions, as a worker gets it.
+
+    :param value: the value
+    :returns: what ``pickle.loads`` reads
+    """
+    return bytes(_dumps(value))
 
 
 def register_scalar(session: SparkSession, name: str, call: Callable[..., Any], returns: DataType) -> None:
