@@ -66,6 +66,7 @@ class LocalJob:
         self._files = CheckpointFiles.of(settings.checkpoints, self._id)
         self._failed_checkpoints = 0
         self._requests: list[tuple[CompletableFuture[str], str, bool, bool]] = []
+        self._cancelled = threading.Event()
         self._lock = threading.Lock()
         self._ended: CompletableFuture[None] = CompletableFuture()
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
@@ -86,7 +87,7 @@ class LocalJob:
             self._status = JobStatus.FAILED
             self._end(error)
             raise error.with_traceback(user_traceback(error.__traceback__)) from error.__cause__
-        self._status = JobStatus.CANCELED if self._runner.is_cancelled and not self._runner.has_ended else JobStatus.FINISHED
+        self._status = JobStatus.CANCELED if self._cancelled.is_set() and not self._runner.has_ended else JobStatus.FINISHED
         result = JobExecutionResult(self._id, int((time.monotonic() - began) * 1000), self._runner.metrics())
         self._result.set_result(result)
         self._end(None)
@@ -108,8 +109,11 @@ class LocalJob:
                 attempt += 1
                 self._status = JobStatus.RESTARTING
                 _log.warning("The program failed and is started again (attempt %s): %s: %s", attempt, type(error).__name__, error)
-                time.sleep(delay)
+                if self._cancelled.wait(delay):
+                    return
                 self._runner = self._make_runner(replace(self._settings.tasks, attempt=attempt), self._checkpoint)
+                if self._cancelled.is_set():
+                    self._runner.cancel()
 
     def _close_runner(self) -> None:
         if self._runner.is_cancelled and not self._runner.has_ended:
@@ -212,6 +216,7 @@ class LocalJob:
 
     def cancel(self) -> CompletableFuture[None]:
         """Stop without a savepoint."""
+        self._cancelled.set()
         self._runner.cancel()
         return self._ended
 
