@@ -8,8 +8,9 @@ its next timers are due is known without reading it; hot pages are Python object
 from __future__ import annotations
 
 import heapq
+import itertools
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 from zlib import crc32
@@ -28,6 +29,7 @@ PageId: TypeAlias = tuple[int, int, int]
 
 PAGE_BYTES = 64 * 1024
 _DEEPEST = 24
+_SAMPLE = 32
 _NEVER: tuple[int | None, int | None] = (None, None)
 
 
@@ -224,7 +226,7 @@ class KeyedStore:
 
     def _locate(self, data: bytes) -> PageId:
         group = key_group(data, self._max_parallelism)
-        bits = crc32(data, 0x9E3779B9)
+        bits = _second_hash(data)
         depth = 0
         splits = self._splits
         while (group, depth, bits & ((1 << depth) - 1)) in splits:
@@ -262,8 +264,12 @@ class KeyedStore:
             if page.id in self._stored:
                 gone.add(page.id)
             return
-        data = _encode_page(page)
-        if len(data) > PAGE_BYTES and len(page.entries) > 1 and page.id[1] < _DEEPEST:
+        may_split = len(page.entries) > 1 and page.id[1] < _DEEPEST
+        if may_split and _estimated_bytes(page) > 2 * PAGE_BYTES:
+            self._split(page, written, gone)
+            return
+        data = _encode(page, page.entries.values())
+        if may_split and len(data) > PAGE_BYTES:
             self._split(page, written, gone)
         else:
             written[page.id] = StoredPage(data, _next_due(page))
@@ -273,16 +279,16 @@ class KeyedStore:
         del self._pages[page.id]
         if page.id in self._stored:
             gone.add(page.id)
-        parts: dict[PageId, Page] = {}
-        for entry in page.entries.values():
-            page_id = self._locate(entry.data)
-            part = parts.get(page_id)
-            if part is None:
-                part = parts[page_id] = self._pages[page_id] = Page(page_id)
-            part.entries[entry.data] = entry
-            entry.page = part
-        for part in parts.values():
-            self._write(part, written, gone)
+        group, depth, bits = page.id
+        halves = tuple(Page((group, depth + 1, bits | (side << depth))) for side in (0, 1))
+        for data, entry in page.entries.items():
+            half = halves[_second_hash(data) >> depth & 1]
+            half.entries[data] = entry
+            entry.page = half
+        for half in halves:
+            if half.entries:
+                self._pages[half.id] = half
+                self._write(half, written, gone)
 
     def _sweep(self, entry: Entry) -> None:
         for slot in list(entry.values):
@@ -302,8 +308,12 @@ class KeyedStore:
                 heapq.heappush(self._due[domain], (timestamp, page_id))
 
 
-def _encode_page(page: Page) -> bytes:
-    rows = [(entry.key, entry.data, entry.values, tuple(entry.timers)) for entry in page.entries.values()]
+def _second_hash(data: bytes) -> int:
+    return crc32(data, 0x9E3779B9)
+
+
+def _encode(page: Page, entries: Iterable[Entry]) -> bytes:
+    rows = [(entry.key, entry.data, entry.values, tuple(entry.timers)) for entry in entries]
     try:
         return pickle.dumps(rows, 5)
     except (pickle.PicklingError, TypeError, AttributeError):
@@ -311,6 +321,14 @@ def _encode_page(page: Page) -> bytes:
             for slot, value in entry.values.items():
                 to_bytes(value, f"The state {slot!r} of the key {entry.key!r}")
         raise
+
+
+def _estimated_bytes(page: Page) -> int:
+    """About how large a page is, so that one with very many keys is not encoded again and again while it splits."""
+    if len(page.entries) <= 4 * _SAMPLE:
+        return 0
+    sample = _encode(page, itertools.islice(page.entries.values(), _SAMPLE))
+    return len(sample) * len(page.entries) // _SAMPLE
 
 
 def _next_due(page: Page) -> tuple[int | None, int | None]:
