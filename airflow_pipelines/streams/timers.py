@@ -7,6 +7,7 @@ import heapq
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from airflow_pipelines.streams.elements import MAX_TIMESTAMP
 from airflow_pipelines.streams.keys import canonical_bytes
 from airflow_pipelines.streams.state.store import EVENT_TIME, PROCESSING_TIME, Entry, KeyedStore
 
@@ -99,6 +100,15 @@ class Timers:
                     entry.page.dirty = True
                     store.entry = entry
                     yield timestamp, entry, namespace
+
+    def latest(self, domain: int) -> int | None:
+        """The latest of all timers.
+
+        :param domain: the notion of time
+        :returns: timestamp in ms, None when there is none
+        """
+        self._store.load_due(domain, MAX_TIMESTAMP)
+        return max(self._heaps[domain], default=None)
 
     def next_due(self, domain: int) -> int | None:
         """When the next timer is due.

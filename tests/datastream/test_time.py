@@ -106,3 +106,18 @@ def test_a_function_that_never_ends_is_named():
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     with pytest.raises(FunctionTimeLimitError, match=r"'Flat Map' has given results for more than 0\.05 s"):
         collected(env.from_collection([1]).flat_map(endless).filter(lambda x: False))
+
+
+def test_timers_that_go_on_after_the_end_of_the_input_are_named():
+    class Heartbeat(KeyedProcessFunction):
+        def process_element(self, value, ctx):
+            ctx.timer_service().register_event_time_timer(value)
+
+        def on_timer(self, timestamp, ctx):
+            ctx.timer_service().register_event_time_timer(timestamp + 1)
+            yield timestamp
+
+    configuration = Configuration().set_string("execution.call-time-limit-seconds", "0.05")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    with pytest.raises(FunctionTimeLimitError, match="'Keyed Process' register later ones for ever"):
+        collected(env.from_collection([1]).key_by(lambda x: x).process(Heartbeat()).filter(lambda x: False))

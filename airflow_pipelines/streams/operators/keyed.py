@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from typing import Any
 
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
-from airflow_pipelines.streams.errors import NoKeyError
+from airflow_pipelines.streams.errors import FunctionTimeLimitError, NoKeyError
 from airflow_pipelines.streams.failures import note_element
 from airflow_pipelines.streams.functions import TimerService
 from airflow_pipelines.streams.operators.base import Operator
 from airflow_pipelines.streams.operators.collector import Collector
 from airflow_pipelines.streams.state.store import EVENT_TIME, PROCESSING_TIME, Entry, KeyedStore
 from airflow_pipelines.streams.timers import Timers
+
+_LOOK_EVERY = 1024
 
 
 class KeyedOperator(Operator):
@@ -50,7 +53,10 @@ class KeyedOperator(Operator):
         self._fire(PROCESSING_TIME, now)
 
     def _fire(self, domain: int, until: int) -> None:
+        ending = _Ending(self, domain) if until == MAX_TIMESTAMP else None
         for timestamp, entry, namespace in self.timers.due(domain, until):
+            if ending is not None:
+                ending.look(timestamp)
             try:
                 self.on_timer(domain, timestamp, entry, namespace)
             except Exception as error:
@@ -70,6 +76,37 @@ class KeyedOperator(Operator):
         self.current_watermark = MIN_TIMESTAMP
         for entry in self.store.entries():
             self.store.drop(entry)
+
+
+class _Ending:
+    """Looks after timers at the end of time, where each timer that registers a later one would go on for ever."""
+
+    def __init__(self, operator: KeyedOperator, domain: int) -> None:
+        self._operator = operator
+        self._last = operator.timers.latest(domain)
+        self._began: float | None = None
+        self._number = 0
+
+    def look(self, timestamp: int) -> None:
+        """A timer fires.
+
+        :param timestamp: what it was registered for
+        :raises FunctionTimeLimitError: when timers that were registered after the end go on for too long
+        """
+        if self._last is None or timestamp <= self._last:
+            return
+        self._number += 1
+        if self._began is None:
+            self._began = time.monotonic()
+        elif self._number % _LOOK_EVERY == 0:
+            self._operator.collector.flush()
+            seconds = self._operator.context.settings.call_seconds
+            if time.monotonic() - self._began > seconds:
+                raise FunctionTimeLimitError(
+                    f"The timers of {self._operator.name!r} register later ones for ever: the input has ended, so each fires at"
+                    f" once."
+                    f" That went on for {seconds:g} s. Register no timer when current_watermark() is {MAX_TIMESTAMP}."
+                )
 
 
 class KeyedTimers(TimerService):
