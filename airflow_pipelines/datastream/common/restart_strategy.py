@@ -54,7 +54,7 @@ class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
 class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
     """Restarts as long as failures are rare.
 
-    :param max_failure_rate: how many failures end the program when they happen within the interval
+    :param max_failure_rate: how many failures within the interval are followed by a restart; one more ends the program
     :param failure_interval: the interval
     :param delay_between_attempts: the time before each restart
     """
@@ -121,7 +121,7 @@ class RestartStrategies:
     ) -> FailureRateRestartStrategyConfiguration:
         """Restarts as long as failures are rare.
 
-        :param failure_rate: how many failures end the program when they happen within the interval
+        :param failure_rate: how many failures within the interval are followed by a restart; one more ends the program
         :param failure_interval: the interval in milliseconds
         :param delay_interval: milliseconds before each restart
         :returns: the strategy
