@@ -225,10 +225,11 @@ class CsvRowSerializationSchema(SerializationSchema):
         try:
             row = self._row_type.convert(element)
             fields = [write(value) for (_, write), value in zip(self._writers, row, strict=True)]
-            csv.writer(line, lineterminator=self._dialect.line_end, **self._dialect.options()).writerow(fields)
+            # The writer quotes only those ends of lines that it writes itself, and readers take either for one.
+            csv.writer(line, lineterminator="\r\n", **self._dialect.options()).writerow(fields)
         except (TypeConversionError, csv.Error) as error:
             raise SerializationError(f"{element!r:.200} cannot be written as CSV: {error}") from None
-        return line.getvalue().encode()
+        return (line.getvalue().removesuffix("\r\n") + self._dialect.line_end).encode()
 
     def __reduce__(self) -> Any:
         return CsvRowSerializationSchema, (self._row_type, self._dialect)

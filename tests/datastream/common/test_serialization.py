@@ -208,3 +208,11 @@ def test_avro_says_what_is_missing(schema: Any, call: str, instead: str) -> None
         getattr(schema, call)(b"")
     with pytest.raises(ValueError, match="needs avro_schema_string"):
         type(schema)("a.Record")
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r", "\r\n"])
+def test_ends_of_lines_in_a_field_of_csv_are_quoted_whatever_the_end_of_the_line_is(end: str) -> None:
+    type_ = Types.ROW_NAMED(["a", "b"], [Types.STRING(), Types.STRING()])
+    line = CsvRowSerializationSchema.Builder(type_).set_line_terminator(end).build().serialize(Row("x\ry", "\n"))
+    assert line == f'"x\ry","\n"{end}'.encode()
+    assert CsvRowDeserializationSchema.Builder(type_).build().deserialize(line) == Row(a="x\ry", b="\n")
