@@ -14,7 +14,7 @@ from airflow_pipelines.engine.changes import Op, TableChanges
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.engine.values.variant_binary import canonical
 from tests.engine.programs import Running
-from tests.engine.random_programs import COLUMNS, SEEN, TABLES, TYPES
+from tests.engine.random_programs import COLUMNS, KEY_VALUES, SEEN, TABLES, TYPES
 
 EXACT = decimal.Context(prec=60)
 
@@ -23,7 +23,7 @@ def row_of(table: str) -> st.SearchStrategy[tuple[Any, ...]]:
     key = TABLES[table] or ()
     values = [st.integers(0, 3)]
     for name, (_, strategy) in {**TYPES, **SEEN}.items():
-        values.append(strategy.filter(lambda value: value is not None) if name in key else strategy)
+        values.append(KEY_VALUES[name] if name in key else strategy)
     return st.tuples(*values)
 
 

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from airflow_pipelines.engine.values.variant_binary import assembled, double, integer, string
 from tests.engine import random_features
 
+TEXTS = st.sampled_from(["", "a", "A", "b", "a'b"])
 TYPES = {
     "i": ("int", st.one_of(st.none(), st.integers(-3, 3))),
     "b": ("bigint", st.one_of(st.none(), st.integers(-3, 3), st.sampled_from([2**40, -(2**40)]))),
     "d": ("decimal(6,2)", st.one_of(st.none(), st.integers(-300, 300).map(lambda n: decimal.Decimal(n).scaleb(-2)))),
-    "s": ("varchar", st.one_of(st.none(), st.sampled_from(["", "a", "A", "b", "a'b"]))),
+    "s": ("varchar", st.one_of(st.none(), TEXTS)),
     "t": ("date", st.one_of(st.none(), st.integers(0, 3).map(lambda n: datetime.date(2025, 1, 30) + datetime.timedelta(n)))),
     "f": ("double", st.one_of(st.none(), st.sampled_from([0.0, -0.0, 1.5, -2.0, float("nan"), float("inf")]))),
     "o": ("boolean", st.one_of(st.none(), st.booleans())),
@@ -55,6 +56,8 @@ SEEN = {
 COLUMNS = ["k", *TYPES, *SEEN]
 TABLES = {"t0": None, "t1": ("k",), "t2": ("k", "s")}
 """Tables and their primary keys."""
+KEY_VALUES = {"s": TEXTS}
+"""Of columns of primary keys, which have no NULL. To filter NULLs out would reject most examples with many rows."""
 
 
 def ddl() -> str:

@@ -55,7 +55,7 @@ WRONG_PROGRAMS = {
     ),
     "connector-option": (
         table_with('[{«"pause"»: true, ' + PLACE + ', "format": {"name": "csv"}}]'),
-        "unknown option 'pause'; known options: labels, max_batch_size",
+        "unknown option 'pause'; known options: enable_output_buffer",
     ),
     "missing-option": (
         table_with('[«{"name": "c", "transport": {"name": "file_input"}, "format": {"name": "csv"}}»]'),

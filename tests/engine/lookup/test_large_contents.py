@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 
 from airflow_pipelines.engine.changes import Op
 from airflow_pipelines.engine.limits import Limits
+from airflow_pipelines.engine.lookup import large_contents
 from airflow_pipelines.engine.lookup.matching_rows import matching_rows
 from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.spark.sessions import SparkSessions
@@ -116,3 +119,34 @@ def test_which_contents_are_looked_up_merged_and_added_up(sessions: SparkSession
     running.insert("u", *((number, "b") for number in MANY))
     running.delete("u", (0, "a"), (0, "b"))
     assert "ANTI JOIN" not in sql_of("u", 100)
+
+
+@pytest.mark.parametrize(
+    ("column", "found_by", "written_by"), [("int", "_look_up", "_without_changed"), ("int array", "split_changes", "merge_split")]
+)
+def test_two_readers_at_once_have_what_each_of_them_found(
+    sessions: SparkSessions, monkeypatch: pytest.MonkeyPatch, column: str, found_by: str, written_by: str
+) -> None:
+    running = Running(f"create table t (id int primary key, x {column}) with ('materialized' = 'true');", sessions, limits=LIMITS)
+    running.insert("t", *((number, None) for number in MANY))
+    running.delete("t", (3, None))
+    both = threading.Barrier(2)
+
+    def together(name: str) -> None:
+        wrapped = getattr(large_contents, name)
+
+        def call(*arguments: object) -> object:
+            both.wait(60)
+            return wrapped(*arguments)
+
+        monkeypatch.setattr(large_contents, name, call)
+
+    together(found_by)
+    together(written_by)
+
+    def read() -> int:
+        return sessions.large.sql(running.circuit.contents("t", running.circuit.snapshot)).count()
+
+    with ThreadPoolExecutor(2) as pool:
+        readers = [pool.submit(read) for _ in range(2)]
+        assert [reader.result() for reader in readers] == [99, 99]
