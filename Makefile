@@ -28,7 +28,7 @@ test: setup ## Run every test, in two processes with a Spark application each
 	@$(BIN)/python -m tools.class_archive
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder --durations=10
 
-test-fast: setup ## Run the tests that start no JVM, no server and no other program (under a minute)
+test-fast: setup ## Run the tests that start no JVM, no server and no other program (about a minute)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest --fast --numprocesses=2 --quiet
 
 answers: setup ## Write anew what planner tests know of Spark's analyzer (tests/sql/answers.py)
