@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 
 from airflow_pipelines.engine.spark.internals import end_jvm
 
+END_S: Final = 120.0
+"""How long the JVM may take to write its archive and end."""
 _QUERIES: Final = (
     "SELECT s, COUNT(*), SUM(id), AVG(d), COLLECT_LIST(id) FROM saved GROUP BY s",
     "SELECT l.id, COUNT(r.id) FROM saved l LEFT JOIN given r ON l.id = r.id + 1 GROUP BY l.id",
@@ -41,7 +43,7 @@ def load_classes(folder: Path) -> None:
     for query in _QUERIES:
         spark.sql(query).toArrow()
     spark.stop()
-    end_jvm()
+    end_jvm(END_S)
 
 
 if __name__ == "__main__":

@@ -20,10 +20,10 @@ from airflow_pipelines.datastream.data_stream import (
     BroadcastStream,
     ConnectedStreams,
     DataStream,
-    DataStreamSink,
     KeyedStream,
     WindowedStream,
 )
+from airflow_pipelines.datastream.data_stream_sink import DataStreamSink
 from airflow_pipelines.datastream.environment import StreamExecutionEnvironment
 from airflow_pipelines.datastream.execution_mode import RuntimeExecutionMode
 from airflow_pipelines.datastream.functions import (

@@ -11,8 +11,10 @@ from airflow_pipelines.datastream.collecting import CloseableIterator, PrintSink
 from airflow_pipelines.datastream.common.no_effect import no_effect
 from airflow_pipelines.datastream.common.row import Row
 from airflow_pipelines.datastream.connectors import base as connectors
+from airflow_pipelines.datastream.data_stream_sink import DataStreamSink
 from airflow_pipelines.datastream.fields import extreme, extreme_element, field_of, summing
 from airflow_pipelines.datastream.function_sink import FunctionSink, SinkFunction
+from airflow_pipelines.datastream.given_functions import as_function, checked_function, key_selector_of
 from airflow_pipelines.streams.durations import milliseconds
 from airflow_pipelines.streams.elements import OutputTag
 from airflow_pipelines.streams.errors import StreamProgramError
@@ -107,77 +109,6 @@ class Port:
     node: Node
     tag: str | None = None
     side_type: Any = None
-
-
-class DataStreamSink:
-    """The end of a stream.
-
-    :param node: the sink
-    """
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-
-    def name(self, name: str) -> DataStreamSink:
-        """Name the sink, for people.
-
-        :param name: the name
-        :returns: this sink
-        """
-        self._node.name = name
-        return self
-
-    def uid(self, uid: str) -> DataStreamSink:
-        """Name the state of the sink across changes of the program.
-
-        :param uid: a name of its own
-        :returns: this sink
-        """
-        self._node.uid = uid
-        return self
-
-    def set_parallelism(self, parallelism: int) -> DataStreamSink:
-        """Set the number of tasks.
-
-        :param parallelism: at least 1
-        :returns: this sink
-        """
-        self._node.parallelism = checked_parallelism(parallelism)
-        return self
-
-    def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
-        """Name the state of the sink by a hash, as a uid.
-
-        :param uid_hash: the hash
-        :returns: this sink
-        """
-        return self.uid(uid_hash)
-
-    def set_description(self, description: str) -> DataStreamSink:
-        """Describe the sink, for people.
-
-        :param description: shown by ``explain``
-        :returns: this sink
-        """
-        self._node.description = description
-        return self
-
-    def disable_chaining(self) -> DataStreamSink:
-        """Let the sink not be part of the chain of what it reads.
-
-        :returns: this sink
-        """
-        self._node.chained_to_input = False
-        return self
-
-    @no_effect("all operators of a program share the resources of its pipeline")
-    def slot_sharing_group(self, slot_sharing_group: Any) -> DataStreamSink:
-        """Choose the group of operators to share resources with.
-
-        :param slot_sharing_group: the group
-        :returns: this sink
-        """
-        return self
 
 
 class DataStream:
@@ -1027,47 +958,3 @@ def _count_assigner(size: int, slide: int) -> WindowAssigner:
 
 def _for_type(sink: Sink, type_info: Any) -> Sink:
     return sink.for_type(type_info) if isinstance(sink, connectors.Sink) else sink
-
-
-def key_selector_of(selector: Any) -> Callable[[Any], Any]:
-    """What gives the key of an element.
-
-    :param selector: a callable or a :class:`KeySelector`
-    :returns: the callable
-    """
-    found: Callable[[Any], Any] = as_function(selector, KeySelector, "key_by").get_key  # type: ignore[attr-defined]
-    return found
-
-
-def checked_function(func: Any, kind: type[Function], method: str) -> Any:
-    """A function object of a kind.
-
-    :param func: what the program gave
-    :param kind: what is expected
-    :param method: the method that was called
-    :returns: the object
-    :raises StreamProgramError: when it is something else
-    """
-    if isinstance(func, type) and issubclass(func, Function):
-        raise StreamProgramError(f"{method}() was given the class {func.__name__}: give it an object, as in {func.__name__}().")
-    if not isinstance(func, kind):
-        raise StreamProgramError(f"{method}() needs a {kind.__name__} here, and was given {func!r}.")
-    return func
-
-
-def as_function(func: Any, kind: type[Function], method: str) -> Function:
-    """A function object.
-
-    :param func: what the program gave
-    :param kind: what is expected
-    :param method: the method that will be called
-    :returns: the object itself, or one that calls it
-    :raises StreamProgramError: when it is neither
-    """
-    if isinstance(func, kind):
-        return func
-    if isinstance(func, type) and issubclass(func, Function):
-        raise StreamProgramError(f"{method}() was given the class {func.__name__}: give it an object, as in {func.__name__}().")
-    if callable(func):
-        return CallableFunction(func)
-    raise StreamProgramError(f"{method}() needs a callable or a {kind.__name__}, and was given {func!r}.")

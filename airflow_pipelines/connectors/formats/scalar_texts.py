@@ -18,6 +18,7 @@ from airflow_pipelines.engine.values.intervals import microseconds_text
 
 Scalars: TypeAlias = tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], list[str | None]]], ...]
 """Of which Arrow types values are made into texts by what: the first that fits."""
+_NOT_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 @cache
@@ -97,6 +98,13 @@ def _floats(array: pa.Array) -> list[str | None]:
     return [text if ok else None for text, ok in zip(texts, finite, strict=True)]
 
 
+def _named_floats(array: pa.Array) -> list[str | None]:
+    return [
+        text if value is None or math.isfinite(value) else _NOT_FINITE[str(value)]
+        for text, value in zip(_floats(array), array.to_pylist(), strict=True)
+    ]
+
+
 def _strings(array: pa.Array) -> list[str | None]:
     return [None if value is None else jsontext.dumps(value) for value in array.to_pylist()]
 
@@ -143,15 +151,5 @@ def _quoted(texts: pa.Array) -> list[str | None]:
 
 
 DEFAULT_SCALARS: Final = scalars_of(DEFAULT_FORMS)
-
-
-def _floats_of_any_size(array: pa.Array) -> list[str | None]:
-    return [
-        text if value is None or math.isfinite(value) else _NAMES[str(value)]
-        for text, value in zip(_floats(array), array.to_pylist(), strict=True)
-    ]
-
-
-_NAMES: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
-READABLE_SCALARS: Final[Scalars] = ((pat.is_floating, _floats_of_any_size), *DEFAULT_SCALARS)
+READABLE_SCALARS: Final[Scalars] = ((pat.is_floating, _named_floats), *DEFAULT_SCALARS)
 """The texts that people read, which need not be JSON: NaN and infinities have their names."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from airflow_pipelines.datastream.common import checks
 
 _TRUE, _FALSE = "true", "false"
+_Number = TypeVar("_Number", int, float)
 
 
 class Configuration:
@@ -74,13 +75,7 @@ class Configuration:
         :returns: the int
         :raises ValueError: when its text is no int
         """
-        value = self._values.get(key)
-        if value is None:
-            return default_value
-        try:
-            return int(_text(value))
-        except ValueError:
-            raise ValueError(f"The setting {key!r} is {value!r}, which is no int") from None
+        return self._number(key, default_value, int, "int")
 
     def set_integer(self, key: str, value: int) -> Configuration:
         """Set an int.
@@ -99,13 +94,7 @@ class Configuration:
         :returns: the float
         :raises ValueError: when its text is no number
         """
-        value = self._values.get(key)
-        if value is None:
-            return default_value
-        try:
-            return float(_text(value))
-        except ValueError:
-            raise ValueError(f"The setting {key!r} is {value!r}, which is no number") from None
+        return self._number(key, default_value, float, "number")
 
     def set_float(self, key: str, value: float) -> Configuration:
         """Set a float.
@@ -189,6 +178,15 @@ class Configuration:
         :returns: texts by name
         """
         return {key: _text(value) for key, value in self._values.items()}
+
+    def _number(self, key: str, default_value: _Number, parse: Callable[[str], _Number], kind: str) -> _Number:
+        value = self._values.get(key)
+        if value is None:
+            return default_value
+        try:
+            return parse(_text(value))
+        except ValueError:
+            raise ValueError(f"The setting {key!r} is {value!r}, which is no {kind}") from None
 
     def _set(self, key: str, value: Any) -> Configuration:
         self._values[checks.text("key", key)] = value

@@ -21,14 +21,18 @@ def jvm(context: SparkContext) -> JavaObject:
     return within._jvm
 
 
-def end_jvm() -> None:
-    """End the JVM of this process, whose context has been stopped, and wait for it."""
+def end_jvm(limit_s: float) -> None:
+    """End the JVM of this process, whose context has been stopped, and wait for it.
+
+    :param limit_s: for how many seconds at most
+    :raises subprocess.TimeoutExpired: when it has not ended by then
+    """
     within: Any = SparkContext
     gateway = within._gateway
     if gateway is not None:
         gateway.shutdown()
         gateway.proc.stdin.close()
-        gateway.proc.wait()
+        gateway.proc.wait(limit_s)
 
 
 def scala_context(context: SparkContext) -> JavaObject:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from typing import Any, Self
 
 from airflow_pipelines.streams.durations import milliseconds
 from airflow_pipelines.streams.errors import StreamProgramError
@@ -135,6 +135,16 @@ class _Tumbling:
             )
         self._known: dict[int, tuple[TimeWindow]] = {}
 
+    @classmethod
+    def of(cls, size: Any, offset: Any = 0) -> Self:
+        """Make the assigner.
+
+        :param size: of each window
+        :param offset: by how much windows are moved
+        :returns: the assigner
+        """
+        return cls(size, offset)
+
     def window_of(self, timestamp: int) -> tuple[TimeWindow]:
         """The window of a timestamp.
 
@@ -153,16 +163,6 @@ class _Tumbling:
 class TumblingEventTimeWindows(_EventTime, _Tumbling, WindowAssigner):
     """Windows of event time that follow each other."""
 
-    @staticmethod
-    def of(size: Any, offset: Any = 0) -> TumblingEventTimeWindows:
-        """Make the assigner.
-
-        :param size: of each window
-        :param offset: by how much windows are moved
-        :returns: the assigner
-        """
-        return TumblingEventTimeWindows(size, offset)
-
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
         """The window of its timestamp."""
         return self.window_of(timestamp)
@@ -170,16 +170,6 @@ class TumblingEventTimeWindows(_EventTime, _Tumbling, WindowAssigner):
 
 class TumblingProcessingTimeWindows(_ProcessingTime, _Tumbling, WindowAssigner):
     """Windows of processing time that follow each other."""
-
-    @staticmethod
-    def of(size: Any, offset: Any = 0) -> TumblingProcessingTimeWindows:
-        """Make the assigner.
-
-        :param size: of each window
-        :param offset: by how much windows are moved
-        :returns: the assigner
-        """
-        return TumblingProcessingTimeWindows(size, offset)
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
         """The window of this moment."""
@@ -202,6 +192,17 @@ class _Sliding:
                 " size and slide must be more than 0 and the offset smaller than the slide."
             )
 
+    @classmethod
+    def of(cls, size: Any, slide: Any, offset: Any = 0) -> Self:
+        """Make the assigner.
+
+        :param size: of each window
+        :param slide: from one start to the next
+        :param offset: by how much windows are moved
+        :returns: the assigner
+        """
+        return cls(size, slide, offset)
+
     def windows_of(self, timestamp: int) -> list[TimeWindow]:
         """The windows of a timestamp, the latest first.
 
@@ -215,17 +216,6 @@ class _Sliding:
 class SlidingEventTimeWindows(_EventTime, _Sliding, WindowAssigner):
     """Windows of event time that overlap."""
 
-    @staticmethod
-    def of(size: Any, slide: Any, offset: Any = 0) -> SlidingEventTimeWindows:
-        """Make the assigner.
-
-        :param size: of each window
-        :param slide: from one start to the next
-        :param offset: by how much windows are moved
-        :returns: the assigner
-        """
-        return SlidingEventTimeWindows(size, slide, offset)
-
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
         """The windows of its timestamp."""
         return self.windows_of(timestamp)
@@ -233,17 +223,6 @@ class SlidingEventTimeWindows(_EventTime, _Sliding, WindowAssigner):
 
 class SlidingProcessingTimeWindows(_ProcessingTime, _Sliding, WindowAssigner):
     """Windows of processing time that overlap."""
-
-    @staticmethod
-    def of(size: Any, slide: Any, offset: Any = 0) -> SlidingProcessingTimeWindows:
-        """Make the assigner.
-
-        :param size: of each window
-        :param slide: from one start to the next
-        :param offset: by how much windows are moved
-        :returns: the assigner
-        """
-        return SlidingProcessingTimeWindows(size, slide, offset)
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
         """The windows of this moment."""
@@ -277,6 +256,24 @@ class _Sessions:
             self._gap_of = None
             self._gap = self._checked(milliseconds(gap))
 
+    @classmethod
+    def with_gap(cls, size: Any) -> Self:
+        """Make the assigner.
+
+        :param size: for how long a session stays open
+        :returns: the assigner
+        """
+        return cls(size)
+
+    @classmethod
+    def with_dynamic_gap(cls, session_window_time_gap_extractor: Any) -> Self:
+        """Make the assigner.
+
+        :param session_window_time_gap_extractor: gives the gap of each element
+        :returns: the assigner
+        """
+        return cls(session_window_time_gap_extractor)
+
     @staticmethod
     def _checked(gap: int) -> int:
         if gap <= 0:
@@ -301,24 +298,6 @@ class _Sessions:
 class EventTimeSessionWindows(_EventTime, _Sessions, MergingWindowAssigner):
     """Sessions of event time."""
 
-    @staticmethod
-    def with_gap(size: Any) -> EventTimeSessionWindows:
-        """Make the assigner.
-
-        :param size: for how long a session stays open
-        :returns: the assigner
-        """
-        return EventTimeSessionWindows(size)
-
-    @staticmethod
-    def with_dynamic_gap(session_window_time_gap_extractor: Any) -> EventTimeSessionWindows:
-        """Make the assigner.
-
-        :param session_window_time_gap_extractor: gives the gap of each element
-        :returns: the assigner
-        """
-        return EventTimeSessionWindows(session_window_time_gap_extractor)
-
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
         """The session that begins with it."""
         return self.session_of(element, timestamp)
@@ -326,24 +305,6 @@ class EventTimeSessionWindows(_EventTime, _Sessions, MergingWindowAssigner):
 
 class ProcessingTimeSessionWindows(_ProcessingTime, _Sessions, MergingWindowAssigner):
     """Sessions of processing time."""
-
-    @staticmethod
-    def with_gap(size: Any) -> ProcessingTimeSessionWindows:
-        """Make the assigner.
-
-        :param size: for how long a session stays open
-        :returns: the assigner
-        """
-        return ProcessingTimeSessionWindows(size)
-
-    @staticmethod
-    def with_dynamic_gap(session_window_time_gap_extractor: Any) -> ProcessingTimeSessionWindows:
-        """Make the assigner.
-
-        :param session_window_time_gap_extractor: gives the gap of each element
-        :returns: the assigner
-        """
-        return ProcessingTimeSessionWindows(session_window_time_gap_extractor)
 
     def assign_windows(self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> Collection[TimeWindow]:
         """The session that begins now."""

@@ -1,0 +1,79 @@
+"""The end of a stream, as programs see it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_pipelines.datastream.common.no_effect import no_effect
+from airflow_pipelines.streams.graph.nodes import Node, checked_parallelism
+
+
+class DataStreamSink:
+    """The end of a stream.
+
+    :param node: the sink
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def name(self, name: str) -> DataStreamSink:
+        """Name the sink, for people.
+
+        :param name: the name
+        :returns: this sink
+        """
+        self._node.name = name
+        return self
+
+    def uid(self, uid: str) -> DataStreamSink:
+        """Name the state of the sink across changes of the program.
+
+        :param uid: a name of its own
+        :returns: this sink
+        """
+        self._node.uid = uid
+        return self
+
+    def set_parallelism(self, parallelism: int) -> DataStreamSink:
+        """Set the number of tasks.
+
+        :param parallelism: at least 1
+        :returns: this sink
+        """
+        self._node.parallelism = checked_parallelism(parallelism)
+        return self
+
+    def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
+        """Name the state of the sink by a hash, as a uid.
+
+        :param uid_hash: the hash
+        :returns: this sink
+        """
+        return self.uid(uid_hash)
+
+    def set_description(self, description: str) -> DataStreamSink:
+        """Describe the sink, for people.
+
+        :param description: shown by ``explain``
+        :returns: this sink
+        """
+        self._node.description = description
+        return self
+
+    def disable_chaining(self) -> DataStreamSink:
+        """Let the sink not be part of the chain of what it reads.
+
+        :returns: this sink
+        """
+        self._node.chained_to_input = False
+        return self
+
+    @no_effect("all operators of a program share the resources of its pipeline")
+    def slot_sharing_group(self, slot_sharing_group: Any) -> DataStreamSink:
+        """Choose the group of operators to share resources with.
+
+        :param slot_sharing_group: the group
+        :returns: this sink
+        """
+        return self

@@ -1,0 +1,56 @@
+"""What programs give as functions: callables, or objects of the classes of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.functions import CallableFunction, Function, KeySelector
+
+
+def key_selector_of(selector: Any) -> Callable[[Any], Any]:
+    """What gives the key of an element.
+
+    :param selector: a callable or a :class:`KeySelector`
+    :returns: the callable
+    """
+    found: Callable[[Any], Any] = as_function(selector, KeySelector, "key_by").get_key  # type: ignore[attr-defined]
+    return found
+
+
+def checked_function(func: Any, kind: type[Function], method: str) -> Any:
+    """A function object of a kind.
+
+    :param func: what the program gave
+    :param kind: what is expected
+    :param method: the method that was called
+    :returns: the object
+    :raises StreamProgramError: when it is something else
+    """
+    _refuse_class(func, method)
+    if not isinstance(func, kind):
+        raise StreamProgramError(f"{method}() needs a {kind.__name__} here, and was given {func!r}.")
+    return func
+
+
+def as_function(func: Any, kind: type[Function], method: str) -> Function:
+    """A function object.
+
+    :param func: what the program gave
+    :param kind: what is expected
+    :param method: the method that will be called
+    :returns: the object itself, or one that calls it
+    :raises StreamProgramError: when it is neither
+    """
+    if isinstance(func, kind):
+        return func
+    _refuse_class(func, method)
+    if callable(func):
+        return CallableFunction(func)
+    raise StreamProgramError(f"{method}() needs a callable or a {kind.__name__}, and was given {func!r}.")
+
+
+def _refuse_class(func: Any, method: str) -> None:
+    if isinstance(func, type) and issubclass(func, Function):
+        raise StreamProgramError(f"{method}() was given the class {func.__name__}: give it an object, as in {func.__name__}().")
