@@ -1,0 +1,180 @@
+"""What a stream program is to the rest of the system: its operators, and where its elements come from and go to.
+
+Its functions are in ``plan``, bytes that only the processes read in which the program's elements are worked on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+STREAM_PROGRAM = "stream program"
+"""The hidden relation that a stream program's operators compute: what they give to other relations."""
+_SOURCE = "stream source "
+
+
+def source_table(uid: str) -> str:
+    """The hidden table that has what a source of a stream program gives.
+
+    :param uid: of the source
+    """
+    return _SOURCE + uid
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSource:
+    """A source of a stream program.
+
+    :param uid: of its operator
+    :param name: for people
+    :param kind: what makes its positions; another kind of source cannot go on from them
+    :param is_bounded: whether it ends by itself
+    """
+
+    uid: str
+    name: str
+    kind: str
+    is_bounded: bool
+
+    @property
+    def table(self) -> str:
+        """The hidden table that has what it gives."""
+        return source_table(self.uid)
+
+
+@dataclass(frozen=True, slots=True)
+class RelationInput:
+    """A relation of the same pipeline that a stream program reads.
+
+    :param uid: of its operator
+    :param relation: its canonical name
+    :param with_changes: whether the stream has deleted rows as well, marked by the kind of each row
+    """
+
+    uid: str
+    relation: str
+    with_changes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RelationOutput:
+    """A relation that a stream program makes.
+
+    :param uid: of its operator
+    :param relation: its canonical name
+    :param columns: names and Spark SQL types
+    :param primary_key: the columns by which a later row replaces an earlier one; None when rows are only added
+    """
+
+    uid: str
+    relation: str
+    columns: tuple[tuple[str, str], ...]
+    primary_key: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """A state that an operator keeps for each key.
+
+    :param name: that of its descriptor
+    :param kind: ``value``, ``list``, ``map``, ``reducing``, ``aggregating`` ...
+    :param type: the declared type of its values as text; empty without one
+    :param ttl: its time to live as text; empty without one
+    """
+
+    name: str
+    kind: str
+    type: str = ""
+    ttl: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOperator:
+    """An operator of a stream program.
+
+    :param uid: names its state across changes of the program
+    :param name: for people
+    :param kind: what it does, in one or two words
+    :param fingerprint: of its functions and parameters
+    :param inputs: uids of the operators that it reads
+    :param is_keyed: whether it keeps state by key
+    :param key_type: the declared type of its keys as text; empty without one
+    :param max_parallelism: number of key groups
+    :param states: what it keeps by key; None when that is not known before it runs
+    """
+
+    uid: str
+    name: str
+    kind: str
+    fingerprint: str
+    inputs: tuple[str, ...] = ()
+    is_keyed: bool = False
+    key_type: str = ""
+    max_parallelism: int = 128
+    states: tuple[StreamState, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamProgram:
+    """A stream program that was executed once, to find out what it consists of.
+
+    :param name: what ``execute`` was given
+    :param plan: what a process of the program runs, see :mod:`airflow_pipelines.streams.worker`
+    :param operators: each after what it reads
+    :param sources: those that are read outside of the engine
+    :param inputs: relations that it reads
+    :param outputs: relations that it makes
+    :param execution_plan: the JSON that ``get_execution_plan`` gives
+    :param dependencies: what its processes need besides its files, as ``streams.python_environment`` reads it
+    """
+
+    name: str
+    plan: bytes = field(repr=False)
+    operators: tuple[StreamOperator, ...] = ()
+    sources: tuple[StreamSource, ...] = ()
+    inputs: tuple[RelationInput, ...] = ()
+    outputs: tuple[RelationOutput, ...] = ()
+    execution_plan: str = ""
+    dependencies: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The relations whose changes it gets: hidden tables of its sources, and relations of the pipeline."""
+        return frozenset({*(source.table for source in self.sources), *(each.relation for each in self.inputs)})
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-ready object of all but the plan."""
+        parts = asdict(self)
+        del parts["plan"]
+        return parts
+
+    @classmethod
+    def from_json(cls, parts: Mapping[str, Any], plan: bytes) -> StreamProgram:
+        """The program that :meth:`to_json` wrote.
+
+        :param parts: what it wrote
+        :param plan: the plan
+        """
+        return cls(
+            name=parts["name"],
+            plan=plan,
+            operators=tuple(map(_operator, parts["operators"])),
+            sources=tuple(StreamSource(**each) for each in parts["sources"]),
+            inputs=tuple(RelationInput(**each) for each in parts["inputs"]),
+            outputs=tuple(map(_output, parts["outputs"])),
+            execution_plan=parts["execution_plan"],
+            dependencies=parts["dependencies"],
+        )
+
+
+def _operator(parts: Mapping[str, Any]) -> StreamOperator:
+    states = parts["states"]
+    kept = None if states is None else tuple(StreamState(**each) for each in states)
+    return StreamOperator(**{**parts, "inputs": tuple(parts["inputs"]), "states": kept})
+
+
+def _output(parts: Mapping[str, Any]) -> RelationOutput:
+    key: Sequence[str] | None = parts["primary_key"]
+    columns = tuple((name, kind) for name, kind in parts["columns"])
+    return RelationOutput(parts["uid"], parts["relation"], columns, None if key is None else tuple(key))
