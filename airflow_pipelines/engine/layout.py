@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from airflow_pipelines.engine.trace import Trace
-from airflow_pipelines.sql.plan.ir.description import described
+from airflow_pipelines.sql.plan.ir.description import described, layout_reads
 from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.stage import Stage
 
@@ -52,7 +52,7 @@ def layouts(
                 "columns": stage.columns,
                 "node": described(stage.node),
                 "state": _described_states(states.get(stage.relation, {})),
-                "reads": {name: found[name] for name in stage.reads},
+                "reads": {name: found[name] for name in layout_reads(stage.node)},
             }
         )
     return found

@@ -136,7 +136,7 @@ class StreamProgram:
     inputs: tuple[RelationInput, ...] = ()
     outputs: tuple[RelationOutput, ...] = ()
     execution_plan: str = ""
-    dependencies: Mapping[str, Any] = field(default_factory=dict)
+    dependencies: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def reads(self) -> frozenset[str]:

@@ -12,6 +12,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any
 
+from airflow_pipelines.sql.plan.ir.node import Node
 from airflow_pipelines.sql.values.float_division import with_plain_quotients
 
 _NAME = "name in layouts"
@@ -59,6 +60,16 @@ def described(value: Any) -> Any:
     if value is None or isinstance(value, int):
         return value
     raise TypeError(f"a plan has a {type(value).__name__}, which has no place in a layout")
+
+
+def layout_reads(node: Node) -> frozenset[str]:
+    """The relations whose layouts are part of that of a node's stage: all that it reads.
+
+    A node whose state outlives changes of what it reads says so in the class variable ``layout_reads``.
+
+    :param node: the node
+    """
+    return getattr(type(node), "layout_reads", node.reads)
 
 
 def _field(value: Any, part: Field[Any]) -> Any:
