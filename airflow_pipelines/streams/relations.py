@@ -1,0 +1,72 @@
+"""Relations of the same pipeline as sources and sinks: a pipeline brings their rows, and takes the rows that are made for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.sinks import Sink, SinkWriter, SubtaskInfo
+from airflow_pipelines.streams.sources import Source, SourceReader
+
+INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = range(4)
+"""Kinds of rows."""
+
+
+@dataclass(frozen=True)
+class RelationSource(Source):
+    """The rows of a relation, as they are added to it and removed from it.
+
+    :param relation: its name
+    :param with_changes: whether the stream has removed rows as well; without, a row that is removed is an error
+    :param to_element: makes an element of the names of the columns, the values of a row, and the kind of the row: INSERT or DELETE
+    """
+
+    relation: str
+    with_changes: bool
+    to_element: Callable[[tuple[str, ...], tuple[Any, ...], int], Any]
+
+    @property
+    def is_bounded(self) -> bool:
+        """A relation goes on changing."""
+        return False
+
+    def splits(self, parallelism: int) -> Sequence[Any]:
+        """Refused: only a pipeline has relations."""
+        self._refuse()
+
+    def open(self, split: Any, position: Any | None) -> SourceReader:
+        """Refused: only a pipeline has relations."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise StreamProgramError(
+            f"The program reads the relation {self.relation!r}, which is a table or view of its pipeline. Run it as a part of one:"
+            " in a process of its own there are no relations."
+        )
+
+
+@dataclass(frozen=True)
+class RelationSink(Sink):
+    """Makes the rows of a relation.
+
+    :param relation: its name
+    :param columns: names and Spark SQL types
+    :param to_row: makes a kind and the values of the columns of an element
+    :param primary_key: the columns by which a later row replaces an earlier one; None when rows are only added
+    :param schema: the columns as an Arrow schema in IPC format; empty when whoever runs the program knows it
+    """
+
+    relation: str
+    columns: tuple[tuple[str, str], ...]
+    to_row: Callable[[Any], tuple[int, tuple[Any, ...]]]
+    primary_key: tuple[str, ...] | None = None
+    schema: bytes = b""
+
+    def open(self, subtask: SubtaskInfo) -> SinkWriter:
+        """Refused: only a pipeline has relations."""
+        raise StreamProgramError(
+            f"The program makes the relation {self.relation!r}, which is a view of its pipeline. Run it as a part of one: in a"
+            " process of its own there are no relations."
+        )
