@@ -6,6 +6,7 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Collection
+from contextlib import ExitStack
 from typing import Any
 
 from airflow_pipelines.datastream.collecting import CloseableIterator, CollectSink
@@ -151,8 +152,9 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         :raises StreamProgramError: when there is nothing to run
         """
         plan = self._plan(self._take_sinks())
+        settings = self._run_settings(plan)
         try:
-            return LocalJob(plan, self._run_settings(plan)).run()
+            return self._job(plan, settings).run()
         except BaseException as error:  # noqa: BLE001 (raised again)
             raise error.with_traceback(user_traceback(error.__traceback__)) from error.__cause__
 
@@ -163,9 +165,12 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         :returns: what can be done with it
         """
         plan = self._plan(self._take_sinks())
-        job = LocalJob(plan, self._run_settings(plan))
+        job = self._job(plan, self._run_settings(plan))
         job.start()
         return JobClient(job)
+
+    def _job(self, plan: Plan, settings: RunSettings) -> LocalJob:
+        return LocalJob(plan, settings, self._dependencies.in_this_process())
 
     def collect(self, stream: DataStream, name: str | None) -> CloseableIterator:
         """Run the program and bring a stream here.
@@ -177,7 +182,11 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         sink = CollectSink()
         stream.sink_to(sink).name("Sink: Collect")
         plan = self._plan(self._take_sinks())
-        runner = LocalRunner(plan, self._task_settings(plan), snapshot=self._start())
+        settings, start = self._task_settings(plan), self._start()
+        with ExitStack() as stack:
+            stack.enter_context(self._dependencies.in_this_process())
+            runner = LocalRunner(plan, settings, snapshot=start)
+            dependencies = stack.pop_all()
 
         def take() -> deque[Any] | None:
             try:
@@ -187,11 +196,16 @@ class StreamExecutionEnvironment(EnvironmentSettings):
                         return None
                     runner.step_or_wait()
             except BaseException as error:  # noqa: BLE001 (raised again)
-                runner.abort()
+                with dependencies:
+                    runner.abort()
                 raise error.with_traceback(user_traceback(error.__traceback__)) from error.__cause__
             return sink.values
 
-        return CloseableIterator(take, runner.close)
+        def close() -> None:
+            with dependencies:
+                runner.close()
+
+        return CloseableIterator(take, close)
 
     def get_execution_plan(self) -> str:
         """The operators that the next execution runs.
@@ -246,7 +260,6 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return max(config.get_checkpoint_interval(), config.get_min_pause_between_checkpoints())
 
     def _task_settings(self, plan: Plan) -> TaskSettings:
-        self._dependencies.make_importable()
         unbounded = [chain.head.name for chain in plan.chains if not chain.head.node.inputs and not chain.head.is_input_bounded]
         if self._runtime_mode is RuntimeExecutionMode.BATCH and unbounded:
             raise StreamProgramError(

@@ -11,14 +11,13 @@ from airflow_pipelines.datastream.common.execution_config import ExecutionConfig
 from airflow_pipelines.datastream.common.no_effect import no_effect
 from airflow_pipelines.datastream.common.restart_strategy import RestartStrategyConfiguration
 from airflow_pipelines.datastream.execution_mode import RuntimeExecutionMode
-from airflow_pipelines.datastream.python_dependencies import PythonDependencies, Requirements, existing
+from airflow_pipelines.datastream.python_dependencies import PythonDependencies, existing
 from airflow_pipelines.datastream.slot_sharing_group import SlotSharingGroup
 from airflow_pipelines.datastream.state_backend import StateBackend
 from airflow_pipelines.datastream.time_characteristic import TimeCharacteristic
 
 _NO_JVM_CLASSES = "classes of the JVM are not loaded"
 _NO_KRYO = "values are Python objects, which the JVM does not serialize"
-_THIS_PYTHON = "a program that runs in this process has the Python and the files of this process"
 
 
 class EnvironmentSettings:
@@ -257,24 +256,22 @@ class EnvironmentSettings:
         """
         file = existing("requirements_file_path", checks.text("requirements_file_path", requirements_file_path))
         folder = None if requirements_cache_dir is None else existing("requirements_cache_dir", requirements_cache_dir)
-        self._dependencies.requirements = Requirements(file, folder)
+        self._dependencies.requirements = (file, folder)
 
-    @no_effect(_THIS_PYTHON)
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Have an archive unpacked for functions.
+        """Have an archive unpacked into the working folder of functions.
 
-        :param archive_path: a zip file
+        :param archive_path: a zip or tar file
         :param target_dir: name of the folder; the name of the file when None
         :raises FileNotFoundError: when there is no such file
         """
         archive = existing("archive_path", checks.text("archive_path", archive_path))
         self._dependencies.archives.append((archive, archive.name if target_dir is None else checks.text("target_dir", target_dir)))
 
-    @no_effect(_THIS_PYTHON)
     def set_python_executable(self, python_exec: str) -> None:
-        """Set the interpreter for functions.
+        """Set the interpreter for functions. A program that runs in its own process keeps the one that runs it, and says so.
 
-        :param python_exec: its path
+        :param python_exec: its path, also in an archive
         """
         self._dependencies.executable = checks.text("python_exec", python_exec)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -53,14 +54,18 @@ class LocalJob:
 
     :param plan: what to run
     :param settings: how
+    :param dependencies: entered before functions are opened, and left before anybody is told that the run has ended
     """
 
-    def __init__(self, plan: Plan, settings: RunSettings) -> None:
+    def __init__(self, plan: Plan, settings: RunSettings, dependencies: AbstractContextManager[None]) -> None:
         self._id = JobID.generate()
         self._plan = plan
         self._settings = settings
         self._status = JobStatus.CREATED
-        self._runner = self._make_runner(settings.tasks, settings.start)
+        with ExitStack() as resources:
+            resources.enter_context(dependencies)
+            self._runner = self._make_runner(settings.tasks, settings.start)
+            self._resources = resources.pop_all()
         self._checkpoint: Snapshot | None = settings.start
         self._last_checkpoint = time.monotonic()
         self._files = CheckpointFiles.of(settings.checkpoints, self._id)
@@ -82,7 +87,8 @@ class LocalJob:
         """
         began = time.monotonic()
         try:
-            self._run_with_restarts()
+            with self._resources:
+                self._run_with_restarts()
         except BaseException as error:  # noqa: BLE001 (raised again)
             self._status = JobStatus.FAILED
             self._end(error)

@@ -1,76 +1,22 @@
-"""What a program needs of Python besides itself: files, packages and an interpreter."""
+"""What a program says that it needs of Python besides itself, and how a program that runs in its own process gets it."""
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
+import importlib.metadata
+import logging
 import os
-import subprocess
+import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.python_environment.environment import PythonEnvironment, make_environment
+from airflow_pipelines.streams.python_environment.needs import Archive, PythonNeeds, Requirements
 
-_PIP_TIMEOUT_S = 600
-_SHOWN_LINES = 15
-
-
-class RequirementsError(StreamProgramError):
-    """The packages that a program requires cannot be installed."""
-
-
-@dataclass(frozen=True)
-class Requirements:
-    """Packages that a program requires.
-
-    :param file: a file as pip reads it
-    :param cached_packages: folder with the packages, for installing without a network; None for the usual index
-    """
-
-    file: Path
-    cached_packages: Path | None = None
-
-    def install(self, root: Path) -> Path:
-        """Install the packages, unless the same ones are installed already.
-
-        :param root: folder for all installations, each in a folder named by what was required
-        :returns: the folder with the packages
-        :raises RequirementsError: when pip fails; with the end of what it said
-        """
-        folder = root / self._fingerprint()
-        if folder.exists():
-            return folder
-        root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=root, prefix=".installing-") as temporary:
-            self._pip_install(Path(temporary) / "packages")
-            try:
-                (Path(temporary) / "packages").rename(folder)
-            except OSError:
-                # Another process has installed the same meanwhile.
-                if not folder.exists():
-                    raise
-        return folder
-
-    def _fingerprint(self) -> str:
-        packages = [] if self.cached_packages is None else sorted(path.name for path in self.cached_packages.iterdir())
-        content = "\0".join([sys.version, sys.platform, self.file.read_text(), *packages])
-        return hashlib.sha256(content.encode()).hexdigest()[:32]
-
-    def _pip_install(self, folder: Path) -> None:
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(folder)]
-        if self.cached_packages is not None:
-            command += ["--no-index", "--find-links", str(self.cached_packages)]
-        folder.mkdir()
-        try:
-            subprocess.run(
-                [*command, "--requirement", str(self.file)], check=True, capture_output=True, text=True, timeout=_PIP_TIMEOUT_S
-            )
-        except subprocess.CalledProcessError as error:
-            said = "\n".join(f"{error.stdout}{error.stderr}".strip().splitlines()[-_SHOWN_LINES:])
-            raise RequirementsError(f"The packages of {str(self.file)!r} cannot be installed; pip said:\n{said}") from None
-        except subprocess.TimeoutExpired:
-            raise RequirementsError(f"Installing the packages of {str(self.file)!r} took more than {_PIP_TIMEOUT_S} s") from None
+_log = logging.getLogger("airflow_pipelines.datastream")
 
 
 @dataclass
@@ -78,27 +24,65 @@ class PythonDependencies:
     """What a program needs of Python besides itself.
 
     :param files: modules, packages and archives of packages that can be imported
-    :param requirements: packages that are installed
+    :param requirements: the file of required packages, and a folder with them
     :param archives: files that are unpacked for its functions, and the name of the folder for each
     :param executable: the interpreter for its functions
     """
 
     files: list[Path] = field(default_factory=list)
-    requirements: Requirements | None = None
+    requirements: tuple[Path, Path | None] | None = None
     archives: list[tuple[Path, str]] = field(default_factory=list)
     executable: str | None = None
 
-    def make_importable(self, cache: Path | None = None) -> None:
-        """Let this process import the files and the required packages.
+    def needs(self) -> PythonNeeds:
+        """What an environment for the program is made of.
 
-        :param cache: folder for installed packages; None for one in the user's cache folder
-        :raises RequirementsError: when packages cannot be installed
+        :returns: with the text of the requirements as it is now
         """
-        folders = [file.parent if file.suffix == ".py" else file for file in self.files]
-        if self.requirements is not None:
-            folders.append(self.requirements.install(cache or _user_cache()))
+        return PythonNeeds(
+            requirements=None if self.requirements is None else Requirements.read(*self.requirements),
+            archives=tuple(Archive(path, target) for path, target in self.archives),
+            files=tuple(self.files),
+            executable=self.executable,
+        )
+
+    @contextlib.contextmanager
+    def in_this_process(self, cache: Path | None = None) -> Iterator[None]:
+        """Give this process what the program needs, as far as a process that runs already can have it.
+
+        Modules and packages stay importable. While the context lasts, the working folder is one with the unpacked archives, if
+        there are any.
+
+        :param cache: folder for environments; None for one in the user's cache folder
+        :raises PythonEnvironmentError: when packages cannot be installed, or an archive cannot be unpacked
+        """
+        needs = self.needs()
+        paths = [file.parent if file.suffix == ".py" else file for file in needs.files]
+        environment = None
+        if needs.requirements is not None or needs.archives:
+            # Files are imported from where they are, so that a debugger finds them there.
+            environment = make_environment(PythonNeeds(needs.requirements, needs.archives), cache or _user_cache())
+            paths += environment.packages()
         # What is first wins: a file of the program before a package.
-        sys.path[:0] = [str(folder) for folder in folders if str(folder) not in sys.path]
+        sys.path[:0] = [str(path) for path in dict.fromkeys(paths) if str(path) not in sys.path]
+        self._warn_of_what_stays(environment)
+        if environment is None or environment.archives is None:
+            yield
+        else:
+            with _working_folder(environment):
+                yield
+
+    def _warn_of_what_stays(self, environment: PythonEnvironment | None) -> None:
+        if self.executable is not None:
+            _warn_once(
+                f"set_python_executable({self.executable!r}) has no effect here: a program that runs in its own process runs with"
+                f" the interpreter of that process, {sys.executable!r}."
+            )
+        for name, version in _too_late([] if environment is None else environment.packages()):
+            _warn_once(
+                f"The package {name!r} {version} is required and was installed, but this process has imported another one already,"
+                f" which stays until it ends: run the program with an interpreter that has {name}=={version}."
+            )
 
 
 def existing(parameter: str, path: str) -> Path:
@@ -115,5 +99,41 @@ def existing(parameter: str, path: str) -> Path:
     return found
 
 
+def _too_late(packages: list[Path]) -> Iterator[tuple[str, str]]:
+    """Packages that were installed, of which this process runs others."""
+    places = [str(folder) for folder in packages]
+    for distribution in importlib.metadata.distributions(path=places):
+        tops = {Path(str(file)).parts[0].removesuffix(".py") for file in distribution.files or () if file.suffix == ".py"}
+        imported = [getattr(sys.modules[top], "__file__", None) for top in sorted(tops) if top in sys.modules]
+        if any(file is not None and not Path(file).is_relative_to(place) for file in imported for place in places):
+            yield distribution.metadata["Name"], distribution.version
+
+
+@contextlib.contextmanager
+def _working_folder(environment: PythonEnvironment) -> Iterator[None]:
+    before = Path.cwd()
+    folder = environment.make_working_folder(Path(tempfile.gettempdir()))
+    _log.info("Functions run in the folder %s, which has the unpacked archives.", folder)
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        left = sorted(path.name for path in folder.iterdir() if not path.is_symlink())
+        if left:
+            _log.warning("The program has written %s to its working folder, which is kept: %s", ", ".join(left), folder)
+        else:
+            shutil.rmtree(folder)
+
+
+_SAID: set[str] = set()
+
+
+def _warn_once(message: str) -> None:
+    if message not in _SAID:
+        _SAID.add(message)
+        _log.warning("%s", message)
+
+
 def _user_cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "airflow-pipelines" / "requirements"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "airflow-pipelines" / "environments"

@@ -51,7 +51,7 @@ class CheckpointFiles:
     """
 
     def __init__(self, folder: Path, config: CheckpointConfig, job_id: JobID) -> None:
-        self.folder = folder / job_id.text
+        self.folder = folder.absolute() / job_id.text
         self._cleanup = config.get_externalized_checkpoint_cleanup()
         self._number = 0
 

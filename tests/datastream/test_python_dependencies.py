@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -8,25 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from airflow_pipelines.datastream.python_dependencies import PythonDependencies, Requirements, RequirementsError
+from airflow_pipelines.datastream import StreamExecutionEnvironment
+from airflow_pipelines.datastream.functions import MapFunction
+from airflow_pipelines.datastream.python_dependencies import PythonDependencies
+from airflow_pipelines.streams.python_environment.needs import PythonEnvironmentError
+from tests.streams.python_environment.packages import wheel
 
 
 @pytest.fixture(autouse=True)
-def _imports() -> Iterator[None]:
+def _this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
     path = list(sys.path)
     yield
     sys.path[:] = path
     for name in [name for name in sys.modules if name.startswith("dependency_of_a_test_")]:
         del sys.modules[name]
-
-
-def _wheel(folder: Path, name: str, version: str) -> None:
-    info = f"{name}-{version}.dist-info"
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
-        wheel.writestr(f"{name}.py", f"VERSION = '{version}'\n")
-        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(f"{info}/RECORD", "")
 
 
 def test_files_folders_and_archives_can_be_imported(tmp_path: Path) -> None:
@@ -37,24 +34,107 @@ def test_files_folders_and_archives_can_be_imported(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "c.zip", "w") as archive:
         archive.writestr("dependency_of_a_test_3.py", "X = 3\n")
     files = [tmp_path / "a" / "dependency_of_a_test_1.py", tmp_path / "b", tmp_path / "c.zip"]
-    PythonDependencies(files).make_importable()
-    PythonDependencies(files).make_importable()
+    for _ in range(2):
+        with PythonDependencies(files).in_this_process():
+            pass
     assert [importlib.import_module(f"dependency_of_a_test_{number}").X for number in (1, 2, 3)] == [1, 2, 3]
     assert sys.path.count(str(tmp_path / "b")) == 1
+    assert not (tmp_path / "user").exists()
 
 
 @pytest.mark.processes
-def test_requirements_are_installed_once(tmp_path: Path) -> None:
-    packages, cache = tmp_path / "packages", tmp_path / "cache"
-    packages.mkdir()
-    _wheel(packages, "dependency_of_a_test_4", "1.0")
+def test_requirements_can_be_imported(tmp_path: Path) -> None:
+    packages = tmp_path / "packages"
+    wheel(packages, "dependency_of_a_test_4", "1.0")
     file = tmp_path / "requirements.txt"
     file.write_text("dependency_of_a_test_4==1.0\n")
-    PythonDependencies(requirements=Requirements(file, packages)).make_importable(cache)
-    assert importlib.import_module("dependency_of_a_test_4").VERSION == "1.0"
-    (packages / "dependency_of_a_test_4-1.0-py3-none-any.whl").write_bytes(b"")
-    assert [Requirements(file, packages).install(cache)] == list(cache.iterdir())
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    environment.set_python_requirements(str(file), str(packages))
+    versions = environment.from_collection([0]).map(lambda _: importlib.import_module("dependency_of_a_test_4").VERSION)
+    assert list(versions.execute_and_collect()) == ["1.0"]
     file.write_text("dependency_of_a_test_4==2.0\n")
-    with pytest.raises(RequirementsError, match=r"(?s)requirements.txt' cannot be installed; pip said:\n.*_4==2.0"):
-        Requirements(file, packages).install(cache)
-    assert len(list(cache.iterdir())) == 1
+    with pytest.raises(PythonEnvironmentError, match=r"(?s)'dependency_of_a_test_4==2.0' cannot be .*No matching .*_4==2.0"):
+        versions.execute_and_collect()
+
+
+@pytest.mark.processes
+def test_a_package_that_was_imported_already_stays_and_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    wheel(tmp_path / "packages", "tenacity", "99.0")
+    importlib.import_module("tenacity")
+    (tmp_path / "requirements.txt").write_text("tenacity==99.0\n")
+    dependencies = PythonDependencies(requirements=(tmp_path / "requirements.txt", tmp_path / "packages"))
+    for _ in range(2):
+        with dependencies.in_this_process():
+            assert not hasattr(importlib.import_module("tenacity"), "VERSION")
+    (said,) = caplog.messages
+    assert said.startswith("The package 'tenacity' 99.0 is required and was installed, but this process has imported another one")
+
+
+class _Weights(MapFunction):
+    def open(self, runtime_context):
+        self.weights = Path("model", "weights.txt").read_text()
+
+    def map(self, value):
+        return value, self.weights
+
+
+def _with_model(tmp_path: Path) -> StreamExecutionEnvironment:
+    with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
+        archive.writestr("weights.txt", "heavy")
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    environment.add_python_archive(str(tmp_path / "model.zip"), "model")
+    return environment
+
+
+def test_functions_find_archives_in_their_working_folder_however_the_program_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.txt").write_text("line\n")
+    environment = _with_model(tmp_path)
+    weighted = environment.read_text_file("in.txt").map(_Weights())
+    assert list(weighted.execute_and_collect()) == [("line", "heavy")]
+    assert Path.cwd() == tmp_path
+    weighted.print()
+    environment.execute()
+    assert Path.cwd() == tmp_path
+    weighted.print()
+    environment.execute_async().get_job_execution_result().result(30)
+    assert capsys.readouterr().out == "('line', 'heavy')\n" * 2
+
+
+def test_what_functions_write_into_their_working_folder_is_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def write(value: str) -> str:
+        Path("left.txt").write_text(value)
+        return str(Path.cwd())
+
+    before = Path.cwd()
+    (folder,) = _with_model(tmp_path).from_collection(["written"]).map(write).execute_and_collect()
+    assert Path.cwd() == before
+    assert Path(folder, "left.txt").read_text() == "written"
+    assert caplog.messages == [f"The program has written left.txt to its working folder, which is kept: {folder}"]
+
+
+def test_the_working_folder_is_left_when_the_program_fails(tmp_path: Path) -> None:
+    before = Path.cwd()
+    environment = _with_model(tmp_path)
+    failing = environment.from_collection([0]).map(lambda number: 1 // number)
+    failing.print()
+    with pytest.raises(ZeroDivisionError):
+        environment.execute()
+    assert Path.cwd() == before
+    with pytest.raises(ZeroDivisionError):
+        next(failing.execute_and_collect())
+    assert Path.cwd() == before
+
+
+def test_another_interpreter_is_said_to_have_no_effect_once(caplog: pytest.LogCaptureFixture) -> None:
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    environment.set_python_executable("/opt/python-of-a-test")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert list(environment.from_collection([1]).execute_and_collect()) == [1]
+    (said,) = caplog.messages
+    assert said.startswith(
+        "set_python_executable('/opt/python-of-a-test') has no effect here: a program that runs in its own process"
+    )

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import IO, Any
 
 import fsspec
@@ -137,7 +138,8 @@ class FileSourceBuilder:
         self._format = checks.instance("stream_format", stream_format, StreamFormat, "use StreamFormat.text_line_format()")
         if not paths:
             raise ValueError("A file source needs at least one path: FileSource.for_record_stream_format(format, '/data/in')")
-        self._paths = tuple(checks.text("paths", path) for path in paths)
+        # A relative path means the folder in which the program says it, also when functions run in another one.
+        self._paths = tuple(path if "://" in checks.text("paths", path) else str(Path(path).absolute()) for path in paths)
         self._interval: float | None = None
 
     def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:

@@ -1,0 +1,209 @@
+"""Makes the Python environment of a program, or finds the one that was made of the same contents."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_pipelines.streams.python_environment.archives import unpack
+from airflow_pipelines.streams.python_environment.contents import Fingerprint, copy_to
+from airflow_pipelines.streams.python_environment.installing import (
+    install,
+    make_virtual_environment,
+    packages_of,
+    packages_of_this_process,
+)
+from airflow_pipelines.streams.python_environment.needs import PythonEnvironmentError, PythonNeeds
+
+INSTALL_SECONDS = 600.0
+_LAYOUT = "1"
+_VIRTUAL, _ARCHIVES, _FILES = "python", "archives", "files"
+
+
+@dataclass(frozen=True)
+class PythonEnvironment:
+    """An environment that is ready. Nobody writes to it.
+
+    :param executable: the interpreter to start
+    :param paths: what its ``sys.path`` begins with
+    :param archives: the folder with the unpacked archives; None without archives
+    """
+
+    executable: Path
+    paths: tuple[Path, ...]
+    archives: Path | None
+
+    def make_working_folder(self, parent: Path) -> Path:
+        """Make a folder to run functions in: empty but for links to the unpacked archives.
+
+        :param parent: where the folder is made
+        :returns: the folder, which belongs to the caller
+        """
+        folder = Path(tempfile.mkdtemp(dir=parent, prefix="work-"))
+        if self.archives is not None:
+            for unpacked in self.archives.iterdir():
+                (folder / unpacked.name).symlink_to(unpacked)
+        return folder
+
+    def packages(self) -> list[Path]:
+        """Where its own packages are.
+
+        :returns: folders; none when nothing was installed
+        """
+        return sorted(self.executable.parents[1].glob("lib/python*/site-packages")) if _is_virtual(self.executable) else []
+
+
+def make_environment(needs: PythonNeeds, cache: Path, limit_seconds: float = INSTALL_SECONDS) -> PythonEnvironment:
+    """Make the environment of a program, unless one of the same contents is there.
+
+    Several processes may ask for the same: one makes it, and the others wait. One that is killed leaves nothing that others
+    would take for an environment.
+
+    :param needs: what the program needs
+    :param cache: the folder for all environments; made when it is not there
+    :param limit_seconds: for how long packages may be installed, and for how long another process may do so
+    :returns: the environment
+    :raises PythonEnvironmentError: when it cannot be made, with the reason
+    """
+    _check(needs)
+    cache = cache.absolute()
+    cache.mkdir(parents=True, exist_ok=True)
+    ready = cache / _fingerprint(needs)
+    if not _is_usable(ready, needs):
+        with _locked(ready.with_suffix(".lock"), limit_seconds):
+            if not _is_usable(ready, needs):
+                _make(needs, ready, limit_seconds)
+    return _environment(ready.resolve(), needs)
+
+
+def _check(needs: PythonNeeds) -> None:
+    folder = None if needs.requirements is None else needs.requirements.cached_packages
+    for what, path in [
+        *(("archive", archive.path) for archive in needs.archives),
+        *(("Python file", file) for file in needs.files),
+        *([] if folder is None else [("folder of packages", folder)]),
+    ]:
+        if not path.exists():
+            raise PythonEnvironmentError(f"The {what} {str(path)!r} is not there.")
+
+
+def _fingerprint(needs: PythonNeeds) -> str:
+    found = Fingerprint()
+    # A virtual environment names the interpreter that it was made with, and the packages that it sees.
+    for text in (_LAYOUT, sys.version, sys.executable, *packages_of_this_process(), str(needs.executable)):
+        found.text(text)
+    outside = None if needs.executable is None else shutil.which(needs.executable)
+    if outside is not None:
+        found.text(f"{Path(outside).resolve()} {Path(outside).stat().st_mtime_ns}")
+    if needs.requirements is not None:
+        for text in (needs.requirements.text, needs.requirements.constraints):
+            found.text(text)
+        # What fits in the packages of this process is not installed again: an environment is good for as long as they stay.
+        for folder in packages_of_this_process():
+            found.text(str(Path(folder).stat().st_mtime_ns if Path(folder).is_dir() else None))
+        if needs.requirements.cached_packages is not None:
+            found.path(needs.requirements.cached_packages)
+    for archive in needs.archives:
+        found.text(f"archive {archive.target}")
+        found.path(archive.path)
+    for file in needs.files:
+        found.text(f"importable {file.name}")
+        found.path(file)
+    return found.digest()
+
+
+def _is_usable(ready: Path, needs: PythonNeeds) -> bool:
+    # A link to nothing is what is left when somebody cleans the cache; so is an interpreter that was uninstalled.
+    return ready.is_dir() and _environment(ready.resolve(), needs).executable.exists()
+
+
+def _environment(folder: Path, needs: PythonNeeds) -> PythonEnvironment:
+    executable = folder / _VIRTUAL / "bin" / "python" if _needs_virtual(needs) else Path(sys.executable)
+    return PythonEnvironment(executable, _import_paths(folder, needs), folder / _ARCHIVES if needs.archives else None)
+
+
+def _needs_virtual(needs: PythonNeeds) -> bool:
+    return needs.requirements is not None or needs.executable is not None
+
+
+def _is_virtual(executable: Path) -> bool:
+    return executable.parents[1].name == _VIRTUAL
+
+
+def _import_paths(folder: Path, needs: PythonNeeds) -> tuple[Path, ...]:
+    """A module is found in its folder; folders and archives are themselves where modules are found."""
+    places = [(folder / _FILES / str(number), file) for number, file in enumerate(needs.files)]
+    return tuple(place if file.suffix == ".py" else place / file.name for place, file in places)
+
+
+def _make(needs: PythonNeeds, ready: Path, limit_seconds: float) -> None:
+    """Make it in a folder that stays where it is, since scripts name their interpreter, and then let the name lead to it."""
+    for abandoned in ready.parent.glob(f".{ready.name}-*"):
+        abandoned.unlink()
+    for abandoned in ready.parent.glob(f"{ready.name}-*"):
+        shutil.rmtree(abandoned, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(dir=ready.parent, prefix=f"{ready.name}-"))
+    try:
+        for archive in needs.archives:
+            unpack(archive, folder / _ARCHIVES)
+        for number, file in enumerate(needs.files):
+            copy_to(file, folder / _FILES / str(number) / file.name)
+        if _needs_virtual(needs):
+            _make_virtual(needs, folder, limit_seconds)
+        _publish(folder, ready)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _make_virtual(needs: PythonNeeds, folder: Path, limit_seconds: float) -> None:
+    seen = packages_of_this_process()
+    executable = Path(sys.executable)
+    if needs.executable is not None:
+        executable = _find_executable(needs.executable, folder / _ARCHIVES)
+        seen = [*packages_of(executable), *seen]
+    python = make_virtual_environment(folder / _VIRTUAL, executable, seen)
+    if needs.requirements is not None:
+        install(needs.requirements, python, limit_seconds)
+
+
+def _find_executable(given: str, archives: Path) -> Path:
+    inside = archives / given
+    found = str(inside) if inside.is_file() else shutil.which(given)
+    if found is None:
+        raise PythonEnvironmentError(
+            f"There is no Python executable {given!r}: neither in an archive of the program, nor as a path, nor as a command."
+        )
+    return Path(found).absolute()
+
+
+def _publish(folder: Path, ready: Path) -> None:
+    name = ready.with_name(f".{folder.name}")
+    name.symlink_to(folder.name)
+    name.replace(ready)
+
+
+@contextlib.contextmanager
+def _locked(file: Path, limit_seconds: float) -> Iterator[None]:
+    """Only one process at a time makes an environment. The lock of one that is killed is free."""
+    deadline = time.monotonic() + limit_seconds
+    with file.open("w") as opened:
+        while True:
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise PythonEnvironmentError(
+                        f"Another process has been making the same Python environment in {str(file.parent)!r} for more than"
+                        f" {limit_seconds:g} s. If it hangs, end it and start again."
+                    ) from None
+                time.sleep(0.1)
+        yield

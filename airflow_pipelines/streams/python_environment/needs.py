@@ -1,0 +1,106 @@
+"""What a program needs of Python besides itself."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_pipelines.streams.errors import StreamProgramError
+
+_NAMES_A_FILE = re.compile(r"\s*(?:(-r|--requirement)|(-c|--constraint))[\s=]*(?P<file>[^\s#].*?)(?:\s+#.*)?$")
+_URL = re.compile(r"[a-z][a-z+]+:", re.IGNORECASE)
+
+
+class PythonEnvironmentError(StreamProgramError):
+    """The Python environment of a program cannot be made. The message says which part of it, and why."""
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """Packages that functions import.
+
+    :param text: what pip reads as a file of requirements
+    :param constraints: what pip reads as a file of constraints
+    :param cached_packages: a folder with the packages, for installing without an index; None for the usual index
+    """
+
+    text: str
+    constraints: str = ""
+    cached_packages: Path | None = None
+
+    @staticmethod
+    def read(file: Path, cached_packages: Path | None = None) -> Requirements:
+        """Read a file of requirements, with the files that it names.
+
+        :param file: the file
+        :param cached_packages: a folder with the packages
+        :returns: the requirements, which depend on no file but local packages
+        :raises PythonEnvironmentError: when a file that it names is not there, or names itself
+        """
+        constraints: list[str] = []
+        text = _expanded(file, constraints, ())
+        return Requirements(text, "".join(constraints), cached_packages)
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A file that is unpacked for functions.
+
+    :param path: a zip or tar file
+    :param target: the folder that it is unpacked to, below the working folder of the functions
+    """
+
+    path: Path
+    target: str
+
+    def __post_init__(self) -> None:
+        parts = Path(self.target).parts
+        if not parts or Path(self.target).is_absolute() or ".." in parts:
+            raise PythonEnvironmentError(
+                f"The archive {str(self.path)!r} cannot be unpacked to {self.target!r}: name a folder below the working folder,"
+                " such as 'data'."
+            )
+
+
+@dataclass(frozen=True)
+class PythonNeeds:
+    """What a program needs of Python besides itself.
+
+    :param requirements: packages that are installed; None for none
+    :param archives: what is unpacked
+    :param files: modules, and folders and archives (zip, wheel, egg) of modules and packages, in the order of imports
+    :param executable: the interpreter: a path, a command, or a path into an unpacked archive; None for the one that runs this
+    """
+
+    requirements: Requirements | None = None
+    archives: tuple[Archive, ...] = ()
+    files: tuple[Path, ...] = ()
+    executable: str | None = None
+
+    def __post_init__(self) -> None:
+        targets = [archive.target for archive in self.archives]
+        twice = sorted({target for target in targets if targets.count(target) > 1})
+        if twice:
+            raise PythonEnvironmentError(f"Two archives are unpacked to {twice[0]!r}: give each a target of its own.")
+
+
+def _expanded(file: Path, constraints: list[str], around: tuple[Path, ...]) -> str:
+    """The text of a file with that of the files that it names, which are found from its folder."""
+    if file in around:
+        raise PythonEnvironmentError(f"The file of requirements {str(file)!r} names itself.")
+    try:
+        lines = file.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        by = f", which {str(around[-1])!r} names," if around else ""
+        raise PythonEnvironmentError(f"The file of requirements {str(file)!r}{by} cannot be read: {error}") from None
+    text = []
+    for line in lines:
+        named = _NAMES_A_FILE.match(line)
+        if named is None or _URL.match(named["file"]):
+            text.append(f"{line}\n")
+        elif named[1]:
+            text.append(_expanded(file.parent / named["file"], constraints, (*around, file)))
+        else:
+            constraints.append(_expanded(file.parent / named["file"], constraints, (*around, file)))
+    return "".join(text)
