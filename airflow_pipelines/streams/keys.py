@@ -30,6 +30,24 @@ def canonical_bytes(key: Any) -> bytes:
     return _encode(key)
 
 
+def is_plain(key: Any) -> bool:
+    """Whether :func:`plain_key` makes a key of its canonical bytes again.
+
+    :param key: the key
+    :returns: whether its type is ``str`` or ``int``
+    """
+    return key.__class__ is str or key.__class__ is int
+
+
+def plain_key(data: bytes) -> Any:
+    """The key whose canonical bytes these are.
+
+    :param data: canonical bytes of a key for which :func:`is_plain` holds
+    :returns: the key
+    """
+    return data[1:].decode("utf-8", "surrogatepass") if data[:1] == b"s" else int(data[1:])
+
+
 def key_group(data: bytes, max_parallelism: int) -> int:
     """The key group of a key, which stays the same for the life of its state.
 

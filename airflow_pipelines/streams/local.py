@@ -5,17 +5,19 @@ from __future__ import annotations
 import logging
 import pickle
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain as chained
 from typing import Any
 
 from airflow_pipelines.streams.clock import Clock, StepClock, SystemClock
 from airflow_pipelines.streams.elements import Element
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.graph.chains import Chain, Plan
+from airflow_pipelines.streams.keys import group_to_task
 from airflow_pipelines.streams.loop import ChainTask, Channel, TaskSnapshot, owned_pages
 from airflow_pipelines.streams.operators.base import TaskSettings
-from airflow_pipelines.streams.state.store import PageId, StoredPage
+from airflow_pipelines.streams.state.pages import PageId, StoredPage
 from airflow_pipelines.streams.watermark_watch import WatermarkWatch
 
 _log = logging.getLogger("airflow_pipelines.streams")
@@ -36,6 +38,37 @@ class Snapshot:
     max_parallelism: dict[str, int] = field(default_factory=dict)
     tasks: dict[str, list[TaskSnapshot]] = field(default_factory=dict)
 
+    def changed(self, changes: Snapshot) -> Snapshot:
+        """What the program keeps after some changes.
+
+        :param changes: what :meth:`LocalRunner.changes` gave, of a runner that went on from this snapshot
+        :returns: all of it; this snapshot stays as it is
+        """
+        before: dict[str, dict[PageId, StoredPage]] = {}
+        for task in _all_tasks(self):
+            for uid, kept in task.pages.items():
+                before.setdefault(uid, {}).update(kept)
+        for task in _all_tasks(changes):
+            for uid, gone in task.gone.items():
+                for page_id in gone:
+                    before.get(uid, {}).pop(page_id, None)
+            for uid, written in task.pages.items():
+                before.setdefault(uid, {}).update(written)
+        tasks = {}
+        for head, changed in changes.tasks.items():
+            tasks[head] = [
+                replace(
+                    task,
+                    pages={
+                        uid: owned_pages(before[uid], index, changes.parallelism[uid], changes.max_parallelism[uid])
+                        for uid in task.pages
+                    },
+                    gone={},
+                )
+                for index, task in enumerate(changed)
+            ]
+        return replace(changes, tasks=tasks)
+
     def to_bytes(self) -> bytes:
         """The snapshot as bytes.
 
@@ -54,6 +87,10 @@ class Snapshot:
         return snapshot
 
 
+def _all_tasks(snapshot: Snapshot) -> Iterator[TaskSnapshot]:
+    return chained.from_iterable(snapshot.tasks.values())
+
+
 class LocalRunner:
     """Runs a plan. What a step reads passes through all chains before the next step begins.
 
@@ -61,10 +98,16 @@ class LocalRunner:
     :param settings: what holds for the whole program
     :param clock: processing time
     :param snapshot: where to go on, None for the beginning
+    :param pages: pages of state besides those in the snapshot, in any order: uid of the operator, id of the page, and the page
     """
 
     def __init__(
-        self, plan: Plan, settings: TaskSettings | None = None, clock: Clock | None = None, snapshot: Snapshot | None = None
+        self,
+        plan: Plan,
+        settings: TaskSettings | None = None,
+        clock: Clock | None = None,
+        snapshot: Snapshot | None = None,
+        pages: Iterable[tuple[str, PageId, StoredPage]] = (),
     ) -> None:
         self._plan = plan
         self._settings = settings or TaskSettings()
@@ -80,12 +123,22 @@ class LocalRunner:
         for chain in plan.chains:
             self._tasks[chain.number] = [self._task(chain, index) for index in range(chain.parallelism)]
         try:
+            self._load(pages)
             for chain in reversed(plan.chains):
                 for task in self._tasks[chain.number]:
                     task.open(None if snapshot is None else _task_snapshot(snapshot, chain, task.index))
         except BaseException:
             self._close_quietly()
             raise
+
+    def _load(self, pages: Iterable[tuple[str, PageId, StoredPage]]) -> None:
+        chains = {step.uid: chain for chain in self._plan.chains for step in chain.steps}
+        for uid, page_id, page in pages:
+            chain = chains.get(uid)
+            if chain is None:
+                raise _unclaimed([uid])
+            index = group_to_task(page_id[0], chain.parallelism, chain.max_parallelism)
+            self._tasks[chain.number][index].load(uid, page_id, page)
 
     def _task(self, chain: Chain, index: int) -> ChainTask:
         into = [(link, self._plan.chains[link.source].parallelism) for link in self._plan.into(chain)]
@@ -176,11 +229,23 @@ class LocalRunner:
         :returns: what a runner of the same program can be made with
         :raises StreamProgramError: in batch mode
         """
+        return self._snapshot(ChainTask.snapshot)
+
+    def changes(self) -> Snapshot:
+        """All that the program keeps now, but of its pages only those that changed since the last call, or since the beginning.
+        What :meth:`snapshot` gives in between counts for nothing here.
+
+        :returns: what :meth:`Snapshot.changed` takes
+        :raises StreamProgramError: in batch mode
+        """
+        return self._snapshot(ChainTask.changes)
+
+    def _snapshot(self, take: Callable[[ChainTask], TaskSnapshot]) -> Snapshot:
         if self._settings.is_batch:
             raise StreamProgramError("A program in batch mode has no snapshots: it is run again from its beginning.")
         snapshot = Snapshot()
         for chain in self._plan.chains:
-            snapshot.tasks[chain.head.uid] = [task.snapshot() for task in self._tasks[chain.number]]
+            snapshot.tasks[chain.head.uid] = [take(task) for task in self._tasks[chain.number]]
             for step in chain.steps:
                 snapshot.parallelism[step.uid] = chain.parallelism
                 snapshot.max_parallelism[step.uid] = chain.max_parallelism
@@ -250,10 +315,14 @@ def _refuse_unclaimed(snapshot: Snapshot, plan: Plan) -> None:
     }
     with_state = sorted(uid for uid in kept if _has_state(snapshot, uid))
     if with_state:
-        raise StreamProgramError(
-            f"The snapshot has state of the operators {with_state}, which the program does not have. Give the operators that shall"
-            " go on with it these names with uid(), or start without the snapshot."
-        )
+        raise _unclaimed(with_state)
+
+
+def _unclaimed(uids: list[str]) -> StreamProgramError:
+    return StreamProgramError(
+        f"The snapshot has state of the operators {uids}, which the program does not have. Give the operators that shall"
+        " go on with it these names with uid(), or start without the snapshot."
+    )
 
 
 def _has_state(snapshot: Snapshot, uid: str) -> bool:

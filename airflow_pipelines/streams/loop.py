@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -18,6 +18,7 @@ from airflow_pipelines.streams.elements import (
     Idleness,
     Watermark,
 )
+from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.exchanges import ExchangeWriter
 from airflow_pipelines.streams.failures import last_given, note_element, note_operator
 from airflow_pipelines.streams.graph.chains import Chain, Link, Step
@@ -28,21 +29,22 @@ from airflow_pipelines.streams.operators.base import Operator, OperatorContext, 
 from airflow_pipelines.streams.operators.source import SourceOperator
 from airflow_pipelines.streams.pickled import to_bytes
 from airflow_pipelines.streams.sinks import SubtaskInfo
-from airflow_pipelines.streams.state.store import KeyedStore, PageId, StoredPage
+from airflow_pipelines.streams.state.page_storage import SpilledPages
+from airflow_pipelines.streams.state.pages import PageId, StoredPage
+from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.values import isolate_all
 from airflow_pipelines.streams.watermarks import Combination
 
 Channel: TypeAlias = tuple[int, int]
 """Where elements come from: number of the link, number of the upstream task."""
 
-MOST_HOT_KEYS = 1_000_000
-
 
 @dataclass
 class TaskSnapshot:
-    """What a task keeps, as bytes where it can be large.
+    """What a task keeps, as bytes where it can be large: all of it, or of the pages only those that changed.
 
     :param pages: pages of state at rest, by uid of the operator
+    :param gone: where only changes are given, ids of pages that are no more, by uid of the operator
     :param operators: what operators keep besides, by uid, pickled
     :param channels: how far the inputs have come, pickled; None for a source
     :param turns: whose turn it is at each exchange
@@ -54,6 +56,7 @@ class TaskSnapshot:
     channels: bytes | None = None
     turns: list[int] = field(default_factory=list)
     watermarks: dict[str, int] = field(default_factory=dict)
+    gone: dict[str, set[PageId]] = field(default_factory=dict)
 
 
 class _Fanout:
@@ -137,7 +140,7 @@ class ChainTask:
         self._ports = {link.number: link.edge.port for link, _ in into}
         self._channels = Combination((link.number, upstream) for link, tasks in into for upstream in _upstreams(link, tasks, index))
         self.operators: dict[int, Operator] = {}
-        self._stores: dict[int, KeyedStore] = {}
+        self._stores = {step.uid: self._store() for step in chain.steps if step.node.operator.is_keyed}
         self._fanouts: dict[tuple[int, str | None], _Fanout] = {}
         self.exchanges: dict[Link, ExchangeWriter] = {}
         self.metrics: dict[str, MetricGroup] = {}
@@ -150,12 +153,45 @@ class ChainTask:
         }
         self._idle = False
 
-    def open(self, snapshot: TaskSnapshot | None) -> None:
+    def _store(self) -> KeyedStore:
+        settings = self._settings
+        storage = SpilledPages(settings.page_memory, settings.scratch_folder)
+        return KeyedStore(self.chain.max_parallelism, storage, settings.hot_keys)
+
+    def load(self, uid: str, page_id: PageId, page: StoredPage) -> None:
+        """Take a page of state over, before :meth:`open`. Pages may be given one by one, so that they need not be in memory.
+
+        :param uid: of the operator
+        :param page_id: id of the page
+        :param page: the page
+        :raises StreamProgramError: when the operator keeps no state by key, or the page is another task's
+        """
+        store = self._stores.get(uid)
+        if store is None:
+            raise StreamProgramError(
+                f"There is state by key for the operator {uid!r}, which keeps none in the chain {self.chain.name!r}. Give the"
+                " operator that shall go on with it this name with uid(), or start without this state."
+            )
+        if group_to_task(page_id[0], self.chain.parallelism, self.chain.max_parallelism) != self.index:
+            raise StreamProgramError(
+                f"A page of the key group {page_id[0]} of the operator {uid!r} was given to task {self.index + 1} of"
+                f" {self.chain.parallelism}, which does not own it."
+            )
+        store.load(page_id, page)
+
+    def open(self, snapshot: TaskSnapshot | None, pages: Iterable[tuple[str, PageId, StoredPage]] = ()) -> None:
         """Make the operators and open them, what reads before what gives.
 
         :param snapshot: where to go on, None for the beginning
+        :param pages: pages of state besides those in the snapshot: uid of the operator, id of the page, and the page
+        :raises StreamProgramError: when a page does not belong to the task
         """
         snapshot = snapshot or TaskSnapshot()
+        for uid, kept in snapshot.pages.items():
+            for page_id, page in kept.items():
+                self.load(uid, page_id, page)
+        for uid, page_id, page in pages:
+            self.load(uid, page_id, page)
         for step in self.chain.steps:
             self.operators[step.node.id] = step.node.operator.create()
             self._fanouts[(step.node.id, None)] = _Fanout(step, step.node.convert)
@@ -195,9 +231,6 @@ class ChainTask:
 
     def _open_step(self, step: Step, snapshot: TaskSnapshot) -> None:
         operator = self.operators[step.node.id]
-        store = None
-        if step.node.operator.is_keyed:
-            store = self._stores[step.node.id] = KeyedStore(self.chain.max_parallelism, snapshot.pages.get(step.uid))
         metrics = self.metrics[step.uid] = MetricGroup()
         node_id = step.node.id
         operator.output = self._fanouts[(node_id, None)]
@@ -208,7 +241,7 @@ class ChainTask:
             clock=self._clock,
             metrics=metrics,
             is_input_bounded=step.is_input_bounded,
-            store=store,
+            store=self._stores.get(step.uid),
             side_output=lambda tag: self._fanouts.get((node_id, tag)),
         )
         operator.current_watermark = snapshot.watermarks.get(step.uid, operator.current_watermark)
@@ -318,32 +351,53 @@ class ChainTask:
 
     def end_of_step(self) -> None:
         """A step is over: give memory back where there is too much in it."""
-        for store in self._stores.values():
-            store.evict(MOST_HOT_KEYS)
+        for step in self.chain.steps:
+            store = self._stores.get(step.uid)
+            if store is not None:
+                try:
+                    store.evict()
+                except Exception as error:
+                    note_operator(error, step.name, "bringing state to rest")
+                    raise
 
     def snapshot(self) -> TaskSnapshot:
         """All that the task keeps.
 
         :returns: a value that another task can be opened with
         """
+        return self._snapshot(self._all_pages)
+
+    def changes(self) -> TaskSnapshot:
+        """All that the task keeps, but of its pages only those that changed since the last call, or since it was opened. What
+        :meth:`snapshot` gives in between counts for nothing here.
+
+        :returns: the pages that changed, and the ids of those that are no more
+        """
+        return self._snapshot(self._changed_pages)
+
+    def _all_pages(self, uid: str, snapshot: TaskSnapshot) -> None:
+        snapshot.pages[uid] = self._stores[uid].pages()
+
+    def _changed_pages(self, uid: str, snapshot: TaskSnapshot) -> None:
+        changes = self._stores[uid].changes()
+        snapshot.pages[uid], snapshot.gone[uid] = changes.written, changes.gone
+
+    def _snapshot(self, add_pages: Callable[[str, TaskSnapshot], None]) -> TaskSnapshot:
         snapshot = TaskSnapshot(turns=[writer.position() for writer in self.exchanges.values()])
         snapshot.channels = pickle.dumps(self._channels.snapshot(), 5)
         for step in self.chain.steps:
             try:
-                self._snapshot_step(step, snapshot)
+                operator = self.operators[step.node.id]
+                state = operator.snapshot()
+                if state is not None:
+                    snapshot.operators[step.uid] = to_bytes(state, "The state of the operator")
+                snapshot.watermarks[step.uid] = operator.current_watermark
+                if step.uid in self._stores:
+                    add_pages(step.uid, snapshot)
             except Exception as error:
                 note_operator(error, step.name, "taking a snapshot")
                 raise
         return snapshot
-
-    def _snapshot_step(self, step: Step, snapshot: TaskSnapshot) -> None:
-        operator = self.operators[step.node.id]
-        state = operator.snapshot()
-        if state is not None:
-            snapshot.operators[step.uid] = to_bytes(state, "The state of the operator")
-        snapshot.watermarks[step.uid] = operator.current_watermark
-        if step.node.id in self._stores:
-            snapshot.pages[step.uid] = self._stores[step.node.id].pages()
 
     def committed(self) -> None:
         """The last snapshot is durable."""
@@ -363,6 +417,8 @@ class ChainTask:
                     operator.close()
                 except Exception as error:  # noqa: BLE001 (raised below, when all others are closed)
                     first = first or error
+        for store in self._stores.values():
+            store.close()
         if first is not None:
             raise first
 

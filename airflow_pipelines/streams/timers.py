@@ -9,7 +9,8 @@ from typing import Any
 
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP
 from airflow_pipelines.streams.keys import canonical_bytes
-from airflow_pipelines.streams.state.store import EVENT_TIME, PROCESSING_TIME, Entry, KeyedStore
+from airflow_pipelines.streams.state.entries import EVENT_TIME, NO_TIMERS, PROCESSING_TIME, Entry
+from airflow_pipelines.streams.state.store import KeyedStore
 
 _SHORT = 16
 _SPARE = 1_000
@@ -33,7 +34,7 @@ class Timers:
         self._store = store
         self._heaps: tuple[list[int], list[int]] = ([], [])
         self._at: tuple[dict[int, list[tuple[Entry, Any]]], dict[int, list[tuple[Entry, Any]]]] = ({}, {})
-        store.on_timers = self._load
+        store.timers = self
 
     def register(self, domain: int, timestamp: int, namespace: Any = None) -> None:
         """Have a timer for the current key; nothing happens when it is there already.
@@ -46,8 +47,12 @@ class Timers:
         timer = (domain, timestamp, namespace)
         if timer in entry.timers:
             return
-        entry.timers.add(timer)
-        entry.page.dirty = True
+        if entry.timers is NO_TIMERS:
+            entry.timers = {timer}
+        else:
+            entry.timers.add(timer)
+        if not entry.is_changed:
+            entry.note_change()
         self._push(domain, timestamp, entry, namespace)
 
     def delete(self, domain: int, timestamp: int, namespace: Any = None) -> None:
@@ -61,7 +66,8 @@ class Timers:
         timer = (domain, timestamp, namespace)
         if timer in entry.timers:
             entry.timers.discard(timer)
-            entry.page.dirty = True
+            if not entry.is_changed:
+                entry.note_change()
             self._forget(domain, timestamp, entry, namespace)
 
     def _forget(self, domain: int, timestamp: int, entry: Entry, namespace: Any) -> None:
@@ -97,7 +103,8 @@ class Timers:
                 timer = (domain, timestamp, namespace)
                 if timer in entry.timers:
                     entry.timers.discard(timer)
-                    entry.page.dirty = True
+                    if not entry.is_changed:
+                        entry.note_change()
                     store.entry = entry
                     yield timestamp, entry, namespace
 
@@ -131,9 +138,15 @@ class Timers:
         else:
             waiting.append((entry, namespace))
 
-    def _load(self, entry: Entry) -> None:
+    def heated(self, entry: Entry) -> None:
+        """An entry was at rest, and is hot."""
         for domain, timestamp, namespace in entry.timers:
             self._push(domain, timestamp, entry, namespace)
+
+    def cooled(self, entry: Entry) -> None:
+        """An entry goes to rest."""
+        for domain, timestamp, namespace in entry.timers:
+            self._forget(domain, timestamp, entry, namespace)
 
 
 def _in_order(waiting: Sequence[tuple[Entry, Any]]) -> Sequence[tuple[Entry, Any]]:

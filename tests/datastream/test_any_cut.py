@@ -1,11 +1,14 @@
-"""The same program and input give the same output however the input is cut into steps, with any number of tasks, and through a
-snapshot.
+"""The same program and input give the same output however the input is cut into steps, with any number of tasks, through a
+snapshot, and with hardly any memory.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import Counter
+from contextlib import contextmanager
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -41,6 +44,8 @@ from airflow_pipelines.datastream.window import (
 from airflow_pipelines.streams.clock import ManualClock
 from airflow_pipelines.streams.graph.chains import Defaults, plan_of
 from airflow_pipelines.streams.local import LocalRunner, Snapshot
+from airflow_pipelines.streams.operators.base import TaskSettings
+from airflow_pipelines.streams.state import pages_at_rest, store
 from tests.datastream.programs import Contents, environment, first, timed
 
 EXAMPLES = int(os.environ.get("STREAM_EXAMPLES", "25"))
@@ -231,13 +236,13 @@ PROGRAMS = {
 class Run:
     """A run of a program, one step at a time."""
 
-    def __init__(self, build, inputs, parallelism, snapshot=None):
+    def __init__(self, build, inputs, parallelism, snapshot=None, settings=None, pages=()):
         env = environment(parallelism)
         self.sink = CollectSink()
         node = build(env, *inputs).sink_to(self.sink)._node
         plan = plan_of(env.graph, [node.id], Defaults(parallelism))
         env._take_sinks()
-        self.runner = LocalRunner(plan, clock=ManualClock(), snapshot=snapshot)
+        self.runner = LocalRunner(plan, settings, ManualClock(), snapshot, pages)
 
     def to_the_end(self, cuts):
         cuts = list(cuts)
@@ -270,4 +275,48 @@ def test_cuts_tasks_and_a_snapshot_change_nothing(name, one, two, cuts, more_cut
     data = begun.runner.snapshot().to_bytes()
     went_on = Run(build, inputs, after, Snapshot.from_bytes(data))
     found = [*begun.sink.values, *went_on.to_the_end(more_cuts)]
+    assert Counter(map(repr, found)) == expected
+
+
+@contextmanager
+def hardly_any_memory():
+    """Two keys are hot, pages have one or two, few changes wait for theirs, and all pages are in a file."""
+    with mock.patch.object(pages_at_rest, "PAGE_BYTES", 200), mock.patch.object(store, "WAITING_BYTES", 1000):
+        yield TaskSettings(hot_keys=2, page_memory=0)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    one=ELEMENTS,
+    two=ELEMENTS,
+    cuts=CUTS,
+    asked=st.sets(st.integers(0, 20)),
+    more_cuts=CUTS,
+    tasks=st.sampled_from([1, 2]),
+    after=st.sampled_from([1, 4]),
+)
+def test_little_memory_and_changes_instead_of_snapshots_change_nothing(name, one, two, cuts, asked, more_cuts, tasks, after):
+    build = PROGRAMS[name]
+    inputs = (one, two)
+    expected = _expected(build, inputs)
+    with hardly_any_memory() as tight:
+        assert Counter(map(repr, Run(build, inputs, tasks, settings=tight).to_the_end(cuts))) == expected
+
+        begun = Run(build, inputs, tasks, settings=tight)
+        kept = Snapshot()
+        for number, cut in enumerate(cuts):
+            begun.runner.step(default=cut)
+            if number in asked:
+                kept = kept.changed(begun.runner.changes())
+        kept = kept.changed(begun.runner.changes())
+        assert kept == begun.runner.snapshot()
+        begun.runner.close()
+
+        pages = []
+        for task in itertools.chain.from_iterable(kept.tasks.values()):
+            pages += [(uid, *each) for uid, pages_of_it in task.pages.items() for each in pages_of_it.items()]
+            task.pages.clear()
+        went_on = Run(build, inputs, after, kept, tight, reversed(pages))
+        found = [*begun.sink.values, *went_on.to_the_end(more_cuts)]
     assert Counter(map(repr, found)) == expected

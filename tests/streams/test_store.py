@@ -6,10 +6,13 @@ import pytest
 
 from airflow_pipelines.streams.clock import StepClock
 from airflow_pipelines.streams.errors import StreamProgramError
-from airflow_pipelines.streams.state import store as pages
+from airflow_pipelines.streams.keys import key_group
+from airflow_pipelines.streams.state import pages_at_rest
 from airflow_pipelines.streams.state.access import KeyedStates
 from airflow_pipelines.streams.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from airflow_pipelines.streams.state.store import EVENT_TIME, PROCESSING_TIME, KeyedStore
+from airflow_pipelines.streams.state.entries import EVENT_TIME, PROCESSING_TIME
+from airflow_pipelines.streams.state.pages_at_rest import PageChanges
+from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.state.ttl import TimeToLive
 from airflow_pipelines.streams.timers import Timers
 
@@ -17,12 +20,19 @@ from airflow_pipelines.streams.timers import Timers
 def put(store, key, value):
     entry = store.hot[key]
     entry.values["v"] = value
-    entry.page.dirty = True
+    entry.note_change()
     return entry
 
 
+def restored(max_parallelism, stored, **settings):
+    store = KeyedStore(max_parallelism, **settings)
+    for page_id, page in stored.items():
+        store.load(page_id, page)
+    return store
+
+
 def test_pages_split_when_they_outgrow_their_size_and_all_keys_are_found_again(monkeypatch):
-    monkeypatch.setattr(pages, "PAGE_BYTES", 500)
+    monkeypatch.setattr(pages_at_rest, "PAGE_BYTES", 500)
     store = KeyedStore(4)
     for number in range(200):
         put(store, number, f"value {number}")
@@ -31,38 +41,36 @@ def test_pages_split_when_they_outgrow_their_size_and_all_keys_are_found_again(m
     assert all(len(page.data) <= 500 for page in stored.values())
     for number in range(200):
         assert store.hot[number].values["v"] == f"value {number}"
-    again = KeyedStore(4, stored)
+    again = restored(4, stored)
     assert [again.hot[number].values["v"] for number in range(200)] == [f"value {number}" for number in range(200)]
-    put(again, 1000, "new")
-    written, _ = again.rest()
-    assert len(written) == 1
+    put(again, 7, "new")
+    assert len(again.changes().written) == 1
 
 
 def test_only_pages_that_changed_are_written_and_empty_ones_are_given_up():
     store = KeyedStore(128)
     entries = [put(store, number, number) for number in range(50)]
-    store.rest()
-    assert store.rest() == ({}, set())
+    first = store.changes()
+    assert (len(first.written), first.gone) == (len({key_group(entry.data, 128) for entry in entries}), set())
+    assert store.changes() == PageChanges()
     put(store, 7, 8)
-    assert list(store.rest()[0]) == [entries[7].page.id]
-    entry = store.hot[7]
-    others = [number for number in range(50) if store.hot[number].page is entry.page]
+    [page_id] = store.changes().written
+    others = [number for number, entry in enumerate(entries) if key_group(entry.data, 128) == page_id[0]]
     for number in others:
         store.hot[number].values.clear()
-        store.hot[number].page.dirty = True
-    written, gone = store.rest()
-    assert (written, gone) == ({}, {entry.page.id})
+        store.hot[number].note_change()
+    assert store.changes() == PageChanges({}, {page_id})
     assert store.hot[7].values == {}
 
 
 def test_what_is_evicted_comes_back_with_its_timers():
-    store = KeyedStore(8)
+    store = KeyedStore(8, hot_keys=5)
     timers = Timers(store)
     for number in range(20):
         store.entry = put(store, number, number)
         timers.register(EVENT_TIME, number * 10)
         timers.register(PROCESSING_TIME, number)
-    store.evict(5)
+    store.evict()
     assert timers.next_due(PROCESSING_TIME) == 0
     assert [timestamp for timestamp, _, _ in timers.due(EVENT_TIME, 45)] == [0, 10, 20, 30, 40]
     assert timers.next_due(EVENT_TIME) == 50
@@ -75,10 +83,10 @@ def test_only_pages_with_something_due_are_read():
     for number in range(100):
         store.entry = put(store, number, number)
         timers.register(EVENT_TIME, number)
-    restored = KeyedStore(128, store.pages())
-    again = Timers(restored)
+    again_store = restored(128, store.pages())
+    again = Timers(again_store)
     assert [(timestamp, entry.key) for timestamp, entry, _ in again.due(EVENT_TIME, 2)] == [(0, 0), (1, 1), (2, 2)]
-    assert len(restored._pages) <= 3
+    assert len(again_store._entries) <= 3
 
 
 def test_timers_of_one_time_fire_in_the_order_of_their_keys_whenever_they_were_registered():
@@ -196,5 +204,5 @@ def test_what_has_expired_is_left_out_when_its_page_is_written(states):
         value.update("x" * 100)
     states.clock.now += 200
     for key in range(10):
-        states.store.hot[key].page.dirty = True
+        states.store.hot[key].note_change()
     assert states.store.pages() == {}

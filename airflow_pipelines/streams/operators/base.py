@@ -40,6 +40,9 @@ class TaskSettings:
     :param call_seconds: how long one call of a function may go on giving results
     :param job_parameters: what the program gives to its functions
     :param attempt: from 0, one more for each restart
+    :param hot_keys: how many keys of an operator a task keeps as objects at most, between two steps
+    :param page_memory: how many bytes of pages with other keys an operator of a task keeps in memory; more go to a file
+    :param scratch_folder: where that file is; None for the folder for temporary files
     """
 
     is_batch: bool = False
@@ -48,6 +51,9 @@ class TaskSettings:
     call_seconds: float = 60.0
     job_parameters: Mapping[str, str] = field(default_factory=dict)
     attempt: int = 0
+    hot_keys: int = 200_000
+    page_memory: int = 64 * 1024 * 1024
+    scratch_folder: str | None = None
 
 
 @dataclass

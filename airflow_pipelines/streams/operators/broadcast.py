@@ -22,7 +22,7 @@ from airflow_pipelines.streams.operators.keyed import KeyedOperator, KeyedTimers
 from airflow_pipelines.streams.operators.life import FunctionLife
 from airflow_pipelines.streams.state.access import state_of
 from airflow_pipelines.streams.state.descriptors import MapStateDescriptor, StateDescriptor
-from airflow_pipelines.streams.state.store import NO_ENTRY, Entry
+from airflow_pipelines.streams.state.entries import NO_ENTRY, Entry
 from airflow_pipelines.streams.state.views import MapState
 from airflow_pipelines.streams.timers import TimeDomain
 
@@ -260,8 +260,12 @@ class _KeyedBroadcast(KeyedOperator):
                     self._broadcast.element_timestamp = timestamp
                     self._take(self._function.process_broadcast_element(value, self._broadcast), timestamp)
             else:
+                store = self.store
                 for (value, timestamp), key in zip(_rows(batch), batch.keys or (), strict=True):
-                    self.store.entry = self.store.find(key)
+                    try:
+                        store.entry = store.hot[key]
+                    except TypeError:  # a key without a hash
+                        store.entry = store.find(key)
                     self._element.element_timestamp = timestamp
                     self._take(self._function.process_element(value, self._element), timestamp)
         except Exception as error:

@@ -12,7 +12,8 @@ from airflow_pipelines.streams.failures import note_element
 from airflow_pipelines.streams.functions import TimerService
 from airflow_pipelines.streams.operators.base import Operator
 from airflow_pipelines.streams.operators.collector import Collector
-from airflow_pipelines.streams.state.store import EVENT_TIME, PROCESSING_TIME, Entry, KeyedStore
+from airflow_pipelines.streams.state.entries import EVENT_TIME, PROCESSING_TIME, Entry
+from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.timers import Timers
 
 _LOOK_EVERY = 1024

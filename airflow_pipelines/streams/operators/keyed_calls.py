@@ -13,7 +13,7 @@ from airflow_pipelines.streams.operators.base import Operator, OperatorSpec
 from airflow_pipelines.streams.operators.collector import Collector
 from airflow_pipelines.streams.operators.keyed import KeyedOperator
 from airflow_pipelines.streams.operators.life import FunctionLife
-from airflow_pipelines.streams.state.store import NO_ENTRY, Entry
+from airflow_pipelines.streams.state.entries import NO_ENTRY, Entry
 
 Take = Callable[[Collector, Any, Any, int | None], None]
 """What becomes of a result: collector, element, result, timestamp."""

@@ -21,7 +21,8 @@ from airflow_pipelines.streams.operators.base import Operator, OperatorSpec
 from airflow_pipelines.streams.operators.collector import Collector
 from airflow_pipelines.streams.operators.keyed import KeyedOperator, KeyedTimers, TimeOnly
 from airflow_pipelines.streams.operators.life import FunctionLife
-from airflow_pipelines.streams.state.store import NO_ENTRY, Entry, KeyedStore
+from airflow_pipelines.streams.state.entries import NO_ENTRY, Entry
+from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.timers import TimeDomain
 
 

@@ -12,7 +12,7 @@ from airflow_pipelines.streams.functions import Function, own_copy
 from airflow_pipelines.streams.operators.base import Operator, OperatorSpec
 from airflow_pipelines.streams.operators.keyed import KeyedOperator
 from airflow_pipelines.streams.operators.life import FunctionLife
-from airflow_pipelines.streams.state.store import NO_ENTRY, Entry
+from airflow_pipelines.streams.state.entries import NO_ENTRY, Entry
 
 _SLOT = "reduce"
 
@@ -61,7 +61,8 @@ class _Reduce(KeyedOperator):
                 store.entry = entry
                 values = entry.values
                 combined = values[_SLOT] = reduce(values[_SLOT], value) if _SLOT in values else value
-                entry.page.dirty = True
+                if not entry.is_changed:
+                    entry.note_change()
                 if is_batch:
                     self._last = (combined, timestamp)
                 else:

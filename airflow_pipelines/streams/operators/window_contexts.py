@@ -17,7 +17,7 @@ from airflow_pipelines.streams.state.descriptors import (
     ReducingStateDescriptor,
     StateDescriptor,
 )
-from airflow_pipelines.streams.state.store import EVENT_TIME, PROCESSING_TIME, Entry
+from airflow_pipelines.streams.state.entries import EVENT_TIME, PROCESSING_TIME, Entry
 from airflow_pipelines.streams.windows.assigners import WindowAssigner
 from airflow_pipelines.streams.windows.triggers import Trigger
 
@@ -150,7 +150,8 @@ class MergeContext(Trigger.OnMergeContext, WindowTriggerContext):
             entry.values[slot] = descriptor.agg_function.merge(entry.values[slot], entry.values[other])
         else:
             entry.values[slot] = entry.values[other]
-        entry.page.dirty = True
+        if not entry.is_changed:
+            entry.note_change()
 
 
 class EvaluationContext(ProcessWindowFunction.Context, ProcessAllWindowFunction.Context):

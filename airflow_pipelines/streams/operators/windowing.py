@@ -29,7 +29,7 @@ from airflow_pipelines.streams.operators.window_contexts import (
     MergeContext,
     WindowTriggerContext,
 )
-from airflow_pipelines.streams.state.store import EVENT_TIME, NO_ENTRY, PROCESSING_TIME, Entry
+from airflow_pipelines.streams.state.entries import EVENT_TIME, NO_ENTRY, PROCESSING_TIME, Entry
 from airflow_pipelines.streams.values import ATOMIC, isolate
 from airflow_pipelines.streams.windows.assigners import MergingWindowAssigner, WindowAssigner
 from airflow_pipelines.streams.windows.triggers import CONTINUE, EventTimeTrigger, ProcessingTimeTrigger, Trigger, TriggerResult
@@ -156,7 +156,8 @@ class _Windows(KeyedOperator):
             # Windows may change what they keep: each has its own.
             own = value if first or value.__class__ in ATOMIC else isolate(value)
             first = False
-            entry.page.dirty = True
+            if not entry.is_changed:
+                entry.note_change()
             if window in contents:
                 contents[window] = self._contents.add(contents[window], own)
                 if self._knows_trigger and end > self.current_watermark:
@@ -173,7 +174,8 @@ class _Windows(KeyedOperator):
         skipped = True
         for assigned in windows:
             merged: dict[Any, Any] = entry.values.setdefault(_MERGED, {})
-            entry.page.dirty = True
+            if not entry.is_changed:
+                entry.note_change()
             window = self._add_window(entry, merged, assigned)
             if self._is_event_time and window.max_timestamp() + self._lateness <= self.current_watermark:
                 merged.pop(window, None)
@@ -238,7 +240,8 @@ class _Windows(KeyedOperator):
         contents = entry.values.get(_CONTENTS)
         if fires and contents is not None and kept in contents:
             elements = self._contents.elements(contents[kept])
-            entry.page.dirty = True
+            if not entry.is_changed:
+                entry.note_change()
             results = self._evaluate(entry, window, elements)
             if results is not None:
                 self.collector.add_all(results, window.max_timestamp())
@@ -251,7 +254,8 @@ class _Windows(KeyedOperator):
             del contents[kept]
             if not contents:
                 del entry.values[_CONTENTS]
-            entry.page.dirty = True
+            if not entry.is_changed:
+                entry.note_change()
 
     def on_timer(self, domain: int, timestamp: int, entry: Entry, namespace: Any) -> None:
         window = namespace
@@ -282,7 +286,8 @@ class _Windows(KeyedOperator):
                 del entry.values[_MERGED]
         for slot in [slot for slot in entry.values if slot.__class__ is tuple and slot[1] == window]:
             del entry.values[slot]
-        entry.page.dirty = True
+        if not entry.is_changed:
+            entry.note_change()
 
     def _cleanup_time(self, window: Any) -> int:
         end: int = window.max_timestamp()

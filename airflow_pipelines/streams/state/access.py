@@ -14,7 +14,7 @@ from airflow_pipelines.streams.state.descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from airflow_pipelines.streams.state.expiring import ExpiringList, ExpiringMap, ExpiringValue, sweeper
+from airflow_pipelines.streams.state.expiring import ExpiringList, ExpiringMap, ExpiringValue, TtlSweeper
 from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.state.views import (
     Aggregating,
@@ -133,6 +133,6 @@ class KeyedStates:
                 f" {type(descriptor).__name__}. Give one of them another name."
             )
         if descriptor.ttl is not None:
-            self._store.sweep_with(descriptor.name, sweeper(descriptor.ttl, self._clock))
+            self._store.sweep_with(descriptor.name, TtlSweeper(descriptor.ttl, self._clock))
         slot = descriptor.name if self._namespace is None else (descriptor.name, self._namespace)
         return state_of(self._store, self._clock, descriptor, slot)

@@ -26,8 +26,8 @@ class _Expiring:
     def clear(self) -> None:
         """Drop what is kept for the current key."""
         entry = self._store.entry
-        if entry.values.pop(self._slot, None) is not None:
-            entry.page.dirty = True
+        if entry.values.pop(self._slot, None) is not None and not entry.is_changed:
+            entry.note_change()
 
     def _expired(self, stamped: Stamped) -> bool:
         return stamped[0] + self._ttl.milliseconds <= self._clock.now
@@ -35,8 +35,8 @@ class _Expiring:
     def _kept(self) -> Any:
         entry = self._store.entry
         kept = entry.values.get(self._slot)
-        if kept is not None:
-            entry.page.dirty = True
+        if kept is not None and not entry.is_changed:
+            entry.note_change()
         return kept
 
     def _keep(self, kept: Any) -> None:
@@ -45,7 +45,8 @@ class _Expiring:
             entry.values[self._slot] = kept
         else:
             entry.values.pop(self._slot, None)
-        entry.page.dirty = True
+        if not entry.is_changed:
+            entry.note_change()
 
 
 class ExpiringValue(_Expiring, ValueState):
@@ -150,28 +151,40 @@ class ExpiringMap(_Expiring, MapState):
         return result
 
 
-def sweeper(ttl: TimeToLive, clock: StepClock) -> Any:
+class TtlSweeper:
     """Drops what has expired.
 
     :param ttl: how long values are kept
     :param clock: the time of the step
-    :returns: a function of the values of a key and the slot of the state
     """
 
-    def alive(stamped: Stamped) -> bool:
-        return stamped[0] + ttl.milliseconds > clock.now
+    def __init__(self, ttl: TimeToLive, clock: StepClock) -> None:
+        self._ttl = ttl
+        self._clock = clock
 
-    def sweep(values: dict[Any, Any], slot: Any) -> None:
+    def now(self) -> int:
+        """The time of the step."""
+        return self._clock.now
+
+    def _is_alive(self, stamped: Stamped) -> bool:
+        return stamped[0] + self._ttl.milliseconds > self._clock.now
+
+    def sweep(self, values: dict[Any, Any], slot: Any) -> None:
+        """Drop what has expired."""
         kept = values[slot]
         if isinstance(kept, tuple):
-            left: Any = kept if alive(kept) else None
+            left: Any = kept if self._is_alive(kept) else None
         elif isinstance(kept, list):
-            left = [each for each in kept if alive(each)]
+            left = [each for each in kept if self._is_alive(each)]
         else:
-            left = {key: each for key, each in kept.items() if alive(each)}
+            left = {key: each for key, each in kept.items() if self._is_alive(each)}
         if left:
             values[slot] = left
         else:
             del values[slot]
 
-    return sweep
+    def next_expiry(self, kept: Any) -> int:
+        """When something of it expires first."""
+        stamped = [kept] if isinstance(kept, tuple) else kept if isinstance(kept, list) else kept.values()
+        first: int = min(written for written, _ in stamped)
+        return first + self._ttl.milliseconds

@@ -1,99 +1,57 @@
-"""The state of all keys of one operator in one task, in pages.
+"""The state of all keys of one operator in one task.
 
-A page holds the keys of one key group that hash to it, with all that is kept for them: the values of states, and timers. At
-rest a page is bytes, and when
-its next timers are due is known without reading it; hot pages are Python objects. A page that outgrows its size splits in two.
+What is kept for a key is an entry. Entries that were touched lately are hot: Python objects. All others are at rest, as bytes in
+pages. When too many are hot, those that were not touched for longest go to rest; those of them that changed wait beside
+their pages, so that a page is written once for many changes.
 """
 
 from __future__ import annotations
 
-import heapq
-import itertools
-import pickle
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
-from zlib import crc32
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
 
-from airflow_pipelines.streams.errors import NoKeyError
-from airflow_pipelines.streams.keys import canonical_bytes, key_group
-from airflow_pipelines.streams.pickled import to_bytes
+from airflow_pipelines.streams.keys import canonical_bytes
+from airflow_pipelines.streams.state.entries import EVENT_TIME, NO_ENTRY, PROCESSING_TIME, Entry, EntryCodec, Sweeper, restored
+from airflow_pipelines.streams.state.page_storage import MemoryPages, PageStorage
+from airflow_pipelines.streams.state.page_tree import place, place_of_key
+from airflow_pipelines.streams.state.pages import NEVER, PageId, PageRows, Row, StoredPage, kept_in, key_in
+from airflow_pipelines.streams.state.pages_at_rest import PageChanges, PagesAtRest
 
-EVENT_TIME = 0
-PROCESSING_TIME = 1
-
-Timer: TypeAlias = tuple[int, int, Any]
-"""Domain, timestamp in ms, namespace (a window, or None)."""
-PageId: TypeAlias = tuple[int, int, int]
-"""Key group, depth, and the lowest bits of the second hash of its keys: as many as it is deep."""
-
-PAGE_BYTES = 64 * 1024
-_DEEPEST = 24
-_SAMPLE = 32
-_NEVER: tuple[int | None, int | None] = (None, None)
+HOT_KEYS = 200_000
+WAITING_BYTES = 64 * 1024 * 1024
+_OBJECT_BYTES = 300
+"""About what an entry that waits takes besides its own bytes."""
 
 
-@dataclass(frozen=True)
-class StoredPage:
-    """A page at rest.
+class TimerListener(Protocol):
+    """Is told which entries with timers are hot."""
 
-    :param data: keys with their values and timers
-    :param due: when its next timers are due, in event time and in processing time; None for no timer
-    """
+    def heated(self, entry: Entry) -> None:
+        """An entry with timers was at rest, and is hot.
 
-    data: bytes
-    due: tuple[int | None, int | None] = _NEVER
+        :param entry: the entry
+        """
+        ...
 
+    def cooled(self, entry: Entry) -> None:
+        """An entry with timers goes to rest.
 
-class Page:
-    """A hot page."""
-
-    __slots__ = ("dirty", "entries", "id")
-
-    def __init__(self, page_id: PageId) -> None:
-        self.id = page_id
-        self.entries: dict[bytes, Entry] = {}
-        self.dirty = False
-
-
-class Entry:
-    """All that is kept for one key."""
-
-    __slots__ = ("data", "key", "page", "timers", "values")
-
-    def __init__(self, key: Any, data: bytes, page: Page) -> None:
-        self.key = key
-        self.data = data
-        self.page = page
-        self.values: dict[Any, Any] = {}
-        self.timers: set[Timer] = set()
-
-
-class _NoEntry(Entry):
-    """Stands for the entry where no key is current."""
-
-    def __init__(self) -> None:
-        pass
-
-    def __getattr__(self, name: str) -> Any:
-        raise NoKeyError(
-            "State and timers belong to a key, and there is no current key here. Use them in process_element, on_timer and the"
-            " like, not in open() or close()."
-        )
-
-
-NO_ENTRY: Entry = _NoEntry()
+        :param entry: the entry
+        """
+        ...
 
 
 class _HotEntries(dict[Any, Entry]):
-    """Entries by key. What is missing is read from its page."""
+    """Entries by key that were touched since the last round of evictions began. What is missing is looked for in the store."""
 
     def __init__(self, store: KeyedStore) -> None:
         super().__init__()
         self._store = store
 
     def __missing__(self, key: Any) -> Entry:
-        entry = self[key] = self._store.find(key)
+        entry = self._store.find(key)
+        if entry.key is key or entry.key == key:
+            self[key] = entry
         return entry
 
 
@@ -101,21 +59,40 @@ class KeyedStore:
     """State by key.
 
     :param max_parallelism: number of key groups
-    :param pages: the pages at rest of the key groups of this task
+    :param storage: where pages are at rest; None for in memory
+    :param hot_keys: how many keys at most are hot after :meth:`evict`
     """
 
-    def __init__(self, max_parallelism: int, pages: Mapping[PageId, StoredPage] | None = None) -> None:
-        self._max_parallelism = max_parallelism
-        self._stored: dict[PageId, StoredPage] = dict(pages or {})
-        self._pages: dict[PageId, Page] = {}
-        self._splits = {parent for page_id in self._stored for parent in _ancestors(page_id)}
-        self._due: tuple[list[tuple[int, PageId]], list[tuple[int, PageId]]] = ([], [])
-        self._sweepers: dict[str, Callable[[dict[Any, Any], Any], None]] = {}
+    def __init__(self, max_parallelism: int, storage: PageStorage | None = None, hot_keys: int = HOT_KEYS) -> None:
+        self._pages = PagesAtRest(max_parallelism, storage or MemoryPages())
+        self._hot_keys = hot_keys
+        self._entries: dict[bytes, Entry] = {}
+        self._changes: dict[Entry, None] = {}
+        self._waiting: dict[PageId, dict[bytes, Row | None]] = {}
+        self._waiting_bytes = 0
+        self._round: list[Entry] = []
+        self._codec = EntryCodec()
         self.entry: Entry = NO_ENTRY
         self.hot = _HotEntries(self)
-        self.on_timers: Callable[[Entry], None] | None = None
-        for page_id, stored in self._stored.items():
-            self._note_due(page_id, stored)
+        self.timers: TimerListener | None = None
+
+    def load(self, page_id: PageId, page: StoredPage) -> None:
+        """Take a page of a snapshot over, before the first entry is asked for.
+
+        :param page_id: its id
+        :param page: the page
+        """
+        self._pages.load(page_id, page)
+
+    def sweep_with(self, name: str, sweeper: Sweeper) -> None:
+        """Have a state drop what has expired whenever a page is written.
+
+        :param name: of the state
+        :param sweeper: knows when its values expire
+        """
+        self._codec.sweep_with(name, sweeper)
+
+    # entries
 
     def find(self, key: Any) -> Entry:
         """What is kept for a key.
@@ -124,223 +101,244 @@ class KeyedStore:
         :returns: its entry, a new one when nothing is kept
         """
         data = canonical_bytes(key)
-        page = self._page(self._locate(data))
-        entry = page.entries.get(data)
+        entry = self._entries.get(data)
         if entry is None:
-            entry = page.entries[data] = Entry(key, data, page)
+            page_id, bits = self._pages.locate(data)
+            waiting = self._waiting.get(page_id)
+            if waiting is not None and data in waiting:
+                return self._heat_waiting(page_id, data, key)
+            kept = self._pages.find(page_id, bits, data)
+            entry = self._new(key, data) if kept is None else self._heat(data, kept)
         return entry
 
-    def entries(self) -> list[Entry]:
-        """All that is kept, for functions that walk over all keys.
+    def _new(self, key: Any, data: bytes) -> Entry:
+        entry = self._entries[data] = Entry(key, data, self._changes)
+        return entry
 
-        :returns: entries that hold something, in an order that follows from their keys
-        """
-        for page_id in [page_id for page_id in self._stored if page_id not in self._pages]:
-            self._page(page_id)
-        found = [entry for page in self._pages.values() for entry in page.entries.values() if entry.values or entry.timers]
-        return sorted(found, key=lambda entry: entry.data)
+    def _heat(self, data: bytes, kept: bytes) -> Entry:
+        entry = self._entries[data] = restored(data, kept, self._changes)
+        if entry.timers and self.timers is not None:
+            self.timers.heated(entry)
+        return entry
+
+    def _heat_waiting(self, page_id: PageId, data: bytes, key: Any) -> Entry:
+        waiting = self._waiting[page_id]
+        row = waiting.pop(data)
+        if not waiting:
+            del self._waiting[page_id]
+        self._waiting_bytes -= _weight(row)
+        entry = self._new(key, data) if row is None else self._heat(data, kept_in(row.data))
+        entry.note_change()  # its page does not have it yet
+        return entry
 
     def drop(self, entry: Entry) -> None:
         """Forget a key.
 
         :param entry: what was kept for it
         """
-        entry.values.clear()
-        entry.timers.clear()
-        entry.page.dirty = True
-        entry.page.entries.pop(entry.data, None)
-        self._forget_hot(entry)
+        if self.timers is not None and entry.timers:
+            self.timers.cooled(entry)
+        self._forget(entry)
+        page_id, _ = self._pages.locate(entry.data)
+        if page_id in self._pages:
+            self._wait(page_id, entry.data, None)
+
+    def _forget(self, entry: Entry) -> None:
+        del self._entries[entry.data]
+        if self._was_touched(entry):
+            del self.hot[entry.key]
+        entry.forget()
         if self.entry is entry:
             self.entry = NO_ENTRY
 
+    def _was_touched(self, entry: Entry) -> bool:
+        try:
+            return self.hot.get(entry.key) is entry
+        except TypeError:  # a key without a hash
+            return False
+
+    def entries(self) -> Iterator[Entry]:
+        """All that is kept, for functions that walk over all keys. They may change what is kept for the key at hand.
+
+        :returns: entries that hold something, in an order that follows from their keys
+        """
+        hot: dict[PageId, list[bytes]] = {}
+        for data in self._entries:
+            hot.setdefault(self._pages.locate(data)[0], []).append(data)
+        for page_id in sorted({*self._pages.ids(), *self._waiting, *hot}, key=place):
+            for leaf in self._pages.leaves(page_id):  # it may have split on the way here
+                yield from self._entries_of(leaf, hot.get(page_id, ()))
+            if len(self._entries) > 2 * self._hot_keys:
+                self.evict()
+
+    def _entries_of(self, page_id: PageId, hot: Iterable[bytes]) -> Iterator[Entry]:
+        at_rest = self._pages.rows(page_id).kept()
+        waiting = self._waiting.get(page_id, {})
+        keys = {*at_rest, *waiting, *(data for data in hot if self._pages.locate(data)[0] == page_id)}
+        for data in sorted(keys, key=place_of_key):
+            entry = self._entries.get(data)
+            if entry is None:
+                if waiting.get(data) is not None:
+                    entry = self._heat_waiting(page_id, data, None)
+                elif data in at_rest and data not in waiting:
+                    entry = self._heat(data, at_rest[data])
+            if entry is not None and not entry.is_empty():
+                yield entry
+
+    # timers
+
     def load_due(self, domain: int, until: int) -> None:
-        """Read the pages with timers that are due.
+        """Have the entries hot whose timers are due.
 
         :param domain: the notion of time
         :param until: timestamp in ms
         """
-        due = self._due[domain]
-        while due and due[0][0] <= until:
-            _, page_id = heapq.heappop(due)
-            if page_id in self._stored and page_id not in self._pages:
-                self._page(page_id)
+        while (page_id := self._pages.due.take(domain, until)) is not None:
+            later = NEVER
+            for data, time, kept in self._due_at_rest(page_id, domain):
+                if time > until:
+                    later = min(later, time)
+                elif kept is None:
+                    self._heat_waiting(page_id, data, None)
+                else:
+                    self._heat(data, kept)
+            if later != NEVER:
+                self._pages.due.note(domain, later, page_id)
+
+    def _due_at_rest(self, page_id: PageId, domain: int) -> list[tuple[bytes, int, bytes | None]]:
+        """Keys that are not hot, and when their next timers are due; what is kept for them unless they wait."""
+        waiting = self._waiting.get(page_id, {})
+        found: list[tuple[bytes, int, bytes | None]] = [
+            (data, row.times[domain], None) for data, row in waiting.items() if row is not None and row.times[domain] != NEVER
+        ]
+        rows = self._pages.rows(page_id)
+        for entry, time in zip(rows.data, rows.times[domain] or (), strict=False):
+            if time != NEVER:
+                data = key_in(entry)
+                if data not in self._entries and data not in waiting:
+                    found.append((data, time, kept_in(entry)))
+        return found
 
     def next_stored_due(self, domain: int) -> int | None:
-        """When a timer of a page at rest is due.
+        """When a timer of an entry at rest is due.
 
         :param domain: the notion of time
-        :returns: timestamp in ms, None when there is none
+        :returns: timestamp in ms, which may be too early; None when there is none
         """
-        due = self._due[domain]
-        while due and (due[0][1] not in self._stored or due[0][1] in self._pages):
-            heapq.heappop(due)
-        return due[0][0] if due else None
+        return self._pages.due.next(domain)
 
-    def sweep_with(self, name: str, sweeper: Callable[[dict[Any, Any], Any], None]) -> None:
-        """Have a state drop what has expired whenever a page that changed goes to rest.
+    # going to rest
 
-        :param name: of the state
-        :param sweeper: is given the values of a key, and the slot of the state in them
+    def evict(self) -> None:
+        """Give memory back: while too many keys are hot, those that were not touched for longest go to rest.
+
+        Keys get a second chance: whoever was touched since the last round over all of them stays for another one.
+
+        :raises StreamProgramError: when a value cannot be kept, or a page cannot be written
         """
-        self._sweepers[name] = sweeper
-
-    def rest(self) -> tuple[dict[PageId, StoredPage], set[PageId]]:
-        """Write what has changed since the last call.
-
-        :returns: the pages that changed, and the ids of pages that are no more
-        """
-        written: dict[PageId, StoredPage] = {}
-        gone: set[PageId] = set()
-        for page in [page for page in self._pages.values() if page.dirty]:
-            self._write(page, written, gone)
-        self._stored.update(written)
-        for page_id in gone:
-            self._stored.pop(page_id, None)
         self.entry = NO_ENTRY
-        return written, gone
+        excess = len(self._entries) - self._hot_keys
+        while excess > 0:
+            if not self._round:
+                self._begin_round()
+            entry = self._round.pop()
+            if self._entries.get(entry.data) is entry and not self._was_touched(entry):
+                self._cool(entry)
+                excess -= 1
+        if not self._round and len(self._entries) >= self._hot_keys:
+            self._begin_round()
+        while self._waiting_bytes > WAITING_BYTES:
+            self._write(next(iter(self._waiting)))
+
+    def _begin_round(self) -> None:
+        self._round = list(reversed(self._entries.values()))
+        self.hot.clear()
+
+    def _cool(self, entry: Entry) -> None:
+        """Bring an entry to rest."""
+        data = entry.data
+        if entry.is_changed or entry.timers:
+            page_id, bits = self._pages.locate(data)
+            row = self._codec.row(entry, bits)
+            if row is not None:
+                for domain in (EVENT_TIME, PROCESSING_TIME):
+                    if row.times[domain] != NEVER:
+                        self._pages.due.note(domain, row.times[domain], page_id)
+            if entry.is_changed:
+                self._wait(page_id, data, row)
+            if entry.timers and self.timers is not None:
+                self.timers.cooled(entry)
+        self._forget(entry)
+
+    def _wait(self, page_id: PageId, data: bytes, row: Row | None) -> None:
+        """Have a change wait until its page is written."""
+        waiting = self._waiting.setdefault(page_id, {})
+        if data in waiting:
+            self._waiting_bytes -= _weight(waiting[data])
+        waiting[data] = row
+        self._waiting_bytes += _weight(row)
+
+    def _write(self, page_id: PageId) -> None:
+        """Write what waits for a page."""
+        changes = self._waiting[page_id]
+        rows = self._pages.rows(page_id)
+        rows.change(changes)
+        now = self._codec.now()
+        if now is not None:
+            self._sweep(rows, now)
+        self._pages.put(page_id, rows)
+        self._waiting_bytes -= sum(map(_weight, changes.values()))
+        del self._waiting[page_id]
+        self._pages.spill()
+
+    def _sweep(self, rows: PageRows, now: int) -> None:
+        swept: dict[bytes, Row | None] = {}
+        for number in rows.expired(now):
+            data = key_in(rows.data[number])
+            entry = restored(data, kept_in(rows.data[number]), {})
+            swept[data] = self._codec.row(entry, rows.bits[number])
+        if swept:
+            rows.change(swept)
+
+    def _write_all(self) -> None:
+        """Write all that changed. When a value cannot be kept, nothing is lost: all goes on as it was."""
+        self.entry = NO_ENTRY
+        changed = list(self._changes)
+        places = [self._pages.locate(entry.data) for entry in changed]
+        rows = [self._codec.row(entry, bits) for entry, (_, bits) in zip(changed, places, strict=True)]
+        for entry, row, (page_id, _) in zip(changed, rows, places, strict=True):
+            self._wait(page_id, entry.data, row)
+            if row is None:
+                self._forget(entry)
+            entry.is_changed = False
+        self._changes.clear()
+        while self._waiting:
+            self._write(next(iter(self._waiting)))
+
+    # snapshots
 
     def pages(self) -> dict[PageId, StoredPage]:
-        """All pages, at rest.
+        """All that is kept, at rest.
 
         :returns: pages by their ids
+        :raises StreamProgramError: when a value cannot be kept, or a page cannot be written
         """
-        self.rest()
-        return dict(self._stored)
+        self._write_all()
+        return self._pages.all()
 
-    def evict(self, most_keys: int) -> None:
-        """Keep only bytes when more than some keys are hot.
+    def changes(self) -> PageChanges:
+        """What has changed since the last call, or since the store was made and its pages loaded.
 
-        :param most_keys: how many may be
+        :returns: the pages
+        :raises StreamProgramError: when a value cannot be kept, or a page cannot be written
         """
-        if sum(len(page.entries) for page in self._pages.values()) <= most_keys:
-            return
-        self.rest()
-        for page in self._pages.values():
-            for entry in page.entries.values():
-                entry.timers = set()
-        self._pages.clear()
-        self.hot.clear()
-        self._due = ([], [])
-        for page_id, stored in self._stored.items():
-            self._note_due(page_id, stored)
+        self._write_all()
+        return self._pages.changes()
 
-    def _locate(self, data: bytes) -> PageId:
-        group = key_group(data, self._max_parallelism)
-        bits = _second_hash(data)
-        depth = 0
-        splits = self._splits
-        while (group, depth, bits & ((1 << depth) - 1)) in splits:
-            depth += 1
-        return (group, depth, bits & ((1 << depth) - 1))
-
-    def _page(self, page_id: PageId) -> Page:
-        page = self._pages.get(page_id)
-        if page is None:
-            page = Page(page_id)
-            stored = self._stored.get(page_id)
-            if stored is not None:
-                self._read(page, stored)
-            self._pages[page_id] = page
-        return page
-
-    def _read(self, page: Page, stored: StoredPage) -> None:
-        for key, data, values, timers in pickle.loads(stored.data):  # noqa: S301 (pages of the program's own storage)
-            entry = page.entries[data] = Entry(key, data, page)
-            entry.values = values
-            if timers:
-                entry.timers = set(timers)
-                if self.on_timers is not None:
-                    self.on_timers(entry)
-
-    def _write(self, page: Page, written: dict[PageId, StoredPage], gone: set[PageId]) -> None:
-        for entry in list(page.entries.values()):
-            if entry.values and self._sweepers:
-                self._sweep(entry)
-            if not entry.values and not entry.timers:
-                del page.entries[entry.data]
-                self._forget_hot(entry)
-        page.dirty = False
-        if not page.entries:
-            if page.id in self._stored:
-                gone.add(page.id)
-            return
-        may_split = len(page.entries) > 1 and page.id[1] < _DEEPEST
-        if may_split and _estimated_bytes(page) > 2 * PAGE_BYTES:
-            self._split(page, written, gone)
-            return
-        data = _encode(page, page.entries.values())
-        if may_split and len(data) > PAGE_BYTES:
-            self._split(page, written, gone)
-        else:
-            written[page.id] = StoredPage(data, _next_due(page))
-
-    def _split(self, page: Page, written: dict[PageId, StoredPage], gone: set[PageId]) -> None:
-        self._splits.add(page.id)
-        del self._pages[page.id]
-        if page.id in self._stored:
-            gone.add(page.id)
-        group, depth, bits = page.id
-        halves = tuple(Page((group, depth + 1, bits | (side << depth))) for side in (0, 1))
-        for data, entry in page.entries.items():
-            half = halves[_second_hash(data) >> depth & 1]
-            half.entries[data] = entry
-            entry.page = half
-        for half in halves:
-            if half.entries:
-                self._pages[half.id] = half
-                self._write(half, written, gone)
-
-    def _sweep(self, entry: Entry) -> None:
-        for slot in list(entry.values):
-            sweeper = self._sweepers.get(slot if isinstance(slot, str) else slot[0])
-            if sweeper is not None:
-                sweeper(entry.values, slot)
-
-    def _forget_hot(self, entry: Entry) -> None:
-        try:
-            self.hot.pop(entry.key, None)
-        except TypeError:
-            return  # a key without a hash never became hot
-
-    def _note_due(self, page_id: PageId, stored: StoredPage) -> None:
-        for domain, timestamp in enumerate(stored.due):
-            if timestamp is not None:
-                heapq.heappush(self._due[domain], (timestamp, page_id))
+    def close(self) -> None:
+        """Give up what pages need besides memory."""
+        self._pages.close()
 
 
-def _second_hash(data: bytes) -> int:
-    return crc32(data, 0x9E3779B9)
-
-
-def _encode(page: Page, entries: Iterable[Entry]) -> bytes:
-    rows = [(entry.key, entry.data, entry.values, tuple(entry.timers)) for entry in entries]
-    try:
-        return pickle.dumps(rows, 5)
-    except (pickle.PicklingError, TypeError, AttributeError):
-        for entry in page.entries.values():
-            for slot, value in entry.values.items():
-                to_bytes(value, f"The state {slot!r} of the key {entry.key!r}")
-        raise
-
-
-def _estimated_bytes(page: Page) -> int:
-    """About how large a page is, so that one with very many keys is not encoded again and again while it splits."""
-    if len(page.entries) <= 4 * _SAMPLE:
-        return 0
-    sample = _encode(page, itertools.islice(page.entries.values(), _SAMPLE))
-    return len(sample) * len(page.entries) // _SAMPLE
-
-
-def _next_due(page: Page) -> tuple[int | None, int | None]:
-    due: list[int | None] = [None, None]
-    for entry in page.entries.values():
-        for domain, timestamp, _ in entry.timers:
-            known = due[domain]
-            if known is None or timestamp < known:
-                due[domain] = timestamp
-    return (due[0], due[1])
-
-
-def _ancestors(page_id: PageId) -> list[PageId]:
-    group, depth, bits = page_id
-    return [(group, above, bits & ((1 << above) - 1)) for above in range(depth)]
+def _weight(row: Row | None) -> int:
+    return _OBJECT_BYTES + (0 if row is None else len(row.data))

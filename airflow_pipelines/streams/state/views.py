@@ -203,8 +203,8 @@ class _Slotted:
     def clear(self) -> None:
         """Drop what is kept for the current key."""
         entry = self._store.entry
-        if entry.values.pop(self._slot, None) is not None:
-            entry.page.dirty = True
+        if entry.values.pop(self._slot, None) is not None and not entry.is_changed:
+            entry.note_change()
 
 
 class PlainValue(_Slotted, ValueState):
@@ -216,8 +216,8 @@ class PlainValue(_Slotted, ValueState):
         """The value."""
         entry = self._store.entry
         value = entry.values.get(self._slot)
-        if value.__class__ not in ATOMIC:
-            entry.page.dirty = True
+        if value.__class__ not in ATOMIC and not entry.is_changed:
+            entry.note_change()
         return value
 
     def update(self, value: Any) -> None:
@@ -227,7 +227,8 @@ class PlainValue(_Slotted, ValueState):
             return
         entry = self._store.entry
         entry.values[self._slot] = value
-        entry.page.dirty = True
+        if not entry.is_changed:
+            entry.note_change()
 
 
 class PlainList(_Slotted, ListState):
@@ -239,8 +240,8 @@ class PlainList(_Slotted, ListState):
         """The elements."""
         entry = self._store.entry
         kept: list[Any] = entry.values.get(self._slot, [])
-        if not set(map(type, kept)) <= ATOMIC:
-            entry.page.dirty = True
+        if not entry.is_changed and not set(map(type, kept)) <= ATOMIC:
+            entry.note_change()
         return list(kept)
 
     def add(self, value: Any) -> None:
@@ -251,7 +252,8 @@ class PlainList(_Slotted, ListState):
             entry.values[self._slot] = [value]
         else:
             kept.append(value)
-        entry.page.dirty = True
+        if not entry.is_changed:
+            entry.note_change()
 
     def add_all(self, values: Iterable[Any]) -> None:
         """Append elements."""
@@ -259,7 +261,8 @@ class PlainList(_Slotted, ListState):
         if added:
             entry = self._store.entry
             entry.values.setdefault(self._slot, []).extend(added)
-            entry.page.dirty = True
+            if not entry.is_changed:
+                entry.note_change()
 
     def update(self, values: Iterable[Any]) -> None:
         """Keep these elements only."""
@@ -269,7 +272,8 @@ class PlainList(_Slotted, ListState):
             return
         entry = self._store.entry
         entry.values[self._slot] = kept
-        entry.page.dirty = True
+        if not entry.is_changed:
+            entry.note_change()
 
 
 class PlainMap(_Slotted, MapState):
@@ -285,7 +289,9 @@ class PlainMap(_Slotted, MapState):
         """A value of the map."""
         value = self._kept().get(key)
         if value.__class__ not in ATOMIC:
-            self._store.entry.page.dirty = True
+            entry = self._store.entry
+            if not entry.is_changed:
+                entry.note_change()
         return value
 
     def put(self, key: Any, value: Any) -> None:
@@ -296,7 +302,8 @@ class PlainMap(_Slotted, MapState):
             entry.values[self._slot] = {key: value}
         else:
             kept[key] = value
-        entry.page.dirty = True
+        if not entry.is_changed:
+            entry.note_change()
 
     def remove(self, key: Any) -> None:
         """Drop a value."""
@@ -306,7 +313,8 @@ class PlainMap(_Slotted, MapState):
             del kept[key]
             if not kept:
                 del entry.values[self._slot]
-            entry.page.dirty = True
+            if not entry.is_changed:
+                entry.note_change()
 
     def contains(self, key: Any) -> bool:
         """Whether there is a value."""
@@ -315,7 +323,9 @@ class PlainMap(_Slotted, MapState):
     def _items(self) -> list[tuple[Any, Any]]:
         kept = self._kept()
         if not set(map(type, kept.values())) <= ATOMIC:
-            self._store.entry.page.dirty = True
+            entry = self._store.entry
+            if not entry.is_changed:
+                entry.note_change()
         return list(kept.items())
 
 

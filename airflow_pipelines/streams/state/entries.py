@@ -1,0 +1,186 @@
+"""All that is kept for one key, as an object and as bytes."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any, Protocol, TypeAlias, cast
+
+from airflow_pipelines.streams.errors import NoKeyError
+from airflow_pipelines.streams.keys import is_plain, plain_key
+from airflow_pipelines.streams.pickled import to_bytes
+from airflow_pipelines.streams.state.pages import NEVER, Row, framed
+
+EVENT_TIME = 0
+PROCESSING_TIME = 1
+
+Timer: TypeAlias = tuple[int, int, Any]
+"""Domain, timestamp in ms, namespace (a window, or None)."""
+
+_NONE = math.inf
+NO_TIMERS = cast(set[Timer], frozenset())
+"""What entries without timers have in common; a set of their own takes much memory."""
+
+
+class Sweeper(Protocol):
+    """Knows when values of one state expire."""
+
+    def now(self) -> int:
+        """Processing time in ms."""
+        ...
+
+    def sweep(self, values: dict[Any, Any], slot: Any) -> None:
+        """Drop what has expired.
+
+        :param values: those of a key
+        :param slot: of the state in them
+        """
+        ...
+
+    def next_expiry(self, kept: Any) -> int:
+        """When something of it expires first.
+
+        :param kept: what is kept for a key in this state
+        :returns: processing time in ms
+        """
+        ...
+
+
+class Entry:
+    """All that is kept for one key, while it is hot. Who changes it calls :meth:`note_change` unless ``is_changed`` is set.
+
+    :param key: the key
+    :param data: its canonical bytes
+    :param changes: where changed entries are noted
+    """
+
+    __slots__ = ("_changes", "data", "is_changed", "key", "timers", "values")
+
+    def __init__(self, key: Any, data: bytes, changes: dict[Entry, None]) -> None:
+        self.key = key
+        self.data = data
+        self.values: dict[Any, Any] = {}
+        self.timers = NO_TIMERS
+        self.is_changed = False
+        self._changes = changes
+
+    def note_change(self) -> None:
+        """It is no longer as it is at rest."""
+        self.is_changed = True
+        self._changes[self] = None
+
+    def is_empty(self) -> bool:
+        """Whether nothing is kept.
+
+        :returns: whether there are neither values nor timers
+        """
+        return not self.values and not self.timers
+
+    def forget(self) -> None:
+        """Hold nothing any more: who still refers to it finds no timers, and no values to change."""
+        del self.values
+        self.timers = NO_TIMERS
+        if self.is_changed:
+            self.is_changed = False
+            del self._changes[self]
+
+
+class _NoEntry(Entry):
+    """Stands for the entry where no key is current."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        raise NoKeyError(
+            "State and timers belong to a key, and there is no current key here. Use them in process_element, on_timer and the"
+            " like, not in open() or close()."
+        )
+
+
+NO_ENTRY: Entry = _NoEntry()
+
+
+class EntryCodec:
+    """Makes bytes of entries, and drops what has expired before."""
+
+    def __init__(self) -> None:
+        self._sweepers: dict[str, Sweeper] = {}
+
+    def sweep_with(self, name: str, sweeper: Sweeper) -> None:
+        """Have a state drop what has expired.
+
+        :param name: of the state
+        :param sweeper: knows when its values expire
+        """
+        self._sweepers[name] = sweeper
+
+    def now(self) -> int | None:
+        """The time by which values expire.
+
+        :returns: processing time in ms, None where nothing expires
+        """
+        return next(iter(self._sweepers.values())).now() if self._sweepers else None
+
+    def row(self, entry: Entry, bits: int) -> Row | None:
+        """An entry as it is at rest.
+
+        :param entry: the entry, from which expired values are dropped
+        :param bits: second hash of its key
+        :returns: its bytes and times, None when nothing is kept
+        :raises StreamProgramError: when something in it has no bytes
+        """
+        expiry = self._sweep(entry) if self._sweepers else NEVER
+        values, timers = entry.values, entry.timers
+        if not values and not timers:
+            return None
+        key = entry.key
+        kept: tuple[Any, ...] = (values, tuple(timers))
+        if not is_plain(key):
+            kept = (*kept, key)
+        try:
+            data = pickle.dumps(kept, 5)
+        except (pickle.PicklingError, TypeError, AttributeError):
+            for slot, value in values.items():
+                to_bytes(value, f"The state {slot!r} of the key {key!r}")
+            raise
+        event = processing = _NONE
+        for domain, timestamp, _ in timers:
+            if domain == EVENT_TIME:
+                event = min(event, timestamp)
+            else:
+                processing = min(processing, timestamp)
+        times = (_indexed(event), _indexed(processing), expiry) if timers else (NEVER, NEVER, expiry)
+        return Row(bits, framed(entry.data, data), times)
+
+    def _sweep(self, entry: Entry) -> int:
+        expiry = NEVER
+        values = entry.values
+        for slot in list(values):
+            sweeper = self._sweepers.get(slot if isinstance(slot, str) else slot[0])
+            if sweeper is not None:
+                sweeper.sweep(values, slot)
+                if slot in values:
+                    expiry = min(expiry, sweeper.next_expiry(values[slot]))
+        return expiry
+
+
+def _indexed(timestamp: float) -> int:
+    """The time of a timer as pages have it: timers of the end of time are noted just before it, since its number says "never"."""
+    return NEVER if timestamp == _NONE else max(-NEVER, min(NEVER - 1, math.floor(timestamp)))
+
+
+def restored(data: bytes, kept: bytes, changes: dict[Entry, None]) -> Entry:
+    """An entry from its bytes.
+
+    :param data: canonical bytes of its key
+    :param kept: what :class:`EntryCodec` made of it
+    :param changes: where changed entries are noted
+    :returns: the entry
+    """
+    values, timers, *key = pickle.loads(kept)  # noqa: S301 (pages of the program's own storage)
+    entry = Entry(key[0] if key else plain_key(data), data, changes)
+    entry.values = values
+    if timers:
+        entry.timers = set(timers)
+    return entry

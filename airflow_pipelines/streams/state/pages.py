@@ -1,0 +1,319 @@
+"""Pages: the bytes in which entries of keys are at rest.
+
+A page begins with an index: for each entry a hash of its key, where it ends, and when it wants to be looked at. The entries follow,
+each pickled alone. So one entry is read without the others, and a page is changed or split by copying the bytes of the others.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate, compress
+from typing import NamedTuple, TypeAlias
+from zlib import crc32
+
+from airflow_pipelines.streams.errors import StreamProgramError
+
+PageId: TypeAlias = tuple[int, int, int]
+"""Key group, depth, and the lowest bits of the second hash of its keys: as many as it is deep."""
+Due: TypeAlias = tuple[int | None, int | None]
+"""When the next timers are due, in event time and in processing time; None for no timer."""
+
+_SPREAD = 0x9E3779B97F4A7C15
+_BITS = 0xFFFFFFFF
+NEVER = (1 << 63) - 1
+"""Stands for no time in the index of a page."""
+NEVER_DUE: Due = (None, None)
+_VERSION = 1
+_HEADER = struct.Struct("<BBxxI")
+_U32 = struct.Struct("<I")
+_TIMES = 3
+"""Times of an entry: of its next timer in event time, and in processing time, and when something in it expires first."""
+EXPIRY = 2
+_FEW = 8
+
+
+def key_hashes(key: bytes) -> tuple[int, int]:
+    """The hashes by which the page of a key is found.
+
+    :param key: canonical bytes of the key
+    :returns: its hash, from which the key group follows as :func:`~airflow_pipelines.streams.keys.key_group` says, and the second
+        hash, by which keys of one group differ: 32 bits each
+    """
+    code = crc32(key)
+    return code, code * _SPREAD >> 32 & _BITS
+
+
+@dataclass(frozen=True)
+class StoredPage:
+    """A page at rest.
+
+    :param data: keys with their values and timers
+    :param due: when its next timers are due
+    """
+
+    data: bytes
+    due: Due = NEVER_DUE
+
+
+class Row(NamedTuple):
+    """An entry at rest.
+
+    :param bits: second hash of its key
+    :param data: canonical bytes of its key and what is kept for it, as :func:`framed` puts them together
+    :param times: when its next timers are due in event time and in processing time, and when something in it expires;
+        ``NEVER`` for none
+    """
+
+    bits: int
+    data: bytes
+    times: tuple[int, int, int] = (NEVER, NEVER, NEVER)
+
+
+def framed(key: bytes, kept: bytes) -> bytes:
+    """The bytes of an entry.
+
+    :param key: canonical bytes of its key
+    :param kept: what is kept for it
+    :returns: both
+    """
+    return _U32.pack(len(key)) + key + kept
+
+
+def key_in(data: bytes) -> bytes:
+    """The key of an entry.
+
+    :param data: bytes of the entry
+    :returns: canonical bytes of its key
+    """
+    return data[4 : 4 + _U32.unpack_from(data)[0]]
+
+
+def kept_in(data: bytes) -> bytes:
+    """What is kept in an entry.
+
+    :param data: bytes of the entry
+    :returns: the bytes after its key
+    """
+    return data[4 + _U32.unpack_from(data)[0] :]
+
+
+def find(page: bytes, bits: int, key: bytes) -> bytes | None:
+    """What is kept for a key, without a look at other entries.
+
+    :param page: bytes of the page
+    :param bits: second hash of the key
+    :param key: its canonical bytes
+    :returns: the kept bytes, None when the page does not have the key
+    :raises StreamProgramError: when these are no bytes of a page
+    """
+    flags, count = _header(page)
+    wanted, prefix = _U32.pack(bits), _U32.pack(len(key)) + key
+    first = _HEADER.size
+    ends = first + 4 * count
+    body = ends + 4 * count + 8 * count * flags.bit_count()
+    at = page.find(wanted, first, ends)
+    while at >= 0:
+        number, unaligned = divmod(at - first, 4)
+        if not unaligned:
+            start = body + (_U32.unpack_from(page, ends + 4 * number - 4)[0] if number else 0)
+            if page.startswith(prefix, start):
+                return page[start + len(prefix) : body + _U32.unpack_from(page, ends + 4 * number)[0]]
+        at = page.find(wanted, at + 1, ends)
+    return None
+
+
+def _header(page: bytes) -> tuple[int, int]:
+    version, flags, count = _HEADER.unpack_from(page)
+    if version != _VERSION:
+        raise StreamProgramError(
+            f"A page of state has the layout {version}, and this release reads {_VERSION}: it was written by another release, or"
+            " is damaged. Start without this state, or with the release that wrote it."
+        )
+    return flags, count
+
+
+class PageRows:
+    """The entries of a page as columns, to be changed and written again. What is kept is not decoded."""
+
+    __slots__ = ("bits", "data", "times")
+
+    def __init__(self) -> None:
+        self.bits: list[int] = []
+        self.data: list[bytes] = []
+        self.times: list[list[int] | None] = [None] * _TIMES
+
+    @staticmethod
+    def of(page: bytes | None) -> PageRows:
+        """Take the bytes of a page apart.
+
+        :param page: the bytes; None for a page that has nothing
+        :returns: its entries
+        :raises StreamProgramError: when these are no bytes of a page
+        """
+        rows = PageRows()
+        if page is None:
+            return rows
+        flags, count = _header(page)
+        at = _HEADER.size + 8 * count
+        numbers = struct.unpack_from(f"<{2 * count}I", page, _HEADER.size)
+        rows.bits = list(numbers[:count])
+        for column in range(_TIMES):
+            if flags >> column & 1:
+                rows.times[column] = list(struct.unpack_from(f"<{count}q", page, at))
+                at += 8 * count
+        start = at
+        for length in numbers[count:]:
+            end = at + length
+            rows.data.append(page[start:end])
+            start = end
+        return rows
+
+    def __len__(self) -> int:
+        return len(self.bits)
+
+    def kept(self) -> dict[bytes, bytes]:
+        """What is kept, by key.
+
+        :returns: kept bytes by canonical keys
+        """
+        return {key_in(data): kept_in(data) for data in self.data}
+
+    def change(self, changes: Mapping[bytes, Row | None]) -> None:
+        """Replace, add and remove entries.
+
+        :param changes: entries by their canonical keys, None for one that is no more
+        """
+        if not self.bits:
+            self.extend(row for row in changes.values() if row is not None)
+            return
+        removed: list[int] = []
+        added: list[Row] = []
+        positions = self._positions(changes)
+        for key, row in changes.items():
+            number = positions.get(key)
+            if row is None:
+                if number is not None:
+                    removed.append(number)
+            elif number is None:
+                added.append(row)
+            else:
+                self._replace(number, row)
+        if removed:
+            self.remove(removed)
+        if added:
+            self.extend(added)
+
+    def _positions(self, keys: Mapping[bytes, Row | None]) -> dict[bytes, int]:
+        if len(keys) > _FEW:
+            return {key_in(data): number for number, data in enumerate(self.data)}
+        found: dict[bytes, int] = {}
+        for key, row in keys.items():
+            number = self._position(key, key_hashes(key)[1] if row is None else row.bits)
+            if number is not None:
+                found[key] = number
+        return found
+
+    def _position(self, key: bytes, bits: int) -> int | None:
+        prefix = _U32.pack(len(key)) + key
+        number = -1
+        try:
+            while True:
+                number = self.bits.index(bits, number + 1)
+                if self.data[number].startswith(prefix):
+                    return number
+        except ValueError:
+            return None
+
+    def _replace(self, number: int, row: Row) -> None:
+        self.bits[number] = row.bits
+        self.data[number] = row.data
+        for column, time in enumerate(row.times):
+            times = self.times[column]
+            if times is not None:
+                times[number] = time
+            elif time != NEVER:
+                times = self.times[column] = [NEVER] * len(self.bits)
+                times[number] = time
+
+    def remove(self, numbers: Iterable[int]) -> None:
+        """Remove entries.
+
+        :param numbers: which ones
+        """
+        left = [True] * len(self.bits)
+        for number in numbers:
+            left[number] = False
+        self.bits = list(compress(self.bits, left))
+        self.data = list(compress(self.data, left))
+        self.times = [None if times is None else list(compress(times, left)) for times in self.times]
+
+    def extend(self, rows: Iterable[Row]) -> None:
+        """Add entries at the end.
+
+        :param rows: entries of other keys
+        """
+        for bits, data, times in rows:
+            self.bits.append(bits)
+            self.data.append(data)
+            for column, time in enumerate(times):
+                known = self.times[column]
+                if known is not None:
+                    known.append(time)
+                elif time != NEVER:
+                    self.times[column] = [*[NEVER] * (len(self.bits) - 1), time]
+
+    def expired(self, now: int) -> list[int]:
+        """Entries in which something has expired.
+
+        :param now: processing time in ms
+        :returns: their numbers
+        """
+        times = self.times[EXPIRY]
+        return [] if times is None else [number for number, time in enumerate(times) if time <= now]
+
+    def size(self) -> int:
+        """How many bytes the page has.
+
+        :returns: the length of what :meth:`stored` makes
+        """
+        columns = sum(times is not None for times in self.times)
+        return _HEADER.size + (8 + 8 * columns) * len(self.bits) + sum(map(len, self.data))
+
+    def parts(self, depth: int, levels: int) -> list[PageRows]:
+        """Split by bits of the second hash.
+
+        :param depth: how many of the lowest bits the entries have in common
+        :param levels: by how many more to split
+        :returns: 2 to the power of ``levels`` parts, the number of each being these bits
+        """
+        parts = [PageRows() for _ in range(1 << levels)]
+        mask = len(parts) - 1
+        chosen: list[list[int]] = [[] for _ in parts]
+        for number, bits in enumerate(self.bits):
+            chosen[bits >> depth & mask].append(number)
+        for part, numbers in zip(parts, chosen, strict=True):
+            part.bits = [self.bits[number] for number in numbers]
+            part.data = [self.data[number] for number in numbers]
+            part.times = [None if times is None else [times[number] for number in numbers] for times in self.times]
+        return parts
+
+    def stored(self) -> StoredPage:
+        """Put the page together.
+
+        :returns: its bytes, and when its next timers are due
+        """
+        flags = 0
+        due: list[int | None] = []
+        columns = []
+        for column, times in enumerate(self.times):
+            earliest = NEVER if times is None else min(times)
+            due.append(None if earliest == NEVER else earliest)
+            if earliest != NEVER:
+                flags |= 1 << column
+                columns.append(struct.pack(f"<{len(self.bits)}q", *times or ()))
+        count = len(self.bits)
+        index = struct.pack(f"<{2 * count}I", *self.bits, *accumulate(map(len, self.data)))
+        data = b"".join([_HEADER.pack(_VERSION, flags, count), index, *columns, *self.data])
+        return StoredPage(data, (due[0], due[1]))
