@@ -100,7 +100,9 @@ def describe_program_error(program_error: Mapping[str, Any]) -> str:
     for message in sql.get("messages") or []:
         kind = message.get("error_type") or "Error"
         warning = "warning: " if message.get("warning") else ""
-        place = f"{message['start_line_number']}:{message['start_column']}: " if message.get("start_line_number") else ""
+        file = f"{message['file']}:" if message.get("file") else ""
+        line = f"{message['start_line_number']}:{message['start_column']}:" if message.get("start_line_number") else ""
+        place = f"{file}{line} " if file or line else ""
         text = f"{place}{warning}{kind}: {message.get('message', '')}"
         snippet = message.get("snippet")
         parts.append(f"{text}\n{snippet}" if snippet else text)

@@ -88,6 +88,81 @@ class ViewEvaluation:
         return cls(dict(d["reads"]), int(d["stages"]), float(d["seconds"]))
 
 
+class OperatorChangeKind(StrEnum):
+    """What happens to an operator of a stream program."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    MODIFIED = "modified"
+    STARTED_ANEW = "started_anew"
+    """It is as it was, but starts without state, because of something that it reads."""
+
+
+@dataclass(frozen=True)
+class OperatorChange:
+    """An operator of a stream program with which something happens.
+
+    :ivar uid: what names it and its state in both programs
+    :ivar name: its name for people
+    :ivar change: what happens to it
+    :ivar kept_states: the names of the states that it goes on with
+    :ivar dropped_states: the names of the states that are dropped
+    :ivar reason: why states are dropped; empty when there is nothing to explain
+    :ivar keys: the number of keys that it has state for now; None when that is not known
+    :ivar bytes: the size of its state now; None when that is not known
+    """
+
+    uid: str
+    name: str
+    change: OperatorChangeKind
+    kept_states: tuple[str, ...] = ()
+    dropped_states: tuple[str, ...] = ()
+    reason: str = ""
+    keys: int | None = None
+    bytes: int | None = None
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Self:
+        """Read the wire form."""
+        return cls(
+            str(d["uid"]),
+            str(d["name"]),
+            OperatorChangeKind(d["change"]),
+            tuple(d["kept_states"]),
+            tuple(d["dropped_states"]),
+            str(d["reason"]),
+            d["keys"],
+            d["bytes"],
+        )
+
+
+class FileChangeKind(StrEnum):
+    """What happens to a file of a stream program."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    MODIFIED = "modified"
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """A file of a stream program whose text differs between the two programs.
+
+    :ivar path: its path
+    :ivar change: what happens to it
+    :ivar diff: the lines that differ, as a unified difference; a long one is cut, and says so
+    """
+
+    path: str
+    change: FileChangeKind
+    diff: str
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> Self:
+        """Read the wire form."""
+        return cls(str(d["path"]), FileChangeKind(d["change"]), str(d["diff"]))
+
+
 @dataclass(frozen=True)
 class Refusal:
     """Why a change is refused, as an error."""
@@ -104,12 +179,16 @@ class ChangePlan:
     :ivar evaluated: the views to evaluate from the start, by name, in the order in which they are evaluated
     :ivar dropped: the relations whose rows and state are dropped, with the number of stored rows
     :ivar refusals: why the change is refused; with any, a pipeline does not start with it
+    :ivar operators: the operators of the stream program with which something happens, in the order of the program
+    :ivar files: the files of the stream program whose texts differ
     """
 
     relations: dict[str, RelationChange] = field(default_factory=dict)
     evaluated: dict[str, ViewEvaluation] = field(default_factory=dict)
     dropped: dict[str, int] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
+    operators: tuple[OperatorChange, ...] = ()
+    files: tuple[FileChange, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -125,7 +204,9 @@ class ChangePlan:
         """The object that the REST API shows, with the sums of rows and seconds."""
         wire = asdict(self)
         wire["evaluated"] = {name: {**asdict(view), "rows": view.rows} for name, view in self.evaluated.items()}
-        return {**wire, "refusals": [asdict(refusal) for refusal in self.refusals], "rows": self.rows, "seconds": self.seconds}
+        for name in ("refusals", "operators", "files"):
+            wire[name] = list(wire[name])
+        return {**wire, "rows": self.rows, "seconds": self.seconds}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any]) -> Self:
@@ -135,4 +216,7 @@ class ChangePlan:
             {name: ViewEvaluation.from_dict(view) for name, view in d["evaluated"].items()},
             dict(d["dropped"]),
             tuple(Refusal(refusal["error_code"], refusal["message"]) for refusal in d["refusals"]),
+            # A host of a release without stream programs has neither.
+            tuple(map(OperatorChange.from_dict, d.get("operators") or ())),
+            tuple(map(FileChange.from_dict, d.get("files") or ())),
         )

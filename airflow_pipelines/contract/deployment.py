@@ -13,7 +13,12 @@ from airflow_pipelines.contract.runtime_config import RuntimeConfig
 from airflow_pipelines.contract.statuses import RuntimeStatus
 from airflow_pipelines.program.sources import ProgramSource
 
-_SOURCE_FIELDS = {"program_code": "sql", "udf_python": "python_functions", "stream_files": "stream_files"}
+_SOURCE_FIELDS = {
+    "program_code": "sql",
+    "udf_python": "python_functions",
+    "stream_files": "stream_files",
+    "stream_arguments": "stream_arguments",
+}
 
 
 class Deployment(BaseModel):

@@ -15,6 +15,7 @@ from airflow_pipelines.contract.change_plan import (
     RelationKind,
     ViewEvaluation,
 )
+from airflow_pipelines.contract.file_changes import file_changes
 from airflow_pipelines.engine.front_end import FrontEnd
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import owner
@@ -91,6 +92,7 @@ def planned_change(bootstrap: BootstrapPlan, saved: SavedProgram, new: NewProgra
             evaluated=_evaluations(bootstrap, saved, new.program, new.wiring),
             dropped=_dropped(bootstrap, saved),
             refusals=tuple(Refusal(problem.code.value, problem.message) for problem in bootstrap.refusals),
+            files=file_changes(identity.source, new.source),
         ),
     )
 

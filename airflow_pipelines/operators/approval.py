@@ -11,12 +11,13 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from airflow_pipelines.approval import NOT_GIVEN
+from airflow_pipelines.contract.change_text import change_markdown, change_text, diff_text
 from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.contract.enums import PipelineStatus
 from airflow_pipelines.hooks.conditions import StartedCondition, StatusCondition
 from airflow_pipelines.hooks.pipeline import DEFAULT_CONN_ID, PipelineHook
 from airflow_pipelines.operators.base import WaitingPipelineOperator, airflow_errors
-from airflow_pipelines.operators.diff import change_fingerprint, change_markdown, change_text, change_xcom, diff_text
+from airflow_pipelines.operators.diff import change_fingerprint, change_xcom
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_pipelines.contract.change_text import change_text
 from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus
 from airflow_pipelines.hooks.conditions import (
     Observation,
@@ -17,7 +18,7 @@ from airflow_pipelines.hooks.conditions import (
     describe_deployment_error,
 )
 from airflow_pipelines.operators.base import PipelineOperator, WaitingPipelineOperator
-from airflow_pipelines.operators.diff import change_text, change_xcom
+from airflow_pipelines.operators.diff import change_xcom
 from airflow_pipelines.operators.going_back import loss_text
 
 if TYPE_CHECKING:

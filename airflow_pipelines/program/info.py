@@ -9,6 +9,7 @@ from typing import Any
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Column
+from airflow_pipelines.program.streams import StreamProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class RelationInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProgramInfo:
-    """The tables and the visible views of a program, and all of its connectors.
+    """The tables and the visible views of a program, all of its connectors, and its stream program if it has one.
 
     Its JSON form has a place for the dataflow graph, which only the engine knows (:mod:`airflow_pipelines.engine.dataflow`).
     """
@@ -60,15 +61,17 @@ class ProgramInfo:
     inputs: tuple[RelationInfo, ...]
     outputs: tuple[RelationInfo, ...]
     connectors: tuple[Connector, ...] = ()
+    streams: StreamProgram | None = None
 
     def to_wire(self) -> dict[str, Any]:
-        """The JSON form."""
+        """The JSON form, with a field for the stream program only where there is one."""
         return {
             "schema": {"inputs": [each.to_wire() for each in self.inputs], "outputs": [each.to_wire() for each in self.outputs]},
             "udf_stubs": "",
             "input_connectors": self._connectors_to_wire(ConnectorDirection.INPUT),
             "output_connectors": self._connectors_to_wire(ConnectorDirection.OUTPUT),
             "dataflow": None,
+            **({} if self.streams is None else {"streams": self.streams.to_json()}),
         }
 
     def _connectors_to_wire(self, direction: ConnectorDirection) -> dict[str, Any]:

@@ -23,6 +23,7 @@ class ProgramMessage:
     """One error or warning about a program's text.
 
     :param snippet: empty when the message has no place
+    :param file: the file of a stream program that it is about; empty for the SQL text
     """
 
     span: Span | None
@@ -30,9 +31,12 @@ class ProgramMessage:
     message: str
     snippet: str = ""
     warning: bool = False
+    file: str = ""
 
     def to_wire(self) -> dict[str, Any]:
-        """The message as ``program_error.sql_compilation.messages`` lists it; without a place all positions are 0."""
+        """The message as ``program_error.sql_compilation.messages`` lists it; without a place all positions are 0, and there is a
+        field for the file only where it is not the SQL text.
+        """
         span = self.span or Span(0, 0, 0, 0)
         return {
             "start_line_number": span.start_line,
@@ -43,11 +47,13 @@ class ProgramMessage:
             "error_type": self.error_type,
             "message": self.message,
             "snippet": self.snippet,
+            **({"file": self.file} if self.file else {}),
         }
 
     def __str__(self) -> str:
+        file = f"{self.file}: " if self.file else ""
         where = f"line {self.span.start_line}, column {self.span.start_column}: " if self.span else ""
-        return f"{where}{self.error_type}: {self.message}" + (f"\n{self.snippet}" if self.snippet else "")
+        return f"{file}{where}{self.error_type}: {self.message}" + (f"\n{self.snippet}" if self.snippet else "")
 
 
 def place_order(message: ProgramMessage) -> tuple[int, int]:

@@ -30,12 +30,14 @@ class ProgramSource:
 
     :param sql: the SQL text
     :param python_functions: the text of the Python module with the functions that the SQL text declares without a body
-    :param stream_files: the files of a stream program
+    :param stream_files: the files of a stream program; the first is executed, the others are there for it
+    :param stream_arguments: what the program finds on its command line
     """
 
     sql: str
     python_functions: str = ""
     stream_files: tuple[SourceFile, ...] = ()
+    stream_arguments: tuple[str, ...] = ()
 
     @property
     def kinds(self) -> frozenset[ProgramKind]:
@@ -55,19 +57,36 @@ class ProgramSource:
         for file in self.stream_files:
             path, text = _encoded(file.path), _encoded(file.text)
             content += b"%d %d\n%b%b" % (len(path), len(text), path, text)
+        for argument in map(_encoded, self.stream_arguments):
+            # With one number where a file has two.
+            content += b"%d\n%b" % (len(argument), argument)
         return hashlib.sha256(content).hexdigest()
 
-    def with_fields(self, *, sql: str | None = None, python_functions: str | None = None) -> ProgramSource:
+    def with_fields(
+        self,
+        *,
+        sql: str | None = None,
+        python_functions: str | None = None,
+        stream_files: tuple[SourceFile, ...] | None = None,
+        stream_arguments: tuple[str, ...] | None = None,
+    ) -> ProgramSource:
         """The source with other texts; None leaves one as it is."""
         return replace(
             self,
             sql=self.sql if sql is None else sql,
             python_functions=self.python_functions if python_functions is None else python_functions,
+            stream_files=self.stream_files if stream_files is None else stream_files,
+            stream_arguments=self.stream_arguments if stream_arguments is None else stream_arguments,
         )
 
+    @property
+    def stream_texts(self) -> dict[str, str]:
+        """The texts of the stream files by their paths, in order."""
+        return {file.path: file.text for file in self.stream_files}
+
     def to_wire(self) -> dict[str, Any]:
-        """The fields of the REST contract and of deployments, with a field for stream files only where there are some."""
-        return {"program_code": self.sql, "udf_python": self.python_functions, **self._files_to_json()}
+        """The fields of the REST contract and of deployments, with fields of a stream program only where there is one."""
+        return {"program_code": self.sql, "udf_python": self.python_functions, **self._streams_to_json()}
 
     @classmethod
     def from_wire(cls, fields: Mapping[str, Any]) -> ProgramSource:
@@ -75,11 +94,11 @@ class ProgramSource:
 
         :raises KeyError: when there is no SQL text
         """
-        return cls(fields["program_code"], fields.get("udf_python", ""), _files(fields))
+        return cls(fields["program_code"], fields.get("udf_python", ""), _files(fields), _arguments(fields))
 
     def to_stored(self) -> dict[str, Any]:
         """The fields of checkpoints and journals."""
-        return {"program": self.sql, "udf_python": self.python_functions, **self._files_to_json()}
+        return {"program": self.sql, "udf_python": self.python_functions, **self._streams_to_json()}
 
     @classmethod
     def from_stored(cls, fields: Mapping[str, Any]) -> ProgramSource:
@@ -87,14 +106,19 @@ class ProgramSource:
 
         :raises KeyError: when there is no SQL text
         """
-        return cls(fields["program"], fields.get("udf_python", ""), _files(fields))
+        return cls(fields["program"], fields.get("udf_python", ""), _files(fields), _arguments(fields))
 
-    def _files_to_json(self) -> dict[str, Any]:
-        return {"stream_files": {file.path: file.text for file in self.stream_files}} if self.stream_files else {}
+    def _streams_to_json(self) -> dict[str, Any]:
+        files = {"stream_files": self.stream_texts} if self.stream_files else {}
+        return files | ({"stream_arguments": list(self.stream_arguments)} if self.stream_arguments else {})
 
 
 def _files(fields: Mapping[str, Any]) -> tuple[SourceFile, ...]:
     return tuple(SourceFile(path, text) for path, text in fields.get("stream_files", {}).items())
+
+
+def _arguments(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(fields.get("stream_arguments", ()))
 
 
 def _encoded(text: str) -> bytes:

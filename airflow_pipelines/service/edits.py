@@ -12,6 +12,8 @@ from uuid import UUID
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.statuses import ProgramStatus, ResourcesStatus, StorageStatus
+from airflow_pipelines.program.sources import SourceFile
+from airflow_pipelines.program.stream_files import MAX_BYTES, StreamFilesError, StreamFilesTooLarge, stream_files
 from airflow_pipelines.service import configs, errors
 from airflow_pipelines.service.lifecycle import compilation
 from airflow_pipelines.service.records import PipelineRecord
@@ -22,12 +24,17 @@ TAG = re.compile(r"[a-zA-Z0-9 ._/|\\:=-]+")
 MAX_NAME, MAX_DESCRIPTION, MAX_TAG, MAX_TAGS = 63, 300, 50, 50
 MAX_PROGRAM_BYTES = 4 * 2**20
 """The most that the text of a program, or of its Python module, may have."""
+MAX_ARGUMENT_BYTES = 64 * 2**10
+"""The most that a stream program's command line may have."""
 
 FIELDS: Final = (
-    "name", "description", "tags", "program_code", "udf_rust", "udf_toml", "udf_python", "program_config",
-    "runtime_config",
+    "name", "description", "tags", "program_code", "udf_rust", "udf_toml", "udf_python", "stream_files", "stream_arguments",
+    "program_config", "runtime_config",
 )  # fmt: skip
 """The fields a body may hold."""
+
+_CODE: Final = ("program_code", "udf_rust", "udf_toml", "udf_python", "stream_files", "stream_arguments", "program_config")
+"""The fields with which the program changes."""
 
 NEEDS_CLEARED_STORAGE: Final = (
     ("workers",), ("hosts",), ("fault_tolerance",), ("resources", "storage_mb_max"), ("resources", "namespace"),
@@ -47,6 +54,8 @@ class Edit:
     udf_rust: str | None = None
     udf_toml: str | None = None
     udf_python: str | None = None
+    stream_files: tuple[SourceFile, ...] | None = None
+    stream_arguments: tuple[str, ...] | None = None
     program_config: dict[str, Any] | None = None
     runtime_config: dict[str, Any] | None = None
 
@@ -62,6 +71,8 @@ def parse_edit(body: Any, platform_version: str) -> Edit:
         udf_rust=text_field(values, "udf_rust"),
         udf_toml=text_field(values, "udf_toml"),
         udf_python=text_field(values, "udf_python"),
+        stream_files=files_field(values),
+        stream_arguments=arguments_field(values),
         program_config=_optional(values.get("program_config"), lambda value: configs.program_config(value, platform_version)),
         runtime_config=_optional(values.get("runtime_config"), configs.runtime_config),
     )
@@ -79,16 +90,22 @@ def parse_full(body: Any, platform_version: str, default_name: str | None = None
     name = values.get("name", default_name)
     if name is None:
         raise errors.invalid_param("The field 'name' is missing")
-    if values.get("program_code") is None:
-        raise errors.invalid_param("The field 'program_code' is missing: give the program's SQL text (it may be empty)")
+    files = files_field(values) or ()
+    if values.get("program_code") is None and not files:
+        raise errors.invalid_param(
+            "The field 'program_code' is missing: give the program's SQL text (it may be empty), or the files "
+            "of a stream program ('stream_files')"
+        )
     return Edit(
         name=check_name(name),
         description=_description(values.get("description") or ""),
         tags=_tags(values.get("tags") or []),
-        program_code=text_field(values, "program_code"),
+        program_code=text_field(values, "program_code") or "",
         udf_rust=text_field(values, "udf_rust") or "",
         udf_toml=text_field(values, "udf_toml") or "",
         udf_python=text_field(values, "udf_python") or "",
+        stream_files=files,
+        stream_arguments=arguments_field(values) or (),
         program_config=configs.program_config(values.get("program_config"), platform_version),
         runtime_config=configs.runtime_config(values.get("runtime_config")),
     )
@@ -112,6 +129,8 @@ def new_record(edit: Edit, pipeline_id: UUID, platform_version: str, now: dateti
         udf_rust=edit.udf_rust or "",
         udf_toml=edit.udf_toml or "",
         udf_python=edit.udf_python or "",
+        stream_files=edit.stream_files or (),
+        stream_arguments=edit.stream_arguments or (),
         program_config=edit.program_config or {},
         program_status=ProgramStatus.PENDING,
         program_status_since=now,
@@ -155,7 +174,7 @@ def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: d
     """
     core = {
         field: value
-        for field in ("name", "program_code", "udf_rust", "udf_toml", "udf_python", "program_config", "runtime_config")
+        for field in ("name", *_CODE, "runtime_config")
         if (value := getattr(edit, field)) is not None and value != getattr(record, field)
     }
     if edit.description is not None:
@@ -163,7 +182,8 @@ def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: d
     if edit.tags is not None:
         record = replace(record, tags=edit.tags)
     # A compiler that failed for reasons of its own is worth another try when the program is given again.
-    retry = edit.program_code is not None and record.program_status is ProgramStatus.SYSTEM_ERROR and record.fully_stopped
+    gives_program = edit.program_code is not None or edit.stream_files is not None
+    retry = gives_program and record.program_status is ProgramStatus.SYSTEM_ERROR and record.fully_stopped
     if not core:
         return compilation.reset_program(record, now) if retry else record
     if not record.fully_stopped:
@@ -175,9 +195,8 @@ def apply_edit(record: PipelineRecord, edit: Edit, platform_version: str, now: d
             "Stop it first; description and tags can be changed any time",
         )
     _check_storage(record, core)
-    check_not_emptied(record, core.get("program_code", record.program_code))
-    code_like = bool(core.keys() & {"program_code", "udf_rust", "udf_toml", "udf_python", "program_config"})
-    code_like = code_like or record.platform_version != platform_version
+    check_not_emptied(record, replace(record, **core))
+    code_like = bool(core.keys() & {*_CODE}) or record.platform_version != platform_version
     record = replace(
         record, **core, platform_version=platform_version, version=record.version + 1, refresh_version=record.refresh_version + 1
     )
@@ -258,6 +277,45 @@ def text_field(values: Mapping[str, Any], field: str) -> str | None:
         raise errors.invalid_param(f"The field '{field}' must be a string")
     errors.check_size(f"The field '{field}'", value, MAX_PROGRAM_BYTES, "make several pipelines of it, or keep data in a table")
     return value
+
+
+def files_field(values: Mapping[str, Any]) -> tuple[SourceFile, ...] | None:
+    """The files of a stream program in a body.
+
+    :param values: the body
+    :returns: the files; empty for no stream program, None when the field is missing
+    :raises Problem: when it is no object of texts by paths, a path makes no sense, or there is too much of it
+    """
+    value = values.get("stream_files")
+    if value is None:
+        return None
+    if not isinstance(value, Mapping) or not all(isinstance(text, str) for text in value.values()):
+        raise errors.invalid_param(
+            "The field 'stream_files' must be an object with the text of each file by its path, the program's first file first"
+        )
+    try:
+        return stream_files(value)
+    except StreamFilesTooLarge as error:
+        raise Problem(ErrorCode.PAYLOAD_TOO_LARGE, f"The field 'stream_files': {error}", {"limit": MAX_BYTES}) from error
+    except StreamFilesError as error:
+        raise errors.invalid_param(f"The field 'stream_files': {error}") from error
+
+
+def arguments_field(values: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The command line of a stream program in a body.
+
+    :param values: the body
+    :returns: the arguments; None when the field is missing
+    :raises Problem: when it is no list of texts, or too large
+    """
+    value = values.get("stream_arguments")
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(argument, str) for argument in value):
+        raise errors.invalid_param("The field 'stream_arguments' must be a list of strings")
+    advice = "give the program what it needs as a file, or through a source"
+    errors.check_size("The field 'stream_arguments'", "\n".join(value), MAX_ARGUMENT_BYTES, advice)
+    return tuple(value)
 
 
 def _description(value: Any) -> str:

@@ -15,6 +15,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
 from airflow_pipelines.contract.runtime_config import RuntimeConfig
+from airflow_pipelines.program.stream_files import MAX_FILES
 from airflow_pipelines.service.api_keys import Scope
 from airflow_pipelines.service.configs import ProgramConfig
 from airflow_pipelines.service.edits import FIELDS, MAX_DESCRIPTION, MAX_NAME, MAX_TAG, MAX_TAGS, NAME, TAG
@@ -29,6 +30,8 @@ OBJECT: Final[Schema] = {"type": "object"}
 LIST: Final[Schema] = {"type": "array", "items": OBJECT}
 JSON: Final = "application/json"
 PLAIN: Final = "text/plain"
+FILES: Final[Schema] = {"type": "object", "additionalProperties": TEXT, "maxProperties": MAX_FILES}
+ARGUMENTS: Final[Schema] = {"type": "array", "items": TEXT}
 NDJSON: Final = "application/x-ndjson"
 BYTES: Final = "application/octet-stream"
 
@@ -85,6 +88,12 @@ def _or_null(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
+_SOURCE: Final = {
+    "program_code": _or_null(TEXT),
+    "udf_python": _or_null(TEXT),
+    "stream_files": _or_null(FILES),
+    "stream_arguments": _or_null(ARGUMENTS),
+}
 _RUNTIME: Final = {"503": "The pipeline does not run, or cannot be reached"}
 _COMPILER: Final = {"503": "There is no compiler"}
 _PIPELINE = _ref("Pipeline")
@@ -119,7 +128,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     ),
     "POST /v0/validate_program": Operation(
         "Compile a program that belongs to no pipeline",
-        body=_object(("program_code",), program_code=TEXT, udf_python=TEXT, runtime_version=_or_null(TEXT), ir=FLAG),
+        body=_object((), **_SOURCE, runtime_version=_or_null(TEXT), ir=FLAG),
         answer=OBJECT,
         failures=_COMPILER,
     ),
@@ -173,14 +182,14 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     ),
     "POST /v0/pipelines/{name}/diff": Operation(
         "What another program would change, compared with the configured one",
-        body=_or_null(_object(program_code=_or_null(TEXT), udf_python=_or_null(TEXT), runtime_version=_or_null(TEXT))),
+        body=_or_null(_object((), **_SOURCE, runtime_version=_or_null(TEXT))),
         body_required=False,
         answer=OBJECT,
         failures=_COMPILER | {"504": "The compiler took too long"},
     ),
     "POST /v0/pipelines/{name}/plan": Operation(
         "What it would mean for the running pipeline to go on with another program; it is not stopped",
-        body=_or_null(_object(program_code=_or_null(TEXT), udf_python=_or_null(TEXT))),
+        body=_or_null(_object((), **_SOURCE)),
         body_required=False,
         answer=OBJECT,
         failures=_RUNTIME,
@@ -393,6 +402,8 @@ def _schemas() -> dict[str, Schema]:
         "tags": {"type": "array", "maxItems": MAX_TAGS, "items": TEXT | {"maxLength": MAX_TAG, "pattern": f"^{TAG.pattern}$"}},
         "program_config": _ref("ProgramConfig"),
         "runtime_config": _ref("RuntimeConfig"),
+        "stream_files": FILES,
+        "stream_arguments": ARGUMENTS,
     }
     fields = {field: _or_null(fields.get(field, TEXT)) for field in FIELDS}
     schemas: dict[str, Schema] = {
@@ -400,8 +411,9 @@ def _schemas() -> dict[str, Schema]:
         "PipelineFields": {"type": "object", "properties": fields, "additionalProperties": False},
         "NewPipeline": {
             "type": "object",
-            "properties": fields | {"name": _ref("Name"), "program_code": TEXT},
-            "required": ["name", "program_code"],
+            "properties": fields | {"name": _ref("Name")},
+            "required": ["name"],
+            "anyOf": [{"required": ["program_code"]}, {"required": ["stream_files"]}],
             "additionalProperties": False,
         },
         "Pipeline": _object(("id", "name"), id=TEXT, name=TEXT, deployment_status=TEXT, program_status=TEXT),

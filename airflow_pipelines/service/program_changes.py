@@ -12,12 +12,12 @@ from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.compiling import COMPILE_TIMEOUT_S, raise_for_new_program
 from airflow_pipelines.service.control_plane import ControlPlane
-from airflow_pipelines.service.edits import Edit, text_field
+from airflow_pipelines.service.edits import Edit, arguments_field, files_field, text_field
 from airflow_pipelines.service.hosts import HostUnreachable
 from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.version import check_runtime_version
 
-_FIELDS = ("program_code", "udf_python", "runtime_version")
+_FIELDS = ("program_code", "udf_python", "stream_files", "stream_arguments", "runtime_version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,12 @@ class ProgramChanges:
         if not isinstance(fields, dict) or not fields.keys() <= set(_FIELDS):
             raise errors.invalid_param(f"The body is an object with some of the fields {', '.join(_FIELDS)}")
         check_runtime_version(text_field(fields, "runtime_version"))
-        edit = Edit(program_code=text_field(fields, "program_code"), udf_python=text_field(fields, "udf_python"))
+        edit = Edit(
+            program_code=text_field(fields, "program_code"),
+            udf_python=text_field(fields, "udf_python"),
+            stream_files=files_field(fields),
+            stream_arguments=arguments_field(fields),
+        )
         # With references in the places of secrets, as the program has them that it is compared with.
         edit = self.control_plane.secrets.out_of(edit, record.id)
-        return record.source.with_fields(sql=edit.program_code, python_functions=edit.udf_python)
+        return record.source.with_fields(sql=edit.program_code, python_functions=edit.udf_python, stream_files=edit.stream_files)

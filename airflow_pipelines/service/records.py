@@ -9,7 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from airflow_pipelines.contract.statuses import ProgramStatus, ResourcesStatus, RuntimeStatus, StorageStatus
-from airflow_pipelines.program.sources import ProgramSource
+from airflow_pipelines.program.sources import ProgramSource, SourceFile
 
 COMPILE_ERRORS: Final = frozenset({ProgramStatus.SQL_ERROR, ProgramStatus.RUST_ERROR, ProgramStatus.SYSTEM_ERROR})
 """Program states from which a pipeline cannot start."""
@@ -36,6 +36,8 @@ class PipelineRecord:
     :param consumed_sequence: the newest runtime transition already in this record
     :param udf_python: the text of the program's Python module
     :param from_checkpoint: the checkpoint that the start goes back to
+    :param stream_files: the files of the stream program, the one that is executed first
+    :param stream_arguments: what the stream program finds on its command line
     """
 
     id: UUID
@@ -83,11 +85,13 @@ class PipelineRecord:
     consumed_sequence: int
     udf_python: str = ""
     from_checkpoint: UUID | None = None
+    stream_files: tuple[SourceFile, ...] = ()
+    stream_arguments: tuple[str, ...] = ()
 
     @property
     def source(self) -> ProgramSource:
         """The program's source."""
-        return ProgramSource(self.program_code, self.udf_python)
+        return ProgramSource(self.program_code, self.udf_python, self.stream_files, self.stream_arguments)
 
     @property
     def fully_stopped(self) -> bool:
@@ -187,6 +191,10 @@ def descriptor(record: PipelineRecord, selector: Selector = Selector.ALL) -> dic
         if record.program_info is not None:
             # A host of an earlier release did not say so.
             values["program_info"] = {**record.program_info, "dataflow": record.program_info.get("dataflow")}
+        if record.stream_files:
+            # Only where there are some: the other keys are the contract's.
+            values["stream_files"] = record.source.stream_texts
+            values["stream_arguments"] = list(record.stream_arguments)
     elif selector is Selector.STATUS_WITH_CONNECTORS:
         details = record.deployment_runtime_status_details or {}
         values["connectors"] = {"num_errors": (details.get("connector_stats") or {}).get("num_errors")}

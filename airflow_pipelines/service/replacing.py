@@ -17,18 +17,18 @@ from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
-def check_not_emptied(record: PipelineRecord, program_code: str) -> None:
-    """Refuse a program text without a statement in place of one that has some.
+def check_not_emptied(before: PipelineRecord, after: PipelineRecord) -> None:
+    """Refuse a program without a statement and without stream files in place of one that has some.
 
-    :param record: the pipeline as it is
-    :param program_code: its new program
+    :param before: the pipeline as it is
+    :param after: the pipeline as it is to be
     :raises Problem: 400
     """
-    if _has_statements(program_code) or not _has_statements(record.program_code):
+    if _has_something(after) or not _has_something(before):
         return
     raise Problem(
         ErrorCode.EMPTY_PROGRAM,
-        f"The new program of pipeline '{record.name}' is empty, so the one it has was kept: its tables and their rows would go "
+        f"The new program of pipeline '{before.name}' is empty, so the one it has was kept: its tables and their rows would go "
         "with it. Give the program's text; a pipeline that is no longer needed can be deleted",
     )
 
@@ -81,8 +81,8 @@ def _rust(record: PipelineRecord) -> list[dict[str, Any]]:
     return [{"message": RUST_REFUSED, "error_type": "Unsupported", "warning": False}] if has_rust else []
 
 
-def _has_statements(program_code: str) -> bool:
-    return bool(_COMMENT.sub(" ", program_code).replace(";", " ").strip())
+def _has_something(record: PipelineRecord) -> bool:
+    return bool(record.stream_files or _COMMENT.sub(" ", record.program_code).replace(";", " ").strip())
 
 
 def _described(messages: list[dict[str, Any]]) -> str:
@@ -91,5 +91,5 @@ def _described(messages: list[dict[str, Any]]) -> str:
 
 
 def _place(message: dict[str, Any]) -> str:
-    line = message.get("start_line_number")
-    return f"line {line}, column {message.get('start_column')}: " if line else ""
+    file, line = message.get("file"), message.get("start_line_number")
+    return (f"{file}: " if file else "") + (f"line {line}, column {message.get('start_column')}: " if line else "")

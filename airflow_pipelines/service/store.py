@@ -38,6 +38,7 @@ from uuid6 import uuid7
 
 from airflow_pipelines.contract.registry import Base, TransitionRow
 from airflow_pipelines.contract.statuses import ProgramStatus, ResourcesStatus, RuntimeStatus, StorageStatus
+from airflow_pipelines.program.sources import SourceFile
 from airflow_pipelines.service import errors
 from airflow_pipelines.service.records import COMPILE_ERRORS, PipelineRecord
 from airflow_pipelines.service.store_failures import StoreFailure, store_failure
@@ -109,6 +110,9 @@ class PipelineRow(Base):
     consumed_sequence: Mapped[int] = mapped_column(Integer)
     udf_python: Mapped[str] = mapped_column(Text, server_default="")
     from_checkpoint: Mapped[UUID | None] = mapped_column(Uuid, nullable=True)
+    # A list of pairs: databases may order the keys of an object, and the first file is the one that is executed.
+    stream_files: Mapped[Any] = mapped_column(JSON(none_as_null=True), nullable=True)
+    stream_arguments: Mapped[Any] = mapped_column(JSON(none_as_null=True), nullable=True)
 
 
 class EventRow(Base):
@@ -354,6 +358,8 @@ def _record(row: Any) -> PipelineRecord:
         if not isinstance(values[field], dict | None):
             raise TypeError(f"{field} holds a {type(values[field]).__name__}")
     values["tags"] = tuple(values["tags"])
+    values["stream_files"] = tuple(SourceFile(path, text) for path, text in values["stream_files"] or ())
+    values["stream_arguments"] = tuple(values["stream_arguments"] or ())
     values["program_status"] = ProgramStatus(values["program_status"])
     values["storage_status"] = StorageStatus(values["storage_status"])
     for field in ("deployment_resources_status", "deployment_resources_desired_status"):
@@ -378,6 +384,8 @@ def _event(row: Any) -> Event:
 def _row_values(record: PipelineRecord) -> dict[str, Any]:
     values = {field: getattr(record, field) for field in _FIELDS}
     values["tags"] = list(record.tags)
+    values["stream_files"] = [[file.path, file.text] for file in record.stream_files] or None
+    values["stream_arguments"] = list(record.stream_arguments) or None
     return values
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +11,8 @@ import pytest
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.program.sources import ProgramSource
+from airflow_pipelines.program.stream_files import stream_files
 
 
 def deployment(runtime_config: dict[str, Any]) -> Deployment:
@@ -39,3 +42,12 @@ def test_a_configuration_that_an_earlier_release_stored_unchecked_says_what_to_c
     assert "workers: " in refused.value.message
     assert "env.A: " in refused.value.message
     assert "hush" not in str(refused.value.body())
+
+
+def test_the_source_travels_among_the_other_fields_in_its_order() -> None:
+    source = ProgramSource("", "", stream_files({"z.py": "import a", "a.py": ""}), ("--day", "1"))
+    made = deployment({}).model_copy(update={"source": source})
+    wire = json.loads(made.model_dump_json())
+    assert (wire["stream_files"], wire["stream_arguments"]) == ({"z.py": "import a", "a.py": ""}, ["--day", "1"])
+    assert Deployment.model_validate(wire).source == source
+    assert "stream_files" not in deployment({}).model_dump()

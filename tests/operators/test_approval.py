@@ -9,10 +9,11 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskAwaitingInput
 
 from airflow_pipelines.contract.change_plan import ChangePlan, ViewEvaluation
+from airflow_pipelines.contract.change_text import change_markdown, change_text, diff_markdown, diff_text
 from airflow_pipelines.contract.descriptors import PendingChange
 from airflow_pipelines.operators import approval
 from airflow_pipelines.operators.approval import ApprovePipelineOperator, ReviewPipelineChangeOperator
-from airflow_pipelines.operators.diff import change_fingerprint, change_markdown, change_text, diff_markdown, diff_text
+from airflow_pipelines.operators.diff import change_fingerprint
 from tests.fixtures.airflow import ScriptedService
 
 COMMON: dict[str, Any] = {"task_id": "x", "pipeline_name": "p", "poke_interval": 0.01, "timeout": 2}

@@ -22,6 +22,10 @@ def test_texts_do_not_run_into_each_other() -> None:
         ProgramSource("abc", stream_files=(SourceFile("d", "e"),)),
         ProgramSource("abc", stream_files=(SourceFile("de", ""),)),
         ProgramSource("abc", stream_files=(SourceFile("d", ""), SourceFile("e", ""))),
+        ProgramSource("abc", stream_files=(SourceFile("d", ""),), stream_arguments=("e",)),
+        ProgramSource("abc", stream_files=(SourceFile("d", ""),), stream_arguments=("e", "")),
+        ProgramSource("abc", stream_files=(SourceFile("d", ""),), stream_arguments=("", "e")),
+        ProgramSource("abc", stream_files=(SourceFile("d", ""),), stream_arguments=("1 0\nd",)),
     ]
     assert len({source.digest for source in sources}) == len(sources)
 
@@ -39,7 +43,7 @@ def test_a_program_of_one_kind_writes_no_field_for_the_other() -> None:
 
 
 def test_a_source_of_both_kinds_is_read_back_as_it_was_written() -> None:
-    source = ProgramSource("select 1", "import os", FILES)
+    source = ProgramSource("select 1", "import os", FILES, ("--limit", "ä"))
     assert source.kinds == {ProgramKind.SQL, ProgramKind.STREAMS}
     assert ProgramSource("", stream_files=FILES).kinds == {ProgramKind.STREAMS}
     assert ProgramSource("").kinds == {ProgramKind.SQL}

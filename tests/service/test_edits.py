@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from uuid6 import uuid7
 
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.statuses import ProgramStatus
 from airflow_pipelines.service import edits
 from airflow_pipelines.service.lifecycle import compilation
-from airflow_pipelines.service.records import PipelineRecord
+from airflow_pipelines.service.records import PipelineRecord, Selector, descriptor
 from tests.service import records as given
 from tests.service.records import LATER, VERSION
 
@@ -44,6 +46,14 @@ def code(body: Any) -> str:
         ({"tags": ["t" * 51]}, "InvalidTag"),
         ({"program_code": None}, "InvalidParam"),
         ({"program": "x"}, "InvalidParam"),
+        ({"program_code": None, "stream_files": {}}, "InvalidParam"),
+        ({"stream_files": "print()"}, "InvalidParam"),
+        ({"stream_files": [["a.py", ""]]}, "InvalidParam"),
+        ({"stream_files": {"a.py": 1}}, "InvalidParam"),
+        ({"stream_files": {"../a.py": ""}}, "InvalidParam"),
+        ({"stream_files": {"a.txt": ""}}, "InvalidParam"),
+        ({"stream_arguments": "--day 1"}, "InvalidParam"),
+        ({"stream_arguments": [1]}, "InvalidParam"),
         ({"runtime_config": {"wokers": 2}}, "InvalidRuntimeConfig"),
         ({"program_config": {"profile": "fast"}}, "InvalidProgramConfig"),
         ({"program_config": {"runtime_version": "9.9"}}, "InvalidProgramConfig"),
@@ -127,3 +137,55 @@ def test_update_runtime_compiles_again_only_for_another_release() -> None:
     assert edits.update_runtime(record, VERSION, LATER) == record
     after = edits.update_runtime(record, "2.0.0", LATER)
     assert (after.platform_version, after.program_status, after.program_version) == ("2.0.0", ProgramStatus.PENDING, 2)
+
+
+STREAM = {"fraud.py": "import rules\n", "rules.py": "LIMIT = 100\n"}
+
+
+def test_a_stream_program_needs_no_sql() -> None:
+    record = edits.new_record(edits.parse_full({"name": "p", "stream_files": STREAM}, VERSION), uuid7(), VERSION, LATER)
+    assert record.program_code == ""
+    assert record.source.stream_texts == STREAM
+    assert descriptor(record)["stream_files"] == STREAM
+    assert "stream_files" not in descriptor(record, Selector.STATUS)
+    assert "stream_files" not in descriptor(given.stopped()), "the keys of a pipeline without one are the contract's"
+
+
+def test_another_stream_program_is_another_version_of_the_program() -> None:
+    record = edit(given.stopped(), stream_files=STREAM)
+    assert (record.program_version, record.program_status) == (2, ProgramStatus.PENDING)
+    assert edit(record, stream_files=dict(STREAM)) is record
+    assert edit(record, program_code=record.program_code).source.stream_texts == STREAM, "what is not given stays"
+    turned = dict(reversed(STREAM.items()))
+    assert edit(record, stream_files=turned).program_version == 3, "another file is executed"
+    assert edit(record, stream_arguments=["--day", "1"]).program_version == 3
+    assert edit(record, stream_arguments=[]) is record
+    assert edit(record, stream_files={}).source == given.stopped().source
+    assert (
+        edit(replace(record, program_status=ProgramStatus.SYSTEM_ERROR), stream_files=STREAM).program_status
+        is ProgramStatus.PENDING
+    )
+
+
+def test_a_running_pipelines_stream_program_stays() -> None:
+    with pytest.raises(Problem, match="`stream_files` cannot be changed") as refused:
+        edit(given.running(), stream_files=STREAM)
+    assert refused.value.code == "UpdateRestrictedToStopped"
+
+
+def test_a_program_is_empty_only_without_sql_and_without_files() -> None:
+    both = edit(given.stopped(), stream_files=STREAM)
+    assert edit(both, program_code="").source.stream_texts == STREAM
+    assert edit(both, stream_files={}).program_code
+    for record, fields in (
+        (both, {"program_code": "-- none", "stream_files": {}}),
+        (edit(both, program_code=""), {"stream_files": {}}),
+    ):
+        with pytest.raises(Problem, match="is empty, so the one it has was kept"):
+            edit(record, **fields)
+
+
+def test_stream_files_that_are_too_large_are_told_apart() -> None:
+    with pytest.raises(Problem) as refused:
+        edits.parse_full({"name": "p", "stream_files": {"a.py": "x" * (4 * 2**20 + 1)}}, VERSION)
+    assert (http_status(refused.value.code), refused.value.details) == (413, {"limit": 4 * 2**20})

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
-from airflow_pipelines.program.sources import ProgramSource
+from airflow_pipelines.program.sources import ProgramSource, SourceFile
 from airflow_pipelines.service.compiling import Compiled
 from airflow_pipelines.service.records import PipelineRecord
 from airflow_pipelines.service.replacing import Replacement
@@ -41,6 +41,15 @@ def test_a_program_that_does_not_compile_is_refused_with_its_place(fields: dict[
         Replacement(Compiler()).check(record, changed(record, **fields))
     assert (http_status(refused.value.code), refused.value.code) == (400, "InvalidNewProgramSql")
     assert refused.value.details == {"sql_compilation": {"exit_code": 1, "messages": [WARNING, WRONG]}}
+
+
+def test_a_stream_program_that_does_not_compile_is_refused_with_its_file() -> None:
+    record = replace(given.stopped(), stream_files=(SourceFile("fraud.py", "x"),))
+    changed_files = (SourceFile("fraud.py", "y"),)
+    wrong = {**WRONG, "file": "fraud.py"}
+    compiled = {record.source: Compiled({}, []), replace(record, stream_files=changed_files).source: Compiled(None, [wrong])}
+    with pytest.raises(Problem, match=r"so the one it has was kept: fraud\.py: line 3, column 7: Object 'x' not found\. "):
+        Replacement(compiled.__getitem__).check(record, replace(record, stream_files=changed_files))
 
 
 def test_functions_in_rust_do_not_compile() -> None:

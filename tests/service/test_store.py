@@ -12,6 +12,7 @@ import pytest
 from airflow_pipelines.contract.http_status import http_status
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.database import open_database
+from airflow_pipelines.program.sources import SourceFile
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.lifecycle import incarnation, requests
 from airflow_pipelines.service.lifecycle.requests import StartRequest
@@ -173,10 +174,13 @@ def test_a_store_of_an_earlier_release_gets_the_columns_that_came_later(tmp_path
     store.create(record)
     with sqlite3.connect(path) as connection:
         connection.execute("ALTER TABLE pipelines DROP COLUMN udf_python")
+        connection.execute("ALTER TABLE pipelines DROP COLUMN stream_files")
+        connection.execute("ALTER TABLE pipelines DROP COLUMN stream_arguments")
     again = Store(open_database(f"sqlite:///{path}"))
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: again.create_tables(), range(4)))
     assert again.find(record.name) == record
-    changed = replace(record, udf_python="def f(x): return x")
+    files = (SourceFile("z.py", "import a"), SourceFile("a.py", ""))
+    changed = replace(record, udf_python="def f(x): return x", stream_files=files, stream_arguments=("--x", ""))
     again.commit(record, [changed])
-    assert again.require(record.name).udf_python == changed.udf_python
+    assert again.require(record.name).source == changed.source

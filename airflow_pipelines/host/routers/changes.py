@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from airflow_pipelines.host.bootstrap import compared
 from airflow_pipelines.host.routers.common import HostFleet, Runner, slowly
 from airflow_pipelines.host.routers.deployments import CompileRequest
+from airflow_pipelines.program.sources import ProgramSource, SourceFile
 
 router = APIRouter()
 
@@ -26,6 +27,16 @@ class PlanRequest(BaseModel):
 
     program_code: str | None = None
     udf_python: str | None = None
+    stream_files: dict[str, str] | None = None
+    stream_arguments: list[str] | None = None
+
+    def applied_to(self, source: ProgramSource) -> ProgramSource:
+        """The source with these fields."""
+        files = None if self.stream_files is None else tuple(SourceFile(*each) for each in self.stream_files.items())
+        arguments = None if self.stream_arguments is None else tuple(self.stream_arguments)
+        return source.with_fields(
+            sql=self.program_code, python_functions=self.udf_python, stream_files=files, stream_arguments=arguments
+        )
 
 
 @router.post("/diff")
@@ -46,7 +57,7 @@ async def plan(request: Request, fleet: HostFleet, runner: Runner, body: PlanReq
 
     def planned() -> dict[str, Any]:
         live = runner.requests.serving()
-        source = live.identity.source.with_fields(sql=body.program_code, python_functions=body.udf_python)
+        source = body.applied_to(live.identity.source)
         compiled = live.program if source == live.identity.source else fleet.compile(source)
         return runner.requests.plan(source, compiled).to_wire()
 

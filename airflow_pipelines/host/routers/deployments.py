@@ -30,6 +30,7 @@ class CompileRequest(BaseModel):
     program_code: str
     udf_python: str = ""
     stream_files: dict[str, str] = Field(default_factory=dict)
+    stream_arguments: list[str] = Field(default_factory=list)
     ir: bool = False
     """Whether the answer has the dataflow graph."""
 

@@ -14,7 +14,7 @@ from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.service.api_keys import Scope
 from airflow_pipelines.service.control_plane import ControlPlane
-from airflow_pipelines.service.edits import text_field
+from airflow_pipelines.service.edits import arguments_field, files_field, text_field
 from airflow_pipelines.service.parameters import Body
 from airflow_pipelines.service.service_metrics import metrics_of_all
 from airflow_pipelines.service.version import check_runtime_version, platform_version
@@ -87,7 +87,12 @@ def router(control_plane: ControlPlane) -> APIRouter:
     @router.post("/validate_program")
     def validate_program(body: Body) -> dict[str, Any]:
         fields = body if isinstance(body, dict) else {}
-        source = ProgramSource(text_field(fields, "program_code") or "", text_field(fields, "udf_python") or "")
+        source = ProgramSource(
+            text_field(fields, "program_code") or "",
+            text_field(fields, "udf_python") or "",
+            files_field(fields) or (),
+            arguments_field(fields) or (),
+        )
         check_runtime_version(text_field(fields, "runtime_version"))
         try:
             result = control_plane.programs.compile(source, with_dataflow=fields.get("ir") is True)

@@ -1,0 +1,174 @@
+"""A change of a pipeline's program in words, for the log, the terminal, and whoever decides about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from airflow_pipelines.contract.change_plan import OperatorChange, OperatorChangeKind
+from airflow_pipelines.contract.descriptors import PendingChange
+
+_MARKS: Final = {"added": "+", "modified": "~", "removed": "-"}
+_EFFECTS: Final = {
+    ("added", "table"): "starts empty, its connectors start from the beginning",
+    ("modified", "table"): "is emptied, its connectors start from the beginning",
+    ("removed", "table"): "is dropped with its rows",
+    ("added", "view"): "is computed from the tables' rows",
+    ("modified", "view"): "is computed anew from the tables' rows; its full contents go to its outputs again",
+    ("removed", "view"): "is dropped",
+    ("added", "operator"): "starts without state",
+    ("modified", "operator"): "goes on with its state, where that still fits",
+    ("removed", "operator"): "is dropped with its state",
+    ("added", "input connector"): "starts from the beginning",
+    ("modified", "input connector"): "starts from the beginning; rows it delivered before stay",
+    ("removed", "input connector"): "ends; rows it delivered stay",
+    ("added", "output connector"): "gets changes from now on, or a new view's full contents",
+    ("modified", "output connector"): "gets changes from now on, or a changed view's full contents",
+    ("removed", "output connector"): "ends",
+}
+_UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+def changes_of(diff: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """The single changes of a diff.
+
+    :param diff: the approval diff as the service sends it
+    :yields: what happens (added, modified, removed), to what kind of thing, and its name
+    """
+    program = diff.get("program_diff") or {}
+    for kind, plural, lists in (
+        ("table", "tables", program),
+        ("view", "views", program),
+        ("operator", "operators", program),
+        ("input connector", "input_connectors", diff),
+        ("output connector", "output_connectors", diff),
+    ):
+        for what in _MARKS:
+            for name in lists.get(f"{what}_{plural}") or ():
+                yield what, kind, name
+
+
+def diff_text(diff: Mapping[str, Any]) -> str:
+    """A diff as lines ``+ view totals``, with ``+`` for added, ``~`` for modified and ``-`` for removed."""
+    lines = [f"{_MARKS[what]} {kind} {name}" for what, kind, name in changes_of(diff)]
+    if diff.get("program_diff_error"):
+        lines.append(f"The programs could not be compared: {diff['program_diff_error']}")
+    return "\n".join(lines) or "no changes"
+
+
+def diff_markdown(diff: Mapping[str, Any]) -> str:
+    """A diff as a Markdown table with the effect of each change, and the same as a ``diff`` block."""
+    rows = [f"| {what} | {kind} | `{name}` | {_EFFECTS[what, kind]} |" for what, kind, name in changes_of(diff)]
+    table = "\n".join(["| change | what | name | effect |", "| --- | --- | --- | --- |", *rows])
+    # Renderers of diff blocks know + and - only.
+    block = "\n".join(f"! {line[2:]}" if line.startswith("~ ") else line for line in diff_text(diff).splitlines())
+    return f"{table}\n\n```diff\n{block}\n```"
+
+
+def change_text(change: PendingChange) -> str:
+    """A change as text: its diff, its programs, the unchanged views that are evaluated anew, and what the change means for views,
+    operators, their state, and the files of the program.
+    """
+    lines = [diff_text(change.diff), *(f"program {line}" for line in program_lines(change))]
+    lines += [f"evaluated anew: view {view} ({reason})" for view, reason in sorted(change.views_evaluated_anew.items())]
+    if change.plan is not None:
+        lines += [f"operator {_operator_name(each)}: {operator_effect(each)}" for each in change.plan.operators]
+        lines += [f"evaluated from {view.rows} stored rows: view {name}" for name, view in sorted(change.plan.evaluated.items())]
+        lines += [f"dropped with {rows} stored rows: {name}" for name, rows in sorted(change.plan.dropped.items())]
+        lines += [f"refused: {refusal.message}" for refusal in change.plan.refusals]
+        lines.append(f"about {change.plan.seconds:g} s")
+        lines += [f"file {file.path} ({file.change.value}):\n{file.diff}" for file in change.plan.files]
+    return "\n".join(lines)
+
+
+def change_markdown(change: PendingChange) -> str:
+    """A change in Markdown, with the same parts as :func:`change_text`."""
+    parts = [diff_markdown(change.diff)]
+    if change.views_evaluated_anew:
+        rows = [f"| `{view}` | {reason} |" for view, reason in sorted(change.views_evaluated_anew.items())]
+        head = "These views have not changed and are evaluated anew; no output and no reader gets anything of it:"
+        parts.append("\n".join([head, "", "| view | reason |", "| --- | --- |", *rows]))
+    if change.plan is not None and change.plan.operators:
+        rows = [
+            f"| `{each.uid}` | {_cell(each.name)} | {each.change.value.replace('_', ' ')} | {_cell(operator_effect(each))} |"
+            for each in change.plan.operators
+        ]
+        parts.append("\n".join(["| operator | name | change | state |", "| --- | --- | --- | --- |", *rows]))
+    if change.plan is not None and change.plan.evaluated:
+        rows = [f"| `{name}` | {view.rows} | {view.seconds:g} |" for name, view in sorted(change.plan.evaluated.items())]
+        parts.append("\n".join(["| view to evaluate | stored rows read | seconds, about |", "| --- | --- | --- |", *rows]))
+    if change.plan is not None and change.plan.dropped:
+        rows = [f"| `{name}` | {count} |" for name, count in sorted(change.plan.dropped.items())]
+        parts.append("\n".join(["| dropped | stored rows |", "| --- | --- |", *rows]))
+    if change.plan is not None and change.plan.refusals:
+        parts.append("\n".join(f"- **refused**: {refusal.message}" for refusal in change.plan.refusals))
+    if change.plan is not None:
+        parts += [_fenced(file.diff) for file in change.plan.files]
+    if change.programs:
+        parts.append("\n".join(f"- program {line}" for line in program_lines(change)))
+    return "\n\n".join(parts)
+
+
+def operator_effect(operator: OperatorChange) -> str:
+    """What a change means for the state of an operator, in words.
+
+    :param operator: the operator
+    """
+    if operator.change is OperatorChangeKind.ADDED:
+        return "is new and starts without state"
+    kept, dropped = ", ".join(operator.kept_states), ", ".join(operator.dropped_states)
+    found = []
+    if operator.change is OperatorChangeKind.STARTED_ANEW:
+        found.append("starts anew")
+    if kept:
+        found.append(f"keeps {kept}")
+    if dropped:
+        found.append(f"DROPS {dropped}")
+    if not kept and not dropped:
+        found.append("has no state")
+    because = f", because {operator.reason}" if operator.reason else ""
+    return "; ".join(found) + _size(operator) + because
+
+
+def program_lines(change: PendingChange) -> Iterator[str]:
+    """The two programs of a change, a line for each: version and hash."""
+    for which in ("saved", "new"):
+        program = change.programs.get(which)
+        if program:
+            version = f"version {program['version']}, " if "version" in program else ""
+            yield f"{which}: {version}hash {program['hash']}"
+
+
+def readable_size(size: float) -> str:
+    """A number of bytes with a unit, such as ``1.5 MiB``."""
+    unit = 0
+    while size >= 1024 and unit < len(_UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{size:.0f} bytes" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
+
+
+def _operator_name(operator: OperatorChange) -> str:
+    return operator.uid if operator.name in ("", operator.uid) else f"{operator.uid} ({operator.name})"
+
+
+def _size(operator: OperatorChange) -> str:
+    """How much state an operator has, in parentheses."""
+    found = []
+    if operator.keys is not None:
+        found.append(f"{operator.keys} key{'' if operator.keys == 1 else 's'}")
+    if operator.bytes is not None:
+        found.append(readable_size(operator.bytes))
+    return f" ({', '.join(found)})" if found else ""
+
+
+def _cell(text: str) -> str:
+    """A text that stays in its cell of a Markdown table."""
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _fenced(diff: str) -> str:
+    """A difference as a block of Markdown; its fence is longer than any in it."""
+    fence = "```"
+    while fence in diff:
+        fence += "`"
+    return f"{fence}diff\n{diff}\n{fence}"

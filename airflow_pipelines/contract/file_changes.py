@@ -1,0 +1,59 @@
+"""How the files of two stream programs differ, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import unified_diff
+from typing import Final
+
+from airflow_pipelines.contract.change_plan import FileChange, FileChangeKind
+from airflow_pipelines.program.sources import ProgramSource
+
+COMMAND_LINE: Final = "command line"
+MAX_DIFF: Final = 20_000
+"""Characters of the difference of one file."""
+MAX_COMPARED: Final = 20_000
+"""Lines of the two texts of a file that are compared with each other: comparing takes time that grows faster than they do."""
+
+
+def file_changes(saved: ProgramSource, new: ProgramSource) -> tuple[FileChange, ...]:
+    """The files whose texts differ, in the order of the new program; those that are gone come last.
+
+    :param saved: the source of one program
+    :param new: the source of the other one
+    """
+    found = tuple(_changes(saved.stream_texts, new.stream_texts))
+    return found + _argument_change(saved.stream_arguments, new.stream_arguments)
+
+
+def _argument_change(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[FileChange, ...]:
+    """The command line is shown like a file that has an argument in each line."""
+    if old == new:
+        return ()
+    return (FileChange(COMMAND_LINE, FileChangeKind.MODIFIED, _difference("\n".join(old), "\n".join(new), COMMAND_LINE)),)
+
+
+def _changes(old: dict[str, str], new: dict[str, str]) -> Iterator[FileChange]:
+    for path in [*new, *(path for path in old if path not in new)]:
+        if path not in old:
+            yield FileChange(path, FileChangeKind.ADDED, _difference("", new[path], path))
+        elif path not in new:
+            yield FileChange(path, FileChangeKind.REMOVED, _difference(old[path], "", path))
+        elif old[path] != new[path]:
+            yield FileChange(path, FileChangeKind.MODIFIED, _difference(old[path], new[path], path))
+
+
+def _difference(old: str, new: str, path: str) -> str:
+    before, after = old.splitlines(), new.splitlines()
+    if len(before) + len(after) > MAX_COMPARED:
+        return f"{path} is too long to be compared line by line: it had {len(before)} lines and has {len(after)}"
+    if before == after:
+        return f"only the ends of the lines of {path} differ"
+    found: list[str] = []
+    size = 0
+    for line in unified_diff(before, after, f"saved/{path}", f"new/{path}", lineterm=""):
+        size += len(line) + 1
+        if size > MAX_DIFF:
+            return "\n".join([*found, "... (the rest of the difference is left out)"])
+        found.append(line)
+    return "\n".join(found)

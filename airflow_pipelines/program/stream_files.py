@@ -1,0 +1,84 @@
+"""The files of a stream program: which paths they may have, and how large they may be together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from airflow_pipelines.program.sources import SourceFile
+
+MAX_FILES: Final = 200
+MAX_PATH: Final = 200
+"""Characters of a path."""
+MAX_BYTES: Final = 4 * 2**20
+"""Bytes of all texts of a program together, in UTF-8."""
+
+_PART: Final = re.compile(r'[^/\\:*?"<>|\x00-\x1f\x7f\ud800-\udfff]+')
+"""The names that every file system takes."""
+
+
+class StreamFilesError(ValueError):
+    """The files of a stream program cannot be used; the message says which and why."""
+
+
+class StreamFilesTooLarge(StreamFilesError):
+    """The files of a stream program have too many bytes."""
+
+
+def stream_files(texts: Mapping[str, str]) -> tuple[SourceFile, ...]:
+    """The files of a stream program, checked.
+
+    :param texts: the text of each file by its path, the program first and then the modules and files that it reads
+    :return: the files in that order
+    :raises StreamFilesError: when a path is no relative path within the program's folder, two paths cannot stand beside each other,
+        the first is no Python file, or the files are too many or too large
+    """
+    if len(texts) > MAX_FILES:
+        raise StreamFilesError(f"a stream program has at most {MAX_FILES} files, this one has {len(texts)}")
+    for path in texts:
+        _check_path(path)
+    _check_places(list(texts))
+    main = next(iter(texts), None)
+    if main is not None and not main.endswith(".py"):
+        raise StreamFilesError(
+            f"the first file of a stream program is the one that is executed, but {main!r} does not end with .py"
+        )
+    size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts.values())
+    if size > MAX_BYTES:
+        raise StreamFilesTooLarge(
+            f"the files of a stream program have at most {MAX_BYTES} bytes together, these have {size}: have the program read data "
+            "through a source, or give packages as its requirements"
+        )
+    return tuple(SourceFile(path, text) for path, text in texts.items())
+
+
+def _check_path(path: str) -> None:
+    parts = path.split("/")
+    if len(path) > MAX_PATH:
+        raise StreamFilesError(
+            f"a path of a stream program's file has at most {MAX_PATH} characters: {path[:60]!r}... has {len(path)}"
+        )
+    if any(part in (".", "..") or part != part.strip() or not _PART.fullmatch(part) for part in parts):
+        raise StreamFilesError(
+            f"{path!r} is no path of a stream program's file: give one that is relative to the program's folder, such as "
+            "'program.py' or 'package/module.py', without '.', '..' and special characters"
+        )
+
+
+def _check_places(paths: list[str]) -> None:
+    """Find two paths that cannot both be in one folder, also where file systems do not tell upper from lower case."""
+    seen: dict[str, str] = {}
+    for path in paths:
+        folded = path.casefold()
+        if folded in seen:
+            raise StreamFilesError(
+                f"the files {seen[folded]!r} and {path!r} of a stream program have the same name but for upper and lower case"
+            )
+        seen[folded] = path
+    for path in paths:
+        folder = path.casefold()
+        while "/" in folder:
+            folder = folder.rpartition("/")[0]
+            if folder in seen:
+                raise StreamFilesError(f"{seen[folder]!r} cannot be a file of a stream program and the folder of {path!r}")
