@@ -34,12 +34,12 @@ def ordered_tables(operators: Iterable[Operator[Any]], tables: Mapping[str, Tabl
 
     :param operators: all operators of a circuit
     :param tables: all tables, by name
-    :raises ValueError: when such an operator reads something else than tables that only gain rows
+    :raises ValueError: when such a relation is something else than a table that only gains rows
     """
     ordered: set[str] = set()
     for operator in operators:
         if operator.depends_on_order:
-            for name in sorted(operator.reads):
+            for name in sorted(operator.ordered_reads):
                 table = tables.get(name)
                 if table is None or table.primary_key is not None or not table.append_only:
                     raise ValueError(

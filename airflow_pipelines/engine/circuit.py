@@ -26,6 +26,7 @@ from airflow_pipelines.engine.operators.context import Context
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.relation_versions import RelationVersions
 from airflow_pipelines.engine.operators.state import Kept
+from airflow_pipelines.engine.operators.stream_graph import StreamGraphOperator
 from airflow_pipelines.engine.pending import Collected, Pending
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.scheduler import Workers
@@ -39,6 +40,8 @@ from airflow_pipelines.engine.stages import (
 from airflow_pipelines.engine.step import Step
 from airflow_pipelines.engine.step_stats import StepStats
 from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.engine.streams.runtime import StreamRuntime
+from airflow_pipelines.engine.streams.saved_state import with_changes
 from airflow_pipelines.engine.table_deltas import table_deltas
 from airflow_pipelines.engine.time.lateness import Waterlines
 from airflow_pipelines.engine.time.timing import TimedStep, Timing
@@ -61,6 +64,7 @@ class Circuit:
         store: BatchStore,
         strategy: str = "auto",
         limits: Limits = DEFAULT_LIMITS,
+        streams: StreamRuntime | None = None,
     ) -> None:
         """An empty circuit.
 
@@ -70,12 +74,14 @@ class Circuit:
         :param strategy: ``incremental`` uses incremental rules where there are any; so does ``auto``, unless most of what a stage
             reads has changed; ``full`` recomputes every view
         :param limits: what counts as small and as large
+        :param streams: runs the program's stream program, where it has one
         :raises ValueError: for an unknown strategy
         """
         self.program = program
         self.sessions = sessions
         self.store = store
         self.limits = limits
+        self.streams = streams
         self.batch_views = BatchViews(sessions, limits)
         for session in (sessions.small, sessions.narrow, sessions.large):
             register_functions(session, program.definitions.python_functions)
@@ -119,15 +125,19 @@ class Circuit:
             return False
         return not any(operator.depends_on_order or operator.has_timers for operator in self.operators)
 
-    def next_wake(self) -> int | None:
-        """The next instant at which a tick may change something without any input, in microseconds since the epoch; None for none.
+    def next_tick(self) -> int | None:
+        """While views read the clock, the first instant after the newest step, in microseconds since the epoch; None otherwise.
 
-        While views read the clock it is the first instant after the newest step: the clock's resolution says when the tick comes.
+        The clock's resolution says when the tick comes.
         """
-        snapshot, ticking = self._snapshot, self.timing.ticking
-        due = (
-            operator.next_due(snapshot.clock, ticking, snapshot.states.get(operator.relation, {})) for operator in self.operators
-        )
+        if not self.timing.ticking:
+            return None
+        return 0 if self._snapshot.clock is None else self._snapshot.clock + 1
+
+    def next_timer(self) -> int | None:
+        """The next instant at which an operator has something to do without any input, in microseconds since the epoch."""
+        states = self._snapshot.states
+        due = (operator.timer(states.get(operator.relation, {})) for operator in self.operators if operator.has_timers)
         return min((instant for instant in due if instant is not None), default=None)
 
     def step(self, changes: Iterable[TableChanges], clock: int | None = None) -> Step:
@@ -192,6 +202,40 @@ class Circuit:
         """Make a step's snapshot the current one; readers see all of it or nothing."""
         with self._lock:
             self._snapshot = step.snapshot
+        if self.streams is not None:
+            self.streams.published()
+
+    def open_streams(self) -> None:
+        """Start the stream program, where there is one, with what the current snapshot has of its state."""
+        for operator in self._stream_operators():
+            gained = operator.opened(self._opened_streams, self._snapshot.states.get(operator.relation), self._snapshot.step)
+            self._gain(operator, gained)
+
+    def save_streams(self) -> None:
+        """Take what has changed in the state of the stream program since the last time into the current snapshot.
+
+        :raises StreamStateLostError: when the newest step failed
+        """
+        for operator in self._stream_operators():
+            states = self._snapshot.states.get(operator.relation) or operator.empty_states()
+            self._gain(operator, with_changes(states, self._opened_streams.changes()))
+
+    def _stream_operators(self) -> list[StreamGraphOperator]:
+        return [operator for operator in self.operators if isinstance(operator, StreamGraphOperator)]
+
+    @property
+    def _opened_streams(self) -> StreamRuntime:
+        if self.streams is None:
+            raise RuntimeError("a circuit without a process for its stream program cannot run it")
+        return self.streams
+
+    def _gain(self, operator: StreamGraphOperator, gained: Mapping[str, Batch]) -> None:
+        context = self._context({})
+        states = dict(self._snapshot.states.get(operator.relation) or operator.empty_states())
+        for name, batch in gained.items():
+            states[name] = states[name].append(context.spill_if_large(batch))
+        with self._lock:
+            self._snapshot = replace(self._snapshot, states={**self._snapshot.states, operator.relation: states})
 
     def restore(self, snapshot: Snapshot) -> None:
         """Make ``snapshot`` current, without what it has in another layout, and with its rows in canonical form.
@@ -277,6 +321,8 @@ class Circuit:
 
     def _evaluated_anew(self, fresh: Set[str], base: Snapshot, clock: int | None) -> tuple[Evaluation, Snapshot]:
         """The evaluation of ``fresh`` stages from nothing, with all that they read as deltas, and ``base`` with what it gives."""
+        if self.streams is not None:
+            self.streams.bootstrap(self.streams.fresh_inputs)
         needed = needed_for(fresh, self.stages, self.program.tables, base.traces.keys())
         timed = self.timing.begin(base, clock if base.clock is None else None, {})
         evaluation = self._evaluation(base, timed, version=base.step)
@@ -289,7 +335,11 @@ class Circuit:
             nothing = Trace(self.wiring.schemas[operator.relation]) if operator.relation in self.kept else None
             evaluation.evaluate(operator, self.wiring.owners[operator.relation], Kept(contents=nothing))
 
-        self._workers.run(self.operators, lambda operator: operator.relation in needed, evaluate)
+        try:
+            self._workers.run(self.operators, lambda operator: operator.relation in needed, evaluate)
+        finally:
+            if self.streams is not None:
+                self.streams.bootstrap(None)
         times = timed.after
         traces = {name: self._after(evaluation, name, base, fresh) for name in self.kept}
         states = {name: state for name, state in evaluation.states.items() if name in fresh or name not in base.states}
@@ -414,7 +464,14 @@ class Circuit:
     def _context(self, relations: Mapping[str, RelationVersions]) -> Context:
         incomplete = self.timing.retention.relations
         return Context(
-            self.sessions, self.batch_views, self.store, relations, by_cost=self._by_cost, incomplete=incomplete, limits=self.limits
+            self.sessions,
+            self.batch_views,
+            self.store,
+            relations,
+            by_cost=self._by_cost,
+            incomplete=incomplete,
+            limits=self.limits,
+            streams=self.streams,
         )
 
     def _evaluation(self, base: Snapshot, timed: TimedStep, version: int) -> Evaluation:

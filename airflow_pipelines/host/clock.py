@@ -124,6 +124,23 @@ class Clock:
         self._next_tick = time.monotonic() + self.options.resolution_us / MICROSECONDS
         return self.now()
 
+    def until(self, timer: int | None) -> float | None:
+        """Seconds until the time of a timer; None without one, and when requests drive the clock.
+
+        :param timer: microseconds since the epoch
+        """
+        if timer is None or self.options.http_driven:
+            return None
+        return max(0.0, (timer - self._shown()) / MICROSECONDS)
+
+    def reached(self, timer: int | None) -> int | None:
+        """The time now when a timer is due, else None. Unlike ticks, timers are as precise as the clock.
+
+        :param timer: see :meth:`until`
+        """
+        wait = self.until(timer)
+        return self.now() if wait is not None and wait <= 0 else None
+
     def _shown(self) -> int:
         return self._walled() + self._shift
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field, replace
 
 import pyspark.sql.functions as f
@@ -25,6 +25,7 @@ from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.step import Step
 from airflow_pipelines.engine.step_stats import StepStats
 from airflow_pipelines.engine.storage.checkpoint import CheckpointContents, CheckpointInfo
+from airflow_pipelines.engine.streams.runtime import StreamRuntime
 from airflow_pipelines.engine.values.intervals import shown
 from airflow_pipelines.host.bootstrap import BootstrapPlan
 from airflow_pipelines.host.clock import Clock
@@ -39,6 +40,7 @@ from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.step_input import Consumption, StepInput
 from airflow_pipelines.host.transactions import Transaction
 from airflow_pipelines.program.identity import ProgramIdentity
+from airflow_pipelines.program.sources import ProgramSource
 
 KEPT_STATS = 100
 
@@ -48,6 +50,7 @@ class LivePipeline:
     """The parts of one incarnation.
 
     :param identity: the program that runs
+    :param stream_runtime: gives what runs the stream program of a program, None for one without
     """
 
     program: Program
@@ -59,6 +62,7 @@ class LivePipeline:
     metrics: PipelineMetrics
     log: PipelineLog
     clock: Clock
+    stream_runtime: Callable[[Program, ProgramSource], StreamRuntime | None] = lambda *_: None
     deliveries: Deliveries = field(default_factory=Deliveries)
     recent: deque[StepStats] = field(default_factory=lambda: deque(maxlen=KEPT_STATS))
 
@@ -72,6 +76,9 @@ class LivePipeline:
         started = time.monotonic()
         consumption = taken.consumption()
         changes = taken.changes
+        if clock is None and changes and self.circuit.streams is not None:
+            # Functions ask what time it is.
+            clock = self.clock.now()
         if changes or clock is not None:
             step = self.circuit.step(changes, clock)
             # Before the commit, which keeps what the inputs have counted.
@@ -126,6 +133,7 @@ class LivePipeline:
 
     def start_empty(self) -> None:
         """Evaluate what has rows before any input has come, such as a count of nothing; the clock ticks for the first time."""
+        self.circuit.open_streams()
         if self.circuit.follows_clock:
             self.move_clock(self.clock.now())
         elif (step := _start_empty(self.circuit)) is not None:
@@ -133,11 +141,13 @@ class LivePipeline:
 
     def tick(self) -> int | None:
         """The time of a tick that is due, in microseconds since the epoch; else None."""
-        return self.clock.tick(self.circuit.next_wake())
+        tick = self.clock.tick(self.circuit.next_tick())
+        return self.clock.reached(self.circuit.next_timer()) if tick is None else tick
 
     def until_tick(self) -> float | None:
         """Seconds until a tick is due; None when no tick would change anything."""
-        return self.clock.until_tick(self.circuit.next_wake())
+        waits = (self.clock.until_tick(self.circuit.next_tick()), self.clock.until(self.circuit.next_timer()))
+        return min((wait for wait in waits if wait is not None), default=None)
 
     def move_clock(self, clock: int) -> None:
         """Take a time that a request has set. It is kept even when it changes nothing."""
@@ -163,13 +173,17 @@ class LivePipeline:
         if snapshot is None or saved.records:
             # The journal was written by the old program: its steps have to go through the old views, and to their outputs.
             old = front_end_for(saved.program.source, self.sessions).compile(saved.program.source)
-            circuit = Circuit(old, self.sessions, batches, limits=limits)
-            self._replay(circuit, snapshot, saved, plan.kept_connectors)
-            snapshot = circuit.snapshot
-            circuit.close()
+            circuit = Circuit(old, self.sessions, batches, limits=limits, streams=self.stream_runtime(old, saved.program.source))
+            try:
+                self._replay(circuit, snapshot, saved, plan.kept_connectors)
+                circuit.save_streams()
+                snapshot = circuit.snapshot
+            finally:
+                circuit.close()
         self.circuit.awaited = plan.evaluated | plan.outdated.keys()
         self.circuit.restore(snapshot.renamed(plan.renamed_relations, self.circuit.layouts).keep(plan.kept))
         self.clock.resume(snapshot.clock)
+        self.circuit.open_streams()
 
     def bootstrap(self, plan: BootstrapPlan, *, silent: bool) -> None:
         """Evaluate the new and changed views and, unless ``silent``, emit their full contents."""
@@ -238,6 +252,7 @@ class LivePipeline:
             # What is in the checkpoint is not evaluated again, and would never be written.
             self.endpoints.flush(self.program)
             self._complete()
+        self.circuit.save_streams()
         snapshot = self.circuit.snapshot.flush(self.durability.batches)
         self.circuit.restore(snapshot)
         return CheckpointContents(
@@ -254,7 +269,7 @@ class LivePipeline:
         """Write a listed checkpoint."""
         started = time.monotonic()
         info = self.durability.save_checkpoint(self.contents())
-        self.endpoints.count_durable()
+        self._saved()
         took = (time.monotonic() - started) * 1000
         self.log.info("checkpoint %s: step %d, %d bytes, %.0f ms", info.uuid, info.steps, info.size, took)
         return info
@@ -262,8 +277,14 @@ class LivePipeline:
     def save_recovery_point(self) -> None:
         """Replace the journal by a recovery point."""
         self.durability.save_recovery_point(self.contents())
-        self.endpoints.count_durable()
+        self._saved()
         self.durability.collect_garbage()
+
+    def _saved(self) -> None:
+        """All that has been done so far is durable."""
+        if self.circuit.streams is not None:
+            self.circuit.streams.committed()
+        self.endpoints.count_durable()
 
     def _show(self, step: Step, consumption: Consumption) -> None:
         """Make a step durable, then current, and deliver it."""
@@ -348,6 +369,8 @@ class LivePipeline:
                 self.endpoints.deliver_again(first.number, first.view_deltas, circuit.program, outputs)
         else:
             circuit.restore(base)
+        circuit.open_streams()
+        if base is not None:
             # Before the records: what they change must be there.
             circuit.refresh()
         recorded: Iterable[RecordedStep] = (

@@ -23,6 +23,7 @@ from airflow_pipelines.engine.spark.failures import refused_write
 from airflow_pipelines.engine.spark.planned_query import Result
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.batch_store import COMPRESSION, BatchStore
+from airflow_pipelines.engine.streams.runtime import StreamRuntime
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.sql.plan.ir.delta_sql import DeltaSql
 from airflow_pipelines.sql.plan.ir.linear import Linear, Scan, Select, TemporalFilter, UnionAll
@@ -62,6 +63,7 @@ class Context:
     :param limits: what counts as small and as large
     :param clock: the time of the step in microseconds since the epoch; None before the first tick
     :param version: a number that grows from step to step
+    :param streams: the process of the program's stream program, where it has one
     :param pinned: what was fetched for the step, by the query for it: several operators may need the same
     """
 
@@ -75,6 +77,7 @@ class Context:
     limits: Limits = DEFAULT_LIMITS
     clock: int | None = None
     version: int = 0
+    streams: StreamRuntime | None = None
     pinned: dict[str, Batch] = field(default_factory=dict)
 
     def changed(self) -> frozenset[str]:

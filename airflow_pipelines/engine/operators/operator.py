@@ -54,6 +54,11 @@ class Operator(ABC, Generic[N]):
         """The schemas of its states, by name."""
 
     @property
+    def ordered_reads(self) -> frozenset[str]:
+        """Of an operator that depends on order, the relations whose rows it needs in the order of their arrival."""
+        return self.reads
+
+    @property
     def strategy(self) -> str:
         """How the stage is evaluated, in one or two words."""
         return self.node.strategy
@@ -96,18 +101,6 @@ class Operator(ABC, Generic[N]):
             return True
         timer = self.timer(states) if self.has_timers else None
         return timer is not None and clock is not None and timer <= clock
-
-    def next_due(self, clock: int | None, ticking: Set[str], states: Mapping[str, Trace]) -> int | None:
-        """The next instant at which the operator may have something to do without any input, or None.
-
-        :param clock: the time of the newest step; None before the first tick
-        :param ticking: the relations that may change with each tick of the clock
-        :param states: the operator's states as they are now; none before its first evaluation
-        :returns: microseconds since the epoch; of an operator that reads the clock, the first instant after ``clock``
-        """
-        if not self.reads.isdisjoint(ticking):
-            return 0 if clock is None else clock + 1
-        return self.timer(states) if self.has_timers else None
 
     @abstractmethod
     def evaluate(self, context: Context, kept: Kept) -> Outcome:

@@ -13,6 +13,9 @@ from airflow_pipelines.engine.operators.linear import LinearOperator
 from airflow_pipelines.engine.operators.operator import Operator
 from airflow_pipelines.engine.operators.recompute_groups import RecomputeGroupsOperator
 from airflow_pipelines.engine.operators.recursive import RecursiveOperator
+from airflow_pipelines.engine.operators.stream_graph import StreamGraphOperator
+from airflow_pipelines.engine.operators.stream_output import StreamOutputOperator
+from airflow_pipelines.engine.stream_nodes import StreamGraph, StreamOutput
 from airflow_pipelines.sql.plan.ir.affected_keys import AffectedKeys
 from airflow_pipelines.sql.plan.ir.aggregate import Aggregate
 from airflow_pipelines.sql.plan.ir.append_only_top_k import AppendOnlyTopK
@@ -38,6 +41,8 @@ _OPERATORS: dict[type[Any], Callable[[Stage, Any], Operator[Any]]] = {
     AppendOnlyTopK: AppendOnlyTopKOperator,
     Full: FullOperator,
     Recursive: RecursiveOperator,
+    StreamGraph: StreamGraphOperator,
+    StreamOutput: StreamOutputOperator,
 }
 
 

@@ -9,7 +9,7 @@ import shutil
 import threading
 import uuid
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
@@ -195,13 +195,28 @@ class BatchStore:
             case Verification.NEVER:
                 return False
 
-    def read(self, names: Iterable[str]) -> pa.Table:
+    def read(self, names: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of the files as one pyarrow Table.
 
+        :param names: of the files
+        :param columns: those to read; None for all
         :raises StorageError: when one is missing or damaged
         """
+        wanted = None if columns is None else list(columns)
         with storage_access(self.folder):
-            return pa.concat_tables([pq.read_table(self.open(name), partitioning=None) for name in names])
+            return pa.concat_tables([pq.read_table(self.open(name), columns=wanted, partitioning=None) for name in names])
+
+    def read_in_parts(self, names: Iterable[str], rows: int) -> Iterator[pa.Table]:
+        """The rows of the files, some at a time.
+
+        :param names: of the files
+        :param rows: how many at a time
+        :raises StorageError: when a file is missing or damaged
+        """
+        for name in names:
+            with storage_access(self.folder), pq.ParquetFile(self.open(name)) as file:
+                for part in file.iter_batches(rows):
+                    yield pa.Table.from_batches([part])
 
     def files(self) -> set[str]:
         """Names of all batch files in the store."""

@@ -238,16 +238,16 @@ def test_the_order_of_arrival_decides(toy: Running) -> None:
 
 
 def test_a_timer_wakes_the_circuit_without_input(toy: Running) -> None:
-    assert toy.circuit.next_wake() is None
+    assert toy.circuit.next_timer() is None
     at(toy, SECOND, ("a", "open", 1), ("b", "open", 2))
     at(toy, 4 * SECOND, ("b", "open", 7))
-    assert toy.circuit.next_wake() == 11 * SECOND
+    assert toy.circuit.next_timer() == 11 * SECOND
     early = toy.circuit.step([], 10 * SECOND)
     assert early.quiet, "nothing is due yet"
     assert at(toy, 11 * SECOND) == [("a", "open", "closed", 1, 1)]
-    assert toy.circuit.next_wake() == 14 * SECOND, "the newest due time of a door counts"
+    assert toy.circuit.next_timer() == 14 * SECOND, "the newest due time of a door counts"
     assert at(toy, 20 * SECOND) == [("b", "open", "closed", 2, 1)]
-    assert toy.circuit.next_wake() is None
+    assert toy.circuit.next_timer() is None
 
 
 def test_a_checkpoint_has_all_states_by_name(toy: Running) -> None:
@@ -259,7 +259,7 @@ def test_a_checkpoint_has_all_states_by_name(toy: Running) -> None:
     assert {name: len(state.batches) for name, state in states.items()} == {"machines": 1, "least": 1}, "they were merged"
     reopened(toy)
     assert set(toy.circuit.snapshot.states["moves"]) == {"machines", "least"}
-    assert toy.circuit.next_wake() == 11 * SECOND
+    assert toy.circuit.next_timer() == 11 * SECOND
     assert at(toy, 3 * SECOND, ("a", "lock", 9), ("c", "open", 200)) == [
         ("a", "closed", "locked", 3, 1),
         ("c", "open", "open", 89, 1),
@@ -358,4 +358,4 @@ def test_a_replay_of_the_journal_after_a_kill_gives_the_same(toy: Running, tmp_p
     again.close()
     assert delivered == given
     assert toy.rows("moves") == contents
-    assert toy.circuit.next_wake() is None
+    assert toy.circuit.next_timer() is None

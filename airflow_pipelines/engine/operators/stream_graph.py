@@ -1,0 +1,126 @@
+"""Runs a stream program: gives its process what a step has for it, and takes what it makes for other relations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from airflow_pipelines.engine.arrow import SEQUENCE
+from airflow_pipelines.engine.batch import WEIGHT, Batch, weighted
+from airflow_pipelines.engine.operators.context import Context
+from airflow_pipelines.engine.operators.operator import Operator
+from airflow_pipelines.engine.operators.result import Outcome, stage_schema
+from airflow_pipelines.engine.operators.state import Kept, StateSchema
+from airflow_pipelines.engine.stream_nodes import StreamGraph
+from airflow_pipelines.engine.streams.relation_rows import relation_rows
+from airflow_pipelines.engine.streams.runtime import StreamRuntime
+from airflow_pipelines.engine.streams.saved_state import PROGRESS, SCHEMAS, due_of, pages_of, progress_row, rest_of
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.program.streams import RelationInput
+from airflow_pipelines.streams.worker.messages import Feed, FeedKind, RelationFeed, SourceFeed, Stepped
+
+_MICROSECONDS = 1000
+"""In a millisecond."""
+
+
+class StreamGraphOperator(Operator[StreamGraph]):
+    """Evaluates all operators of a stream program in the process of the program.
+
+    What the program keeps is in that process between two checkpoints, so that a step can be evaluated only once: an error ends the
+    pipeline, which goes on from its newest checkpoint and the journal.
+    """
+
+    depends_on_order = True
+    may_be_evaluated_again = False
+    has_timers = True
+
+    @property
+    def ordered_reads(self) -> frozenset[str]:
+        """See :class:`Operator`. Rows of relations of the pipeline come in an order that follows from their values."""
+        return frozenset(source.table for source in self.node.program.sources)
+
+    def state_schemas(self) -> Mapping[str, StateSchema]:
+        """See :class:`Operator`."""
+        return SCHEMAS
+
+    def timer(self, states: Mapping[str, Trace]) -> int | None:
+        """See :class:`Operator`."""
+        return due_of(states[PROGRESS]) if states else None
+
+    def evaluate(self, context: Context, kept: Kept) -> Outcome:
+        """See :class:`Operator`."""
+        runtime = context.streams
+        if runtime is None:
+            raise RuntimeError("a circuit without a process for its stream program cannot evaluate it")
+        states = self.empty_states() if kept.states is None else kept.states
+        feeds = list(self._feeds(context, runtime))
+        stepped = runtime.step((context.clock or 0) // _MICROSECONDS, feeds)
+        return Outcome(self._delta(stepped), self._progress(stepped, states, context), consolidated=True)
+
+    def opened(self, runtime: StreamRuntime, states: Mapping[str, Trace] | None, version: int) -> dict[str, Batch]:
+        """Start the process of the program where its saved state ends.
+
+        :param runtime: starts it
+        :param states: the states; None before the first start
+        :param version: that of the newest step
+        :returns: what the states gain
+        """
+        found = self.empty_states() if states is None else states
+        stepped = runtime.open(rest_of(found["rest"]), pages_of(found["pages"]))
+        due = _due(stepped)
+        if due == due_of(found[PROGRESS]):
+            return {}
+        return {PROGRESS: SCHEMAS[PROGRESS].batch(progress_row(due, found[PROGRESS]), version)}
+
+    def _progress(self, stepped: Stepped, states: Mapping[str, Trace], context: Context) -> dict[str, Batch]:
+        before, due = states[PROGRESS], _due(stepped)
+        if before.batches and not stepped.read and not stepped.outputs and due == due_of(before):
+            return {}
+        return {PROGRESS: SCHEMAS[PROGRESS].batch(progress_row(due, before), context.version)}
+
+    def _delta(self, stepped: Stepped) -> Batch:
+        outputs = stepped.outputs
+        columns = {
+            "output": pa.array([output.uid for output in outputs], pa.string()),
+            "sequence": pa.array(range(len(outputs)), pa.int64()),
+            "rows": pa.array([output.rows for output in outputs], pa.int64()),
+            "data": pa.array([output.data for output in outputs], pa.binary()),
+            WEIGHT: pa.array([1] * len(outputs), pa.int64()),
+        }
+        return Batch.in_memory(weighted(stage_schema(self.stage)), pa.table(columns))
+
+    def _feeds(self, context: Context, runtime: StreamRuntime) -> Iterator[Feed]:
+        """What the step has for the program: of its relations, then of its sources in the order in which it has arrived."""
+        for each in self.node.program.inputs:
+            if runtime.bootstrapped is None or each.uid in runtime.bootstrapped:
+                yield from self._relation_feeds(each, context)
+        if runtime.bootstrapped is None:
+            yield from self._source_feeds(context)
+
+    def _relation_feeds(self, each: RelationInput, context: Context) -> Iterator[Feed]:
+        for batch in context.relations[each.relation].delta:
+            for rows in relation_rows(batch, context.sessions.large):
+                yield RelationFeed(each.uid, _stream(rows))
+
+    def _source_feeds(self, context: Context) -> Iterator[Feed]:
+        found: list[tuple[int, SourceFeed]] = []
+        for source in self.node.program.sources:
+            for batch in context.relations[source.table].delta:
+                rows = batch.to_arrow()
+                for row in rows.to_pylist():
+                    feed = SourceFeed(source.uid, row["split"], FeedKind(row["kind"]), row["records"], row["payload"])
+                    found.append((row[SEQUENCE], feed))
+        found.sort(key=lambda numbered: numbered[0])
+        return (feed for _, feed in found)
+
+
+def _due(stepped: Stepped) -> int | None:
+    return None if stepped.next_due is None else stepped.next_due * _MICROSECONDS
+
+
+def _stream(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue())

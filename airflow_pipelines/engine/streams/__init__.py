@@ -1,0 +1,1 @@
+"""Stream programs in the engine: the process that runs one, and its state in traces."""

@@ -1,0 +1,81 @@
+"""What a stream program gets of a relation's delta: single rows, in an order that follows from their values.
+
+A delta is a set. A step that is computed again must give a program the same rows in the same order, so they are sorted: those that
+went come before those that came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyspark.sql.functions as f
+from pyspark.sql import SparkSession
+
+from airflow_pipelines.engine.arrow import SEQUENCE, WEIGHT, arrow_schema, shaped
+from airflow_pipelines.engine.batch import Batch
+from airflow_pipelines.engine.functions.value_bytes import VALUE_BYTES
+from airflow_pipelines.engine.spark.result_stream import streamed
+from airflow_pipelines.engine.values.intervals import shown
+from airflow_pipelines.program.names import quote
+
+ROWS_AT_ONCE = 10_000
+"""A table of rows has at most so many."""
+_PARTITION_ROWS = 250_000
+_GOES = "__goes_first"
+
+
+def relation_rows(delta: Batch, session: SparkSession) -> Iterator[pa.Table]:
+    """The rows of a delta.
+
+    :param delta: rows with weights
+    :param session: sorts a delta that is in files
+    :returns: the relation's columns, and last the weight, which is 1 or -1; in tables of at most :data:`ROWS_AT_ONCE` rows
+    """
+    tables = [_sorted(delta.table)] if delta.table is not None else _sorted_by_spark(delta, session)
+    for table in tables:
+        rows = shown(table, delta.schema)
+        rows = rows.drop_columns([SEQUENCE]) if SEQUENCE in rows.column_names else rows
+        for start in range(0, rows.num_rows, ROWS_AT_ONCE):
+            yield from _single_rows(rows.slice(start, ROWS_AT_ONCE))
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    if rows.num_rows < 2:
+        return rows
+    names = [f"c{at}" for at in range(rows.num_columns)]
+    columns = [_comparable(rows[column]) for column in rows.column_names]
+    keys = pa.table([*columns, pc.sign(rows[WEIGHT])], names=[*names, _GOES])
+    order = [(_GOES, "ascending", "at_start"), *((name, "ascending", "at_start") for name in names)]
+    return rows.take(pc.sort_indices(keys, sort_keys=order))
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column that Arrow can sort, with the same order in every process."""
+    if pa.types.is_nested(column.type) or pa.types.is_null(column.type):
+        return pa.chunked_array([pa.array([repr(value) for value in column.to_pylist()], pa.string())])
+    return column
+
+
+def _sorted_by_spark(delta: Batch, session: SparkSession) -> Iterator[pa.Table]:
+    if not delta.files:
+        return
+    frame = delta.frame(session)
+    rest = ", ".join(quote(column.name) for column in delta.schema.fields if column.name not in {WEIGHT, SEQUENCE})
+    keys = [f.signum(f.col(WEIGHT)), f.expr(f"{VALUE_BYTES}(STRUCT({rest}))")]
+    partitions = max(1, delta.rows // _PARTITION_ROWS)
+    for table in streamed(frame.repartitionByRange(partitions, *keys).sortWithinPartitions(*keys)):
+        yield shaped(table, arrow_schema(delta.schema))
+
+
+def _single_rows(rows: pa.Table) -> Iterator[pa.Table]:
+    """Each row as often as its weight says."""
+    weights = rows[WEIGHT].to_pylist()
+    if all(weight in (1, -1) for weight in weights):
+        yield rows
+        return
+    indices = [at for at, weight in enumerate(weights) for _ in range(abs(weight))]
+    for start in range(0, len(indices), ROWS_AT_ONCE):
+        taken = rows.take(pa.array(indices[start : start + ROWS_AT_ONCE], pa.int64()))
+        yield taken.set_column(taken.num_columns - 1, WEIGHT, pc.sign(taken[WEIGHT]).cast(pa.int64()))

@@ -1,0 +1,136 @@
+"""The process of a stream program as a circuit uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence, Set
+from typing import Protocol, TypeAlias
+
+from airflow_pipelines.streams.worker.messages import Feed, StateChanges, Stepped, StoredPages
+
+Dropped: TypeAlias = frozenset[str | tuple[str, str]]
+"""State that is not used: uids of operators, or uids with the name of a state."""
+
+
+class Worker(Protocol):
+    """A process that runs a stream program. Its state is in it from :meth:`open` on, and changes with each step."""
+
+    def open(self, rest: bytes | None, pages: Iterable[StoredPages], dropped: Dropped) -> Stepped:
+        """Begin where another process of the program has stopped.
+
+        :param rest: all that was kept besides pages; None for the beginning
+        :param pages: the pages
+        :param dropped: what of this is not used
+        :returns: what is known before the first step
+        """
+
+    def step(self, now_ms: int, feeds: Sequence[Feed]) -> Stepped:
+        """Run the program over what is fed to it.
+
+        :param now_ms: processing time
+        :param feeds: in the order in which it has arrived
+        """
+
+    def changes(self) -> StateChanges:
+        """What has changed in the state since the last call; sinks prepare what they have written."""
+
+    def committed(self) -> None:
+        """What the last call of :meth:`changes` gave is durable: sinks make their output visible."""
+
+    def close(self) -> None:
+        """End the process. May be called from any thread."""
+
+
+class StreamStateLostError(Exception):
+    """The state of a stream program is ahead of the newest step, because a step has failed."""
+
+
+class StreamRuntime:
+    """Runs one stream program for one circuit, and knows whether its state is that of the circuit's newest step.
+
+    :param start: starts the process
+    """
+
+    def __init__(self, start: Callable[[], Worker]) -> None:
+        self._start = start
+        self._worker: Worker | None = None
+        self._is_ahead = False
+        self._has_prepared = False
+        self._bootstrapped: Set[str] | None = None
+        self.dropped: Dropped = frozenset()
+        """What of the saved state a change of the program drops."""
+        self.fresh_inputs: Set[str] = frozenset()
+        """Uids of the relation inputs that are new or begin anew with a change of the program: a bootstrap gives them the contents
+        of their relations."""
+        self.latest = Stepped()
+        """What the newest step gave."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the program runs."""
+        return self._worker is not None
+
+    @property
+    def bootstrapped(self) -> Set[str] | None:
+        """While relations are evaluated anew, the inputs that get the contents of their relations; else None."""
+        return self._bootstrapped
+
+    def bootstrap(self, inputs: Set[str] | None) -> None:
+        """Begin or end an evaluation of relations from their beginning.
+
+        :param inputs: uids of the inputs that get the contents of their relations; None for the end
+        """
+        self._bootstrapped = inputs
+
+    def open(self, rest: bytes | None, pages: Iterable[StoredPages]) -> Stepped:
+        """Start the program where its saved state ends.
+
+        :param rest: see :meth:`Worker.open`
+        :param pages: see :meth:`Worker.open`
+        """
+        self._worker = self._start()
+        self.latest = self._worker.open(rest, pages, self.dropped)
+        return self.latest
+
+    def close(self) -> None:
+        """End the process, also while it runs a step. May be called from any thread."""
+        if self._worker is not None:
+            self._worker.close()
+
+    def step(self, now_ms: int, feeds: Sequence[Feed]) -> Stepped:
+        """Run the program over what is fed to it.
+
+        :param now_ms: processing time
+        :param feeds: in the order in which it has arrived
+        """
+        self._is_ahead = True
+        self.latest = self._opened.step(now_ms, feeds)
+        return self.latest
+
+    def published(self) -> None:
+        """The newest step is the circuit's current one."""
+        self._is_ahead = False
+
+    def changes(self) -> StateChanges:
+        """What has changed in the state since the last call.
+
+        :raises StreamStateLostError: when the newest step failed, so that the state is that of no step
+        """
+        if self._is_ahead:
+            raise StreamStateLostError(
+                "The state of the stream program cannot be saved after a step that failed. The next start goes on from the newest"
+                " checkpoint, and reads again what came after it."
+            )
+        self._has_prepared = True
+        return self._opened.changes()
+
+    def committed(self) -> None:
+        """What was saved last is durable."""
+        if self._has_prepared:
+            self._has_prepared = False
+            self._opened.committed()
+
+    @property
+    def _opened(self) -> Worker:
+        if self._worker is None:
+            raise RuntimeError("the stream program was not opened")
+        return self._worker
