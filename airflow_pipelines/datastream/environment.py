@@ -20,6 +20,7 @@ from airflow_pipelines.datastream.data_stream import DataStream, Port
 from airflow_pipelines.datastream.environment_settings import EnvironmentSettings
 from airflow_pipelines.datastream.execution import LocalJob, RunSettings
 from airflow_pipelines.datastream.execution_mode import RuntimeExecutionMode
+from airflow_pipelines.datastream.progress import progress_line
 from airflow_pipelines.datastream.snapshot_files import read_savepoint
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import user_traceback
@@ -154,7 +155,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         plan = self._plan(self._take_sinks())
         settings = self._run_settings(plan)
         try:
-            return self._job(plan, settings).run()
+            with progress_line(job_name) as progress:
+                return self._job(plan, settings).run(progress.update)
         except BaseException as error:  # noqa: BLE001 (raised again)
             raise error.with_traceback(user_traceback(error.__traceback__)) from error.__cause__
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -76,15 +77,18 @@ class LocalJob:
         self._ended: CompletableFuture[None] = CompletableFuture()
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
         self._failures: list[float] = []
+        self._progress: Callable[[LocalRunner], None] = _say_nothing
 
     def _make_runner(self, tasks: TaskSettings, start: Snapshot | None) -> LocalRunner:
         return LocalRunner(self._plan, tasks, snapshot=start)
 
-    def run(self) -> JobExecutionResult:
+    def run(self, progress: Callable[[LocalRunner], None] | None = None) -> JobExecutionResult:
         """Run until the inputs end, or the run is cancelled.
 
+        :param progress: called after each step; optional
         :returns: what is left of it
         """
+        self._progress = progress or self._progress
         began = time.monotonic()
         try:
             with self._resources:
@@ -144,6 +148,7 @@ class LocalJob:
         return None
 
     def _after_step(self) -> None:
+        self._progress(self._runner)
         interval = self._settings.checkpoint_interval
         if interval and (time.monotonic() - self._last_checkpoint) * 1000 >= interval:
             self._take_checkpoint()
@@ -255,3 +260,7 @@ class LocalJob:
     def result(self) -> CompletableFuture[JobExecutionResult]:
         """What is left when it ends."""
         return self._result
+
+
+def _say_nothing(runner: LocalRunner) -> None:  # noqa: ARG001
+    return

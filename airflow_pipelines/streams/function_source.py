@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from airflow_pipelines.streams.metrics import MetricGroup
 from airflow_pipelines.streams.runtime import RuntimeContext
 from airflow_pipelines.streams.sinks import SubtaskInfo
 from airflow_pipelines.streams.sources import Polled, Source, SourceReader
+
+_QUICK = 0.05
+_MANY = 100
 
 
 class SourceContext:
@@ -50,8 +54,8 @@ class SourceFunction(Function):
     """Gives elements. It is read in one task.
 
     To go on after a restart where it was, keep the position in the object: change it before each ``yield``, return it from
-    :meth:`snapshot_state`, and begin there in :meth:`run` after :meth:`restore_state`. ``yield None`` says that nothing is
-        there now.
+    :meth:`snapshot_state`, and begin there in :meth:`run` after :meth:`restore_state`. ``yield None`` says that nothing is there
+    now. While the function itself waits, the program waits with it: no timer fires and no checkpoint is taken.
     """
 
     is_bounded = False
@@ -115,6 +119,7 @@ class _FunctionReader(SourceReader):
     def __init__(self, function: SourceFunction, position: Any | None) -> None:
         self._function = function
         self._context = SourceContext()
+        self._quick_ones = _MANY
         name = type(function).__name__
         function.open(RuntimeContext(SubtaskInfo(name, 0, 1), 1, {}, MetricGroup(), StepClock(SystemClock().now()), None))
         if position is not None:
@@ -128,7 +133,11 @@ class _FunctionReader(SourceReader):
         values: list[Any] = []
         timestamps: list[int | None] = []
         number = 0
+        before = time.monotonic()
         for element in islice(self._elements, limit):
+            now = time.monotonic()
+            self._quick_ones = 0 if now - before > _QUICK else self._quick_ones + 1
+            before = now
             number += 1
             if element is None:
                 return Polled(values, timestamps)
@@ -138,6 +147,9 @@ class _FunctionReader(SourceReader):
             else:
                 values.append(element)
                 timestamps.append(None)
+            if self._quick_ones < _MANY:
+                # The function has just waited, and may wait again: what is there does not wait with it.
+                return Polled(values, timestamps)
         return Polled(values, timestamps, finished=number < limit)
 
     def position(self) -> Any:

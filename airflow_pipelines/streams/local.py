@@ -11,7 +11,7 @@ from itertools import chain as chained
 from typing import Any
 
 from airflow_pipelines.streams.clock import Clock, StepClock, SystemClock
-from airflow_pipelines.streams.elements import Element
+from airflow_pipelines.streams.elements import MIN_TIMESTAMP, Element
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.graph.chains import Chain, Plan
 from airflow_pipelines.streams.keys import group_to_task
@@ -292,6 +292,22 @@ class LocalRunner:
     def abort(self) -> None:
         """Close all after an error, whose own closing errors follow from it."""
         self._close_quietly()
+
+    def event_time(self) -> int | None:
+        """How far event time has come at the ends of the program.
+
+        :returns: the lowest watermark of an operator that nobody reads; None where there was none yet
+        """
+        ends = [task for chain in self._plan.chains if not self._plan.out_of(chain) for task in self._tasks[chain.number]]
+        lowest = min((task.watermark() for task in ends), default=MIN_TIMESTAMP)
+        return None if lowest <= MIN_TIMESTAMP else lowest
+
+    def state_bytes(self) -> int:
+        """About how large the state by key is.
+
+        :returns: the size as it would be kept
+        """
+        return sum(task.state_bytes() for tasks in self._tasks.values() for task in tasks)
 
     def metrics(self) -> dict[str, Any]:
         """What functions have counted.

@@ -360,6 +360,20 @@ class ChainTask:
                     note_operator(error, step.name, "bringing state to rest")
                     raise
 
+    def watermark(self) -> int:
+        """How far event time has come at the end of the chain.
+
+        :returns: the lowest watermark of an operator
+        """
+        return min(operator.current_watermark for operator in self.operators.values())
+
+    def state_bytes(self) -> int:
+        """About how large the state by key is.
+
+        :returns: the size as it would be kept
+        """
+        return sum(store.estimated_bytes() for store in self._stores.values())
+
     def snapshot(self) -> TaskSnapshot:
         """All that the task keeps.
 

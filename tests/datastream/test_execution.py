@@ -146,6 +146,20 @@ class _Numbers(SourceFunction):
         self.next = state
 
 
+def test_the_elements_of_a_source_that_waits_do_not_wait_for_more():
+    handled = []
+
+    class Waiting(SourceFunction):
+        def run(self, ctx):
+            for number in range(4):
+                time.sleep(0.06)
+                yield number
+                assert handled == list(range(number + 1)), "the program has not seen the last element yet"
+
+    stream = environment().add_source(Waiting()).map(lambda number: handled.append(number) or number)
+    assert collected(stream) == [0, 1, 2, 3]
+
+
 def test_a_source_function_yields_elements_with_timestamps():
     class Timestamp(KeyedProcessFunction):
         def process_element(self, value, ctx):

@@ -11,6 +11,7 @@ from airflow_pipelines.streams.state import pages_at_rest
 from airflow_pipelines.streams.state.access import KeyedStates
 from airflow_pipelines.streams.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from airflow_pipelines.streams.state.entries import EVENT_TIME, PROCESSING_TIME
+from airflow_pipelines.streams.state.page_storage import SpilledPages
 from airflow_pipelines.streams.state.pages_at_rest import PageChanges
 from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.state.ttl import TimeToLive
@@ -45,6 +46,31 @@ def test_pages_split_when_they_outgrow_their_size_and_all_keys_are_found_again(m
     assert [again.hot[number].values["v"] for number in range(200)] == [f"value {number}" for number in range(200)]
     put(again, 7, "new")
     assert len(again.changes().written) == 1
+
+
+def test_the_size_is_about_that_of_what_would_be_kept():
+    def kept():
+        return sum(len(page.data) for page in store.pages().values())
+
+    store = KeyedStore(128, SpilledPages(20_000), hot_keys=300)
+    assert store.estimated_bytes() == 0
+    for number in range(1_000):
+        put(store, number, "x" * 100)
+    unwritten = store.estimated_bytes()
+    assert unwritten == pytest.approx(kept(), rel=0.25)
+    assert store.estimated_bytes() == kept()
+    store.evict()
+    assert store.estimated_bytes() == kept()
+    for number in range(500):
+        put(store, number, "x" * 200)
+    assert store.estimated_bytes() == pytest.approx(unwritten + 50_000, rel=0.25)
+    put(store, 1, threading.Lock())
+    assert store.estimated_bytes() > unwritten
+    for number in range(1_000):
+        entry = put(store, number, None)
+        entry.values.clear()
+    assert kept() == store.estimated_bytes() == 0
+    store.close()
 
 
 def test_only_pages_that_changed_are_written_and_empty_ones_are_given_up():

@@ -55,6 +55,13 @@ class PageStorage(ABC):
         :param page_id: its id; nothing happens when there is no such page
         """
 
+    @abstractmethod
+    def size(self) -> int:
+        """How large all pages are.
+
+        :returns: their bytes
+        """
+
     def spill(self) -> None:  # noqa: B027
         """Bring elsewhere what does not fit into memory.
 
@@ -94,6 +101,10 @@ class MemoryPages(PageStorage):
     def remove(self, page_id: PageId) -> None:
         """Keep a page no more."""
         self._pages.pop(page_id, None)
+
+    def size(self) -> int:
+        """How large all pages are."""
+        return sum(len(page.data) for page in self._pages.values())
 
     def close(self) -> None:
         """Keep nothing more."""
@@ -159,6 +170,10 @@ class SpilledPages(PageStorage):
         spilled = self._spilled.pop(page_id, None)
         if spilled is not None:
             self._file.free(spilled[0])
+
+    def size(self) -> int:
+        """How large all pages are."""
+        return self._recent_bytes + sum(length for (_, length), _ in self._spilled.values())
 
     @property
     def spilled_bytes(self) -> int:

@@ -62,6 +62,13 @@ class PagesAtRest:
             if timestamp is not None:
                 self.due.note(domain, timestamp, page_id)
 
+    def size(self) -> int:
+        """How large all pages are.
+
+        :returns: their bytes
+        """
+        return self._storage.size()
+
     def ids(self) -> Iterator[PageId]:
         """All pages.
 

@@ -7,6 +7,8 @@ their pages, so that a page is written once for many changes.
 
 from __future__ import annotations
 
+import itertools
+import pickle
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
@@ -18,6 +20,7 @@ from airflow_pipelines.streams.state.pages import NEVER, PageId, PageRows, Row, 
 from airflow_pipelines.streams.state.pages_at_rest import PageChanges, PagesAtRest
 
 HOT_KEYS = 200_000
+_SAMPLE = 32
 WAITING_BYTES = 64 * 1024 * 1024
 _OBJECT_BYTES = 300
 """About what an entry that waits takes besides its own bytes."""
@@ -334,6 +337,26 @@ class KeyedStore:
         """
         self._write_all()
         return self._pages.changes()
+
+    def estimated_bytes(self) -> int:
+        """About how large all that is kept is.
+
+        :returns: the size of the pages at rest, of what waits for them, and what a sample says of the entries that have changed
+        """
+        changed = len(self._changes)
+        sample = list(itertools.islice(self._changes, 0, None, changed // _SAMPLE + 1))
+        growth = sum(map(self._growth, sample)) * changed // len(sample) if sample else 0
+        return max(self._pages.size() + self._waiting_bytes + growth, 0)
+
+    def _growth(self, entry: Entry) -> int:
+        """By how many bytes an entry has grown since it was at rest."""
+        page_id, bits = self._pages.locate(entry.data)
+        kept = self._pages.find(page_id, bits, entry.data)
+        try:
+            now = len(pickle.dumps((entry.values, tuple(entry.timers)), 5))
+        except (pickle.PicklingError, TypeError, AttributeError):
+            now = 0  # what has no bytes is named when it shall be kept
+        return now - (0 if kept is None else len(kept))
 
     def close(self) -> None:
         """Give up what pages need besides memory."""
