@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from airflow_pipelines.client import PipelineClient
@@ -11,6 +13,7 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, refused_program
 from airflow_pipelines.pipeline import Pipeline
 from airflow_pipelines.runtime_config import RuntimeConfig
+from airflow_pipelines.stream_collecting import StreamProgramArguments, StreamProgramSource
 
 _POSSIBLE_NAME = re.compile(r"[A-Za-z0-9_-]+")
 """No pipeline has another name. Such a name is not put into a path, where it would mean something else."""
@@ -21,7 +24,7 @@ class PipelineBuilder:
 
     :param client: the client to reach the service with
     :param name: letters, digits, ``-`` and ``_``, at most 63, beginning and ending with a letter or digit
-    :param sql: the program
+    :param sql: the program's SQL text; may be empty beside a stream program
     :param udf_rust: Rust code of user-defined functions; anything but an empty text is a program error, since programs run on Spark
     :param udf_toml: Rust dependencies; as ``udf_rust``
     :param description: at most 300 characters
@@ -31,13 +34,19 @@ class PipelineBuilder:
     :param tags: tags of the pipeline
     :param udf_python: a Python module with the functions that the program declares by ``CREATE FUNCTION`` without ``AS``. One whose
         type hints are pandas Series works on many rows at once.
+    :param stream_program: a stream program in Python: the path of its file, with which the modules of its folder come along that
+        it imports; or of a folder with a ``__main__.py``; or the program's text (a str with a line break); or the texts of all its
+        files by path, the one that is executed first
+    :param stream_files: other files and folders that the stream program needs, relative to its folder
+    :param stream_arguments: the stream program's command line
+    :raises StreamFilesError: when a file of the stream program is missing or cannot be used
     """
 
     def __init__(
         self,
         client: PipelineClient,
         name: str,
-        sql: str,
+        sql: str = "",
         udf_rust: str = "",
         udf_toml: str = "",
         description: str = "",
@@ -47,6 +56,9 @@ class PipelineBuilder:
         *,
         tags: list[str] | None = None,
         udf_python: str = "",
+        stream_program: StreamProgramSource | None = None,
+        stream_files: Sequence[str | os.PathLike[str]] = (),
+        stream_arguments: Sequence[str] | None = None,
     ) -> None:
         self.client = client
         self.name = name
@@ -59,6 +71,7 @@ class PipelineBuilder:
         self.runtime_version = runtime_version
         self.tags = tags
         self.udf_python = udf_python
+        self.streams = StreamProgramArguments.collect(stream_program, stream_files, stream_arguments)
 
     def create(self, wait: bool = True, timeout_s: float | None = None) -> Pipeline:
         """Create the pipeline.
@@ -146,6 +159,7 @@ class PipelineBuilder:
             "udf_toml": self.udf_toml,
             "program_config": program_config,
             "runtime_config": self.runtime_config.to_dict(),
+            **self.streams.to_wire(),
         }
         if self.udf_python:
             body["udf_python"] = self.udf_python

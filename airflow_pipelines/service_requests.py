@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from airflow_pipelines.errors import PipelineAPIError, PipelineConnectionError, PipelineTimeoutError
+from airflow_pipelines.stream_collecting import StreamProgramArguments, StreamProgramSource
 from airflow_pipelines.wire import path_of
 
 HEALTH_TIMEOUT_S: Final = 10.0
@@ -139,7 +141,15 @@ class ServiceRequests(ABC):
         return event
 
     def validate_program(
-        self, program_code: str, *, ir: bool = False, runtime_version: str | None = None, udf_python: str = ""
+        self,
+        program_code: str,
+        *,
+        ir: bool = False,
+        runtime_version: str | None = None,
+        udf_python: str = "",
+        stream_program: StreamProgramSource | None = None,
+        stream_files: Sequence[str | os.PathLike[str]] = (),
+        stream_arguments: Sequence[str] | None = None,
     ) -> dict[str, Any]:
         """Compile a program that belongs to no pipeline.
 
@@ -147,12 +157,16 @@ class ServiceRequests(ABC):
         :param ir: whether the description has the dataflow graph
         :param runtime_version: the version to compile it with; None for the service's, which is the only one that there is
         :param udf_python: the text of a Python module with the program's functions
+        :param stream_program: a stream program, see :class:`~airflow_pipelines.pipeline_builder.PipelineBuilder`
+        :param stream_files: other files of the stream program
+        :param stream_arguments: its command line
         :returns: an object with one key: ``Success`` with the program's description, ``SqlError`` with the compiler's messages and
             their places, or ``SystemError`` when the compiler itself failed
         :raises PipelineAPIError: when there is no compiler, or no such version
         """
         fields = {"program_code": program_code, "ir": ir, "runtime_version": runtime_version, "udf_python": udf_python}
-        answer: dict[str, Any] = self.post(path_of("validate_program"), json=fields)
+        streams = StreamProgramArguments.collect(stream_program, stream_files, stream_arguments)
+        answer: dict[str, Any] = self.post(path_of("validate_program"), json=fields | streams.to_wire())
         return answer
 
     def api_keys(self) -> list[dict[str, Any]]:

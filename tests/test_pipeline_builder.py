@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from airflow_pipelines import (
@@ -10,6 +12,7 @@ from airflow_pipelines import (
     ProgramCompilationError,
     RuntimeConfig,
 )
+from airflow_pipelines.program.stream_files import StreamFilesError
 from tests.scripted import GET, SQL_ERROR, STOPPED, Scripted, problem
 
 
@@ -71,3 +74,36 @@ def test_create_or_replace_stops_and_clears_what_is_there(service: Scripted) -> 
     assert made.pop(0) == "POST pipelines/p/validate"
     assert made == ["POST pipelines/p/stop", "POST pipelines/p/clear", "POST pipelines/p/dismiss_error", "PUT pipelines/p"]
     assert service.asked("POST pipelines/p/stop")[0][0] == {"force": "true"}
+
+
+def test_a_stream_program_comes_with_the_modules_that_it_imports(service: Scripted, tmp_path: Path) -> None:
+    (tmp_path / "fraud.py").write_text("import rules\n")
+    (tmp_path / "rules.py").write_text("LIMIT = 100\n")
+    (tmp_path / "other.py").write_text("")
+    service.on(GET, problem(404, "UnknownPipelineName", "none"), STOPPED)
+    service.on("POST pipelines", (201, STOPPED))
+    PipelineBuilder(service.client, "p", stream_program=tmp_path / "fraud.py", stream_arguments=["--day", "1"]).create()
+    [(_, body)] = service.asked("POST pipelines")
+    assert body["program_code"] == ""
+    assert list(body["stream_files"].items()) == [("fraud.py", "import rules\n"), ("rules.py", "LIMIT = 100\n")]
+    assert body["stream_arguments"] == ["--day", "1"]
+    with pytest.raises(StreamFilesError, match="there is no stream program"):
+        PipelineBuilder(service.client, "p", stream_program=tmp_path / "missing.py")
+
+
+def test_a_pipeline_of_sql_sends_no_field_of_streams(service: Scripted) -> None:
+    service.on(GET, problem(404, "UnknownPipelineName", "none"), STOPPED)
+    service.on("POST pipelines", (201, STOPPED))
+    PipelineBuilder(service.client, "p", "select 1").create()
+    [(_, body)] = service.asked("POST pipelines")
+    assert not {"stream_files", "stream_arguments"} & body.keys()
+
+
+def test_the_place_of_an_error_has_the_file(service: Scripted) -> None:
+    message = {"start_line_number": 3, "start_column": 1, "error_type": "ValueError", "message": "no limit", "file": "rules.py"}
+    error = {"sql_compilation": {"exit_code": 1, "messages": [message, {"message": "late", "file": "fraud.py"}]}}
+    missing = problem(404, "UnknownPipelineName", "none")
+    service.on(GET, missing, STOPPED | {"program_status": "SqlError", "program_error": error})
+    service.on("POST pipelines", (201, STOPPED))
+    with pytest.raises(ProgramCompilationError, match=r"(?s)rules\.py:3:1: ValueError: no limit.*fraud\.py: Error: late"):
+        PipelineBuilder(service.client, "p", stream_program="x = 1\n").create()

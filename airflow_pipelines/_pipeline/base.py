@@ -83,6 +83,10 @@ class PipelineBase:
         """One field, freshly read."""
         return self._read(PipelineFieldSelector.ALL)[name]
 
+    def _optional_field(self, name: str) -> Any:
+        """One field that only some pipelines have, freshly read; None where this one has it not."""
+        return self.client.get(self._path(), params={"selector": PipelineFieldSelector.ALL.value}).get(name)
+
     def _status_field(self, name: str) -> Any:
         """One field that the status selector has, freshly read."""
         return self._read(PipelineFieldSelector.STATUS)[name]

@@ -105,6 +105,18 @@ class PipelineGetters(PipelineBase):
         """The Python module with the functions that the program declares without an expression."""
         return str(self.client.get(self._path("udf_python"))["udf_python"])
 
+    def stream_program(self) -> dict[str, str]:
+        """The stream program.
+
+        :returns: the text of each file by its path, the one that is executed first; empty without a stream program. It may be given
+            to :meth:`modify` and to a :class:`~airflow_pipelines.pipeline_builder.PipelineBuilder`
+        """
+        return dict(self._optional_field("stream_files") or {})
+
+    def stream_arguments(self) -> list[str]:
+        """The command line of the stream program."""
+        return list(self._optional_field("stream_arguments") or [])
+
     def bootstrap_policy(self) -> BootstrapPolicy | None:
         """The bootstrap policy of the current start; None while the pipeline is stopped."""
         policy = self._status_field("bootstrap_policy")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from airflow_pipelines.approval import NOT_GIVEN, NotGiven, approval_body
 from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineFieldSelector, PipelineStatus, StorageStatus
 from airflow_pipelines.errors import PipelineAPIError, PipelineFailedError, refused_program
 from airflow_pipelines.runtime_config import RuntimeConfig
+from airflow_pipelines.stream_collecting import StreamProgramArguments, StreamProgramSource
 
 if TYPE_CHECKING:
     from airflow_pipelines.output_handler import OutputHandler
@@ -330,6 +332,9 @@ class PipelineLifecycle(PipelineBase):
         *,
         tags: list[str] | None = None,
         udf_python: str | None = None,
+        stream_program: StreamProgramSource | None = None,
+        stream_files: Sequence[str | os.PathLike[str]] = (),
+        stream_arguments: Sequence[str] | None = None,
         allow_compile_errors: bool = False,
     ) -> None:
         """Change the pipeline; what is not given stays. State is kept: the next start bootstraps what changed.
@@ -344,8 +349,13 @@ class PipelineLifecycle(PipelineBase):
         :param description: new description; may be changed in any state
         :param tags: new tags; may be changed in any state
         :param udf_python: the new Python module of the program's functions
+        :param stream_program: the new stream program, see :class:`~airflow_pipelines.pipeline_builder.PipelineBuilder`; ``{}``
+            takes it away
+        :param stream_files: other files of the new stream program
+        :param stream_arguments: the new command line of the stream program
         :param allow_compile_errors: whether a program that does not compile may take the place of one that does; such a change
             returns at once
+        :raises StreamFilesError: when a file of the stream program is missing or cannot be used
         :raises ProgramCompilationError: when the new program does not compile and the old one does; nothing is changed then
         :raises PipelineAPIError: when the new program is empty (``EmptyProgram``), when the pipeline is not stopped
             (``UpdateRestrictedToStopped``), or a field cannot change while storage is in use (``EditRestrictedToClearedStorage``)
@@ -362,7 +372,8 @@ class PipelineLifecycle(PipelineBase):
             "description": description,
             "tags": tags,
         }
-        body = {name: value for name, value in fields.items() if value is not None}
+        body: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+        body |= StreamProgramArguments.collect(stream_program, stream_files, stream_arguments).to_wire()
         params = {"allow_compile_errors": True} if allow_compile_errors else None
         try:
             self.client.patch(self._path(), json=body, params=params)

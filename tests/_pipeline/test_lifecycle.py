@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -164,3 +165,21 @@ def test_delete_clears_storage_first_when_asked(service: Scripted) -> None:
     service.on("POST pipelines/p/clear", (202, "ok")).on("DELETE pipelines/p", "")
     pipeline.delete(clear_storage=True)
     assert [call for call, _, _ in service.requests] == ["POST pipelines/p/clear", GET, "DELETE pipelines/p"]
+
+
+def test_a_stream_program_is_read_changed_and_compared(service: Scripted, tmp_path: Path) -> None:
+    files = {"z.py": "import a\n", "a.py": ""}
+    pipeline = pipeline_of(service, STOPPED | {"stream_files": files, "stream_arguments": ["x"]}, STOPPED)
+    assert list(pipeline.stream_program().items()) == list(files.items())
+    assert (pipeline.stream_program(), pipeline.stream_arguments()) == ({}, []), "what was read before is no answer"
+    service.on("PATCH pipelines/p", STOPPED).on("POST pipelines/p/diff", {}).on("POST pipelines/p/plan", {"approval_diff": {}})
+    (tmp_path / "fraud.py").write_text("x = 1")
+    pipeline.modify(stream_program=tmp_path / "fraud.py", stream_arguments=[])
+    pipeline.modify(stream_program={})
+    pipeline.modify(description="d")
+    sent = [body for _, body in service.asked("PATCH pipelines/p")]
+    assert sent == [{"stream_files": {"fraud.py": "x = 1"}, "stream_arguments": []}, {"stream_files": {}}, {"description": "d"}]
+    pipeline.diff(stream_program=files)
+    pipeline.plan(stream_arguments=["y"])
+    assert service.asked("POST pipelines/p/diff") == [({}, {"stream_files": files})]
+    assert service.asked("POST pipelines/p/plan") == [({}, {"stream_arguments": ["y"]})]
