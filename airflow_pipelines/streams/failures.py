@@ -65,6 +65,25 @@ def user_traceback(trace: TracebackType | None) -> TracebackType | None:
     :returns: the same without the frames of this package before the first frame of other code; all of it when there is no other
     """
     first = trace
-    while first is not None and first.tb_frame.f_code.co_filename.startswith(_MACHINERY):
+    while first is not None and is_machinery(first.tb_frame.f_code.co_filename):
         first = first.tb_next
     return trace if first is None else first
+
+
+def is_machinery(filename: str) -> bool:
+    """Whether a frame belongs to this package.
+
+    :param filename: of its code
+    :returns: False for code of users and of other packages
+    """
+    return filename.startswith(_MACHINERY)
+
+
+def failed_operator(error: BaseException) -> str:
+    """The operator in which an error was raised.
+
+    :param error: the error
+    :returns: the operator's name; empty when none was noted
+    """
+    name: str | None = getattr(error, _NOTED, None)
+    return name or ""

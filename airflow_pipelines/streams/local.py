@@ -15,14 +15,19 @@ from airflow_pipelines.streams.elements import MIN_TIMESTAMP, Element
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.graph.chains import Chain, Plan
 from airflow_pipelines.streams.keys import group_to_task
-from airflow_pipelines.streams.loop import ChainTask, Channel, TaskSnapshot, owned_pages
+from airflow_pipelines.streams.loop import ChainTask, Channel, TaskPart, TaskSnapshot, owned_pages
 from airflow_pipelines.streams.operators.base import TaskSettings
+from airflow_pipelines.streams.operators.source import SourceOperator
 from airflow_pipelines.streams.state.pages import PageId, StoredPage
 from airflow_pipelines.streams.watermark_watch import WatermarkWatch
 
 _log = logging.getLogger("airflow_pipelines.streams")
 STEP_ELEMENTS = 10_000
 _LONGEST_WAIT = 0.01
+
+
+def _warn(message: str) -> None:
+    _log.warning("%s", message)
 
 
 @dataclass
@@ -99,6 +104,7 @@ class LocalRunner:
     :param clock: processing time
     :param snapshot: where to go on, None for the beginning
     :param pages: pages of state besides those in the snapshot, in any order: uid of the operator, id of the page, and the page
+    :param warn: is given what the user should know
     """
 
     def __init__(
@@ -108,6 +114,7 @@ class LocalRunner:
         clock: Clock | None = None,
         snapshot: Snapshot | None = None,
         pages: Iterable[tuple[str, PageId, StoredPage]] = (),
+        warn: Callable[[str], None] = _warn,
     ) -> None:
         self._plan = plan
         self._settings = settings or TaskSettings()
@@ -117,6 +124,7 @@ class LocalRunner:
         self._waiting: dict[tuple[int, int], list[tuple[Channel, list[Element]]]] = {}
         self._cancelled = threading.Event()
         self._watch = WatermarkWatch()
+        self._warn = warn
         self.elements_read = 0
         if snapshot is not None:
             _refuse_unclaimed(snapshot, plan)
@@ -175,7 +183,7 @@ class LocalRunner:
             for message in self._watch.look(
                 now, (task.inputs() for tasks in self._tasks.values() for task in tasks if not task.has_ended)
             ):
-                _log.warning("%s", message)
+                self._warn(message)
         return number
 
     def _hand_over(self, task: ChainTask) -> None:
@@ -183,6 +191,23 @@ class LocalRunner:
             for target, elements in enumerate(writer.take()):
                 if elements:
                     self._waiting.setdefault((link.target, target), []).append(((link.number, task.index), elements))
+
+    def next_due(self) -> int | None:
+        """When the program wants another step without input.
+
+        :returns: processing time in ms, None for never
+        """
+        due = [task.next_due() for tasks in self._tasks.values() for task in tasks]
+        return min((each for each in due if each is not None), default=None)
+
+    def sources(self, uid: str) -> list[SourceOperator]:
+        """The operators that read a source.
+
+        :param uid: of the source
+        :returns: one for each task
+        """
+        chain = next(chain for chain in self._plan.chains if chain.head.uid == uid)
+        return [task.source for task in self._tasks[chain.number] if task.source is not None]
 
     def run(self, after_step: Callable[[], None] | None = None) -> None:
         """Step until all inputs have ended, or :meth:`cancel` is called.
@@ -200,8 +225,7 @@ class LocalRunner:
             self._wait()
 
     def _wait(self) -> None:
-        due = [task.next_due() for tasks in self._tasks.values() for task in tasks]
-        next_due = min((each for each in due if each is not None), default=None)
+        next_due = self.next_due()
         seconds = _LONGEST_WAIT if next_due is None else max(0.0, min(_LONGEST_WAIT, (next_due - self._clock.now()) / 1000))
         self._cancelled.wait(max(seconds, 0.001))
 
@@ -309,19 +333,20 @@ class LocalRunner:
         """
         return sum(task.state_bytes() for tasks in self._tasks.values() for task in tasks)
 
+    def parts(self) -> Iterator[TaskPart]:
+        """All operators of all tasks.
+
+        :returns: each with what belongs to it
+        """
+        return (part for tasks in self._tasks.values() for task in tasks for part in task.parts())
+
     def metrics(self) -> dict[str, Any]:
         """What functions have counted.
 
         :returns: readings by uid of the operator and number of the task
         """
-        found: dict[str, Any] = {}
-        for tasks in self._tasks.values():
-            for task in tasks:
-                for uid, group in task.metrics.items():
-                    report = group.report()
-                    if report:
-                        found[f"{uid}/{task.index}"] = report
-        return found
+        reports = {f"{part.uid}/{part.index}": part.metrics.report() for part in self.parts()}
+        return {name: report for name, report in reports.items() if report}
 
 
 def _refuse_unclaimed(snapshot: Snapshot, plan: Plan) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -57,6 +57,24 @@ class TaskSnapshot:
     turns: list[int] = field(default_factory=list)
     watermarks: dict[str, int] = field(default_factory=dict)
     gone: dict[str, set[PageId]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TaskPart:
+    """One operator of a task.
+
+    :param uid: of the operator
+    :param index: number of the task
+    :param operator: the parallel instance
+    :param metrics: its metrics
+    :param store: its state by key, if it has keys
+    """
+
+    uid: str
+    index: int
+    operator: Operator
+    metrics: MetricGroup
+    store: KeyedStore | None
 
 
 class _Fanout:
@@ -373,6 +391,14 @@ class ChainTask:
         :returns: the size as it would be kept
         """
         return sum(store.estimated_bytes() for store in self._stores.values())
+
+    def parts(self) -> Iterator[TaskPart]:
+        """Its operators, one after the other.
+
+        :returns: each with what belongs to it
+        """
+        for step in self.chain.steps:
+            yield TaskPart(step.uid, self.index, self.operators[step.node.id], self.metrics[step.uid], self._stores.get(step.uid))
 
     def snapshot(self) -> TaskSnapshot:
         """All that the task keeps.

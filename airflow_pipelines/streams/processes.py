@@ -62,12 +62,18 @@ class ChildProcess:
     :param module: what it runs, which begins with :func:`connect_to_parent`
     :param settings: how it is started
     :param on_line: gets each line of its output, from a thread; one that takes its time holds the process up when it writes more
+    :param on_error_line: gets those of its standard error instead, if given
     :raises StreamProgramError: when it cannot be started
     """
 
-    def __init__(self, module: str, settings: ProcessSettings, on_line: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        module: str,
+        settings: ProcessSettings,
+        on_line: Callable[[str], None],
+        on_error_line: Callable[[str], None] | None = None,
+    ) -> None:
         self._module = module
-        self._on_line = on_line
         self._last: deque[str] = deque(maxlen=LAST_LINES)
         self._closed = False
         ours, theirs = socket.socketpair()
@@ -82,8 +88,8 @@ class ChildProcess:
         self._socket = ours
         self.connection = Connection(os.dup(ours.fileno()))
         self._readers = [
-            threading.Thread(target=self._read, args=(stream,), name=f"output of {module}", daemon=True)
-            for stream in (self._process.stdout, self._process.stderr)
+            threading.Thread(target=self._read, args=arguments, name=f"output of {module}", daemon=True)
+            for arguments in ((self._process.stdout, on_line), (self._process.stderr, on_error_line or on_line))
         ]
         for reader in self._readers:
             reader.start()
@@ -145,13 +151,13 @@ class ChildProcess:
         said = f" It wrote last:{last}" if last else " It wrote nothing."
         return ProcessEndedError(f"The process {self._process.pid} ({self._module}) {how}.{said}")
 
-    def _read(self, stream: IO[bytes]) -> None:
+    def _read(self, stream: IO[bytes], on_line: Callable[[str], None]) -> None:
         refused = False
         with stream:
             for line in lines_of(stream.fileno()):
                 self._last.append(line)
                 try:
-                    self._on_line(line)
+                    on_line(line)
                 except Exception:  # noqa: BLE001 (whatever it is: to read no more would hold the process up for ever)
                     if not refused:
                         _log.exception("lines of the output of process %d are lost", self._process.pid)

@@ -61,11 +61,12 @@ class Source(ABC):
         """Whether it ends by itself."""
 
     @abstractmethod
-    def splits(self, parallelism: int) -> Sequence[Any]:
+    def splits(self, parallelism: int) -> Sequence[Any] | None:
         """The parts that are read independently. Elements keep their order within a part.
 
         :param parallelism: how many tasks will read
-        :returns: descriptions that can be pickled; called once, when a program starts without a checkpoint
+        :returns: descriptions that can be pickled; called once, when a program starts without a checkpoint. None when they are
+            not known yet: the loop is told of them later
         """
 
     @abstractmethod

@@ -163,6 +163,13 @@ class Combination:
         self._ended: set[Hashable] = set()
         self.watermark = MIN_TIMESTAMP
 
+    def add(self, name: Hashable) -> None:
+        """There is one more input. Nothing is known of its event time.
+
+        :param name: the input
+        """
+        self._watermarks[name] = MIN_TIMESTAMP
+
     def update(self, name: Hashable, watermark: int) -> bool:
         """An input has come so far.
 

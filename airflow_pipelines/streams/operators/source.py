@@ -61,32 +61,56 @@ class SourceOperator(Operator):
         super().__init__()
         self._spec = spec
         self._splits: list[_Split] = []
-        self._descriptions: Sequence[Any] = ()
+        self._descriptions: Sequence[Any] | None = None
+        self._combination = Combination(())
+        self._idle = False
         self._ended = False
 
     def open(self, state: Any | None) -> None:
         """Open the readers of this task at their positions."""
-        subtask = self.context.subtask
         kept: dict[int, tuple[Any, Any, bool]] = {}
         if state is None:
-            self._descriptions = self._spec.source.splits(subtask.parallelism)
+            descriptions = self._spec.source.splits(self.context.subtask.parallelism)
         else:
-            self._descriptions, kept = state
-        for number, description in enumerate(self._descriptions):
-            if number % subtask.parallelism != subtask.index:
-                continue
-            position, event_time_state, finished = kept.get(number, (None, None, False))
-            event_time = None if self._spec.event_time is None else EventTime(self._spec.event_time, self.context)
-            if event_time is not None and event_time_state is not None:
-                event_time.restore(event_time_state)
-            self._splits.append(_Split(number, self._spec.source.open(description, position), event_time, finished))
-        self._combination = Combination([split.number for split in self._splits])
-        for split in self._splits:
+            descriptions, kept = state
+        if descriptions is not None:
+            self._add_splits(descriptions, kept)
+
+    @property
+    def number_of_splits(self) -> int | None:
+        """How many splits the source has, in all tasks; None while that is not known."""
+        return None if self._descriptions is None else len(self._descriptions)
+
+    def appear(self, descriptions: Sequence[Any]) -> None:
+        """The splits of the source are known now, or there are more than before.
+
+        :param descriptions: all splits, those that were known first
+        """
+        self._add_splits(descriptions, {})
+
+    def _add_splits(self, descriptions: Sequence[Any], kept: Mapping[int, tuple[Any, Any, bool]]) -> None:
+        subtask = self.context.subtask
+        known = 0 if self._descriptions is None else len(self._descriptions)
+        self._descriptions = descriptions
+        added = [
+            self._open_split(number, descriptions[number], *kept.get(number, (None, None, False)))
+            for number in range(known, len(descriptions))
+            if number % subtask.parallelism == subtask.index
+        ]
+        self._splits += added
+        for split in added:
+            self._combination.add(split.number)
+        for split in added:
             if split.event_time is not None:
                 self._combination.update(split.number, split.event_time.watermark)
             if split.finished:
                 self._combination.update(split.number, MAX_TIMESTAMP)
-        self._idle = False
+
+    def _open_split(self, number: int, description: Any, position: Any, event_time_state: Any, finished: bool) -> _Split:
+        event_time = None if self._spec.event_time is None else EventTime(self._spec.event_time, self.context)
+        if event_time is not None and event_time_state is not None:
+            event_time.restore(event_time_state)
+        return _Split(number, self._spec.source.open(description, position), event_time, finished)
 
     @property
     def has_ended(self) -> bool:
@@ -102,6 +126,7 @@ class SourceOperator(Operator):
 
     def stop_reading(self) -> None:
         """Let the input end where it is."""
+        self._descriptions = self._descriptions or ()
         for split in self._splits:
             split.finished = True
 
@@ -117,7 +142,7 @@ class SourceOperator(Operator):
             if not split.finished:
                 number += self._poll_split(split, limits.get(split.number, default))
         self._tell_idleness()
-        if not self._ended and all(split.finished for split in self._splits):
+        if not self._ended and self._descriptions is not None and all(split.finished for split in self._splits):
             self._ended = True
             if self.current_watermark < MAX_TIMESTAMP:
                 self._advance(MAX_TIMESTAMP)
@@ -186,8 +211,8 @@ class SourceOperator(Operator):
         self.output.watermark(timestamp)
 
     def _tell_idleness(self) -> None:
-        # A task without a split has nothing that could hold anybody back.
-        idle = self._combination.all_idle
+        # A task without a split has nothing that could hold anybody back, once it is known that it has none.
+        idle = self._descriptions is not None and self._combination.all_idle
         if idle != self._idle:
             self._idle = idle
             self.output.idleness(idle=idle)

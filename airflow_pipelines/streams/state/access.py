@@ -134,5 +134,6 @@ class KeyedStates:
             )
         if descriptor.ttl is not None:
             self._store.sweep_with(descriptor.name, TtlSweeper(descriptor.ttl, self._clock))
+        self._store.declared[descriptor.name] = descriptor
         slot = descriptor.name if self._namespace is None else (descriptor.name, self._namespace)
         return state_of(self._store, self._clock, descriptor, slot)

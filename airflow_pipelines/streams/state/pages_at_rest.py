@@ -137,6 +137,14 @@ class PagesAtRest:
         else:
             self._gone.add(page_id)
 
+    def note_written(self, page_id: PageId) -> None:
+        """Have a page count as changed.
+
+        :param page_id: its id
+        """
+        if page_id in self._storage:
+            self._written.add(page_id)
+
     def spill(self) -> None:
         """Let the storage bring elsewhere what does not fit into memory.
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 from airflow_pipelines.streams.keys import canonical_bytes
+from airflow_pipelines.streams.state.descriptors import StateDescriptor
 from airflow_pipelines.streams.state.entries import EVENT_TIME, NO_ENTRY, PROCESSING_TIME, Entry, EntryCodec, Sweeper, restored
 from airflow_pipelines.streams.state.page_storage import MemoryPages, PageStorage
 from airflow_pipelines.streams.state.page_tree import place, place_of_key
@@ -75,6 +76,8 @@ class KeyedStore:
         self._waiting_bytes = 0
         self._round: list[Entry] = []
         self._codec = EntryCodec()
+        self.declared: dict[str, StateDescriptor] = {}
+        """The states that functions have asked for, by their names."""
         self.entry: Entry = NO_ENTRY
         self.hot = _HotEntries(self)
         self.timers: TimerListener | None = None
@@ -357,6 +360,13 @@ class KeyedStore:
         except (pickle.PicklingError, TypeError, AttributeError):
             now = 0  # what has no bytes is named when it shall be kept
         return now - (0 if kept is None else len(kept))
+
+    def note_written(self, page_id: PageId) -> None:
+        """Have a page that was loaded count as changed: it is not as it is kept elsewhere.
+
+        :param page_id: its id
+        """
+        self._pages.note_written(page_id)
 
     def close(self) -> None:
         """Give up what pages need besides memory."""

@@ -1,7 +1,13 @@
-"""What the process of a program is asked, and what it answers."""
+"""What the process of a program is asked, and what it answers.
+
+An :class:`Open` is followed by any number of :class:`StoredPages` and an :class:`OpenEnd`, and answered after these; then come
+:class:`Step`, :class:`TakeChanges`, :class:`Committed` and at last :class:`Close`. Each is answered by :class:`Done`, by what it
+asks for, or by a :class:`Failure`.
+"""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -56,6 +62,16 @@ class RelationFeed:
 Feed: TypeAlias = SourceFeed | RelationFeed
 
 
+def elements_payload(values: list[Any], timestamps: list[int | None] | None) -> bytes:
+    """The payload of elements.
+
+    :param values: their values
+    :param timestamps: their timestamps, None when no element has one
+    :returns: bytes
+    """
+    return pickle.dumps((values, timestamps), 5)
+
+
 @dataclass(frozen=True, slots=True)
 class StoredPages:
     """Pages of state at rest.
@@ -85,6 +101,22 @@ class OutputRows:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskMetrics:
+    """What one task of an operator can say of itself.
+
+    :param watermark: how far event time has come in ms, None before anything is known of it
+    :param pages: how many pages of state it has at rest
+    :param bytes: how large they are
+    :param counted: what its functions have counted, by the names of the metrics
+    """
+
+    watermark: int | None = None
+    pages: int = 0
+    bytes: int = 0
+    counted: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Stepped:
     """What a step gave.
 
@@ -92,7 +124,7 @@ class Stepped:
     :param read: how many elements came in
     :param next_due: when the program wants to be called again without input: processing time in ms, None for never
     :param has_ended: whether all inputs have ended, and all that follows was done
-    :param metrics: what functions have counted, and how far event time has come, by uid of the operator and number of the task
+    :param metrics: by uid of the operator and number of the task; empty when it is less than a second since they were told last
     :param warnings: what the user should know, such as an input that holds event time back
     """
 
@@ -100,7 +132,7 @@ class Stepped:
     read: int = 0
     next_due: int | None = None
     has_ended: bool = False
-    metrics: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[tuple[str, int], TaskMetrics] = field(default_factory=dict)
     warnings: Sequence[str] = ()
 
 
@@ -116,3 +148,88 @@ class StateChanges:
     pages: Sequence[StoredPages]
     gone: Sequence[PageKey]
     rest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Begin, or go on.
+
+    :param program: a :class:`~airflow_pipelines.streams.worker.bound.BoundProgram` as bytes
+    :param rest: what :class:`StateChanges` had last, None for a program that begins
+    :param dropped: state that the program no longer has and that may go: uids of operators, or these with the name of a state
+    :param schemas: Arrow schemas in IPC format of the relations that the program makes, by uid of the operator
+    :param now_ms: processing time; None goes on at the time of the last step
+    :param folders: where the program's files are, so that places in them can be shown
+    :param memory_bytes: how much memory the process may have; None for no limit
+    """
+
+    program: bytes
+    rest: bytes | None = None
+    dropped: frozenset[str | tuple[str, str]] = frozenset()
+    schemas: Mapping[str, bytes] = field(default_factory=dict)
+    now_ms: int | None = None
+    folders: tuple[str, ...] = ()
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEnd:
+    """All pages were sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step.
+
+    :param now_ms: processing time
+    :param feeds: what has come in, in the order in which it came
+    """
+
+    now_ms: int
+    feeds: Sequence[Feed] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TakeChanges:
+    """Give what has changed in the state, and make ready to commit what was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The changes that were taken last are durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """End."""
+
+
+Request: TypeAlias = Open | Step | TakeChanges | Committed | Close
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It was done, and there is nothing to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The program has failed. It answers nothing more but :class:`Close`.
+
+    :param type: of the error
+    :param message: its text
+    :param notes: in which operator it was raised, and for which element
+    :param operator: name of the operator; empty when it is none
+    :param place: file and line of the user's code, as in ``program.py:12``; empty when there is none of it
+    :param traceback: without the frames of this package
+    """
+
+    type: str
+    message: str
+    notes: tuple[str, ...] = ()
+    operator: str = ""
+    place: str = ""
+    traceback: str = ""
+
+
+Reply: TypeAlias = Done | Stepped | StateChanges | Failure

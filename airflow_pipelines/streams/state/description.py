@@ -1,0 +1,75 @@
+"""What a state is, in words: to be kept beside its values, and to be compared with what a changed program declares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_pipelines.streams.state.descriptors import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
+from airflow_pipelines.streams.state.ttl import TimeToLive
+
+_KINDS: dict[type[StateDescriptor], str] = {
+    ValueStateDescriptor: "value",
+    ListStateDescriptor: "list",
+    MapStateDescriptor: "map",
+    ReducingStateDescriptor: "reducing",
+    AggregatingStateDescriptor: "aggregating",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StateDescription:
+    """A state of an operator, in words.
+
+    :param name: that of its descriptor
+    :param kind: ``value``, ``list``, ``map``, ``reducing`` or ``aggregating``
+    :param type: the declared type of its values; empty without one
+    :param ttl: its time to live; empty without one
+    """
+
+    name: str
+    kind: str
+    type: str = ""
+    ttl: str = ""
+
+
+def describe_state(descriptor: StateDescriptor) -> StateDescription:
+    """What a descriptor describes, in words.
+
+    :param descriptor: the descriptor
+    :returns: its parts as text
+    """
+    kind = next((kind for known, kind in _KINDS.items() if isinstance(descriptor, known)), type(descriptor).__name__)
+    return StateDescription(descriptor.name, kind, describe_type(descriptor.type_info), _ttl(descriptor.ttl))
+
+
+def describe_type(declared: Any) -> str:
+    """A declared type as text.
+
+    :param declared: the type, several of them, or None
+    :returns: its text, empty for None
+    """
+    if declared is None:
+        return ""
+    if isinstance(declared, tuple):
+        parts = [describe_type(each) for each in declared]
+        return ", ".join(part or "ANY" for part in parts) if any(parts) else ""
+    return str(declared)
+
+
+def _ttl(ttl: TimeToLive | None) -> str:
+    if ttl is None:
+        return ""
+    parts = [f"{ttl.milliseconds} ms"]
+    if ttl.refreshed_on_read:
+        parts.append("refreshed by reading")
+    if ttl.expired_is_visible:
+        parts.append("expired values visible")
+    return ", ".join(parts)

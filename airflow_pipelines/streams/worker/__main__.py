@@ -1,0 +1,8 @@
+"""Starts the process of a program, as :class:`~airflow_pipelines.streams.processes.ChildProcess` does."""
+
+from __future__ import annotations
+
+from airflow_pipelines.streams.worker.process import main
+
+if __name__ == "__main__":
+    main()

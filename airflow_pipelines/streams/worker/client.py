@@ -1,0 +1,217 @@
+"""The process of a program, as its parent uses it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from multiprocessing.connection import wait
+from typing import Any, TypeVar
+
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.processes import ChildProcess, ProcessSettings
+from airflow_pipelines.streams.worker.messages import (
+    Close,
+    Committed,
+    Done,
+    Failure,
+    Feed,
+    Open,
+    OpenEnd,
+    Request,
+    StateChanges,
+    Step,
+    Stepped,
+    StoredPages,
+    TakeChanges,
+)
+
+_MODULE = "airflow_pipelines.streams.worker"
+_CHUNK_BYTES = 4 * 1024 * 1024
+_END_SECONDS = 2.0
+R = TypeVar("R")
+
+
+class WorkerClosedError(StreamProgramError):
+    """The process of a program was closed by this one, and is asked for something."""
+
+
+class ProgramFailedError(StreamProgramError):
+    """A function of a program has raised an error.
+
+    :param failure: what is known of it
+    """
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        place = f" ({failure.place})" if failure.place else ""
+        notes = "".join(f"\n{note}" for note in failure.notes)
+        super().__init__(f"{failure.type}: {failure.message}{place}{notes}\n\n{failure.traceback.rstrip()}")
+
+
+class WorkerProcess:
+    """Runs a program in a process of its own, which starts at once.
+
+    :param program: what :class:`~airflow_pipelines.streams.worker.bound.BoundProgram` gave as bytes
+    :param settings: how the process is started
+    :param on_line: is given the name of the stream, ``stdout`` or ``stderr``, and each line that the program prints, by other
+        threads
+    :param memory_bytes: how much memory it may have; None for no limit
+    """
+
+    def __init__(
+        self,
+        program: bytes,
+        settings: ProcessSettings,
+        on_line: Callable[[str, str], None],
+        memory_bytes: int | None = None,
+    ) -> None:
+        self._program = program
+        self._folders = settings.paths
+        self._memory_bytes = memory_bytes
+        self._child = ChildProcess(_MODULE, settings, partial(on_line, "stdout"), partial(on_line, "stderr"))
+        # A process that is gone is noticed at once, also when one that it has made holds its end of the connection.
+        self._sentinels = [os.pidfd_open(self._child.pid)] if hasattr(os, "pidfd_open") else []
+        self._lock = threading.Lock()
+        self._is_closing = False
+        self._ended: StreamProgramError | None = None
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._child.pid
+
+    def open(
+        self,
+        rest: bytes | None = None,
+        pages: Iterable[StoredPages] = (),
+        *,
+        dropped: frozenset[str | tuple[str, str]] = frozenset(),
+        schemas: Mapping[str, bytes] | None = None,
+        now_ms: int | None = None,
+    ) -> None:
+        """Begin, or go on.
+
+        :param rest: what :class:`StateChanges` had last; None to begin
+        :param pages: all pages that were not told to be gone; read while they are sent
+        :param dropped: state that the program no longer has and that may go: uids of operators, or these with the name of a state
+        :param schemas: Arrow schemas in IPC format of the relations that the program makes, by uid; needed for those whose sinks
+            do not know theirs
+        :param now_ms: processing time; None goes on at the time of the last step
+        :raises ProgramFailedError: when the program cannot go on from this, or one of its functions raises
+        """
+        opening = Open(self._program, rest, dropped, schemas or {}, now_ms, self._folders, self._memory_bytes)
+        self._ask(Done, _opening(opening, pages))
+
+    def step(self, now_ms: int, feeds: Sequence[Feed]) -> Stepped:
+        """One step.
+
+        :param now_ms: processing time
+        :param feeds: what has come in, in the order in which it came
+        :returns: what came out
+        :raises ProgramFailedError: when a function of the program raises
+        """
+        return self._ask(Stepped, (Step(now_ms, feeds),))
+
+    def changes(self) -> StateChanges:
+        """Make ready to commit what was written, and tell what has changed.
+
+        :returns: what has changed in the state since the last time
+        :raises ProgramFailedError: when something cannot be kept
+        """
+        return self._ask(StateChanges, (TakeChanges(),))
+
+    def committed(self) -> None:
+        """The changes that were taken last are durable: the program may make visible what it has written.
+
+        :raises ProgramFailedError: when a sink cannot
+        """
+        self._ask(Done, (Committed(),))
+
+    def close(self, kill_after_s: float = 10.0) -> None:
+        """End the process: its functions are closed, and what was not committed is dropped. May be called by any thread, and again.
+
+        :param kill_after_s: how long it may take, with the step that it is in; then it is killed
+        """
+        deadline = time.monotonic() + kill_after_s
+        if self._lock.acquire(timeout=max(0.0, kill_after_s)):
+            try:
+                if not self._is_closing and self._ended is None:
+                    self._ask_to_end(deadline)
+            finally:
+                self._is_closing = True
+                self._lock.release()
+        self._is_closing = True
+        self._child.kill()
+        with self._lock:
+            self._child.close(0)
+            while self._sentinels:
+                os.close(self._sentinels.pop())
+
+    def _ask_to_end(self, deadline: float) -> None:
+        with contextlib.suppress(OSError, EOFError):  # it is killed then
+            self._child.connection.send(Close())
+            if wait([self._child.connection, *self._sentinels], max(0.0, deadline - time.monotonic())):
+                wait(self._sentinels, max(0.0, deadline - time.monotonic()))
+
+    def _ask(self, expected: type[R], requests: Iterable[Any]) -> R:
+        with self._lock:
+            if self._is_closing:
+                raise WorkerClosedError("The process of the stream program was closed.")
+            if self._ended is not None:
+                raise self._ended
+            answer = self._answer(requests)
+        if isinstance(answer, Failure):
+            raise ProgramFailedError(answer)
+        if not isinstance(answer, expected):
+            raise StreamProgramError(f"The process of the stream program answered {type(answer).__name__} for {expected.__name__}.")
+        return answer
+
+    def _answer(self, requests: Iterable[Any]) -> Any:
+        connection = self._child.connection
+        for request in requests:
+            try:
+                connection.send(request)
+            except OSError:
+                raise self._end() from None
+        try:
+            if connection in wait([connection, *self._sentinels]) or connection.poll():
+                return connection.recv()
+        except (EOFError, OSError):
+            pass
+        raise self._end()
+
+    def _end(self) -> StreamProgramError:
+        """The process has ended, or does not talk any more.
+
+        :returns: the error to raise
+        """
+        if self._is_closing:
+            return WorkerClosedError("The process of the stream program was closed while it worked.")
+        if wait(self._sentinels, _END_SECONDS):
+            self._child.kill()  # what it has started, which may hold its output
+        self._ended = self._child.ended()
+        return self._ended
+
+
+def _opening(opening: Open, pages: Iterable[StoredPages]) -> Iterator[Request | StoredPages | OpenEnd]:
+    yield opening
+    for each in pages:
+        yield from _in_chunks(each)
+    yield OpenEnd()
+
+
+def _in_chunks(stored: StoredPages) -> Iterator[StoredPages]:
+    chunk: dict[tuple[int, int, int], tuple[bytes, int | None, int | None]] = {}
+    size = 0
+    for page_id, page in stored.pages.items():
+        chunk[page_id] = page
+        size += len(page[0])
+        if size >= _CHUNK_BYTES:
+            yield StoredPages(stored.uid, chunk)
+            chunk, size = {}, 0
+    if chunk:
+        yield StoredPages(stored.uid, chunk)

@@ -1,0 +1,71 @@
+"""Drops single states from pages, when a changed program no longer has them."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Collection
+from typing import Any, NoReturn
+
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.state.pages import NEVER, PageRows, Row, StoredPage, framed, kept_in, key_in
+
+
+def without_states(page: StoredPage, names: Collection[str]) -> StoredPage | None:
+    """A page without the values of some states.
+
+    :param page: a page at rest
+    :param names: names of the states
+    :returns: the page without them; the same page when it had none of them, None when nothing is left
+    :raises StreamProgramError: when a class of what remains is not there any more
+    """
+    rows = PageRows.of(page.data)
+    changes: dict[bytes, Row | None] = {}
+    for number, data in enumerate(rows.data):
+        values, timers, *key = _Tolerant(io.BytesIO(kept_in(data))).load()
+        left = {slot: value for slot, value in values.items() if _name(slot) not in names}
+        if len(left) < len(values):
+            changes[key_in(data)] = _row(rows, number, (left, timers, *key)) if left or timers else None
+    if not changes:
+        return page
+    rows.change(changes)
+    return rows.stored() if rows else None
+
+
+def _row(rows: PageRows, number: int, kept: tuple[Any, ...]) -> Row:
+    event, processing, expiry = (NEVER if times is None else times[number] for times in rows.times)
+    return Row(rows.bits[number], framed(key_in(rows.data[number]), pickle.dumps(kept, 5)), (event, processing, expiry))
+
+
+def _name(slot: Any) -> str:
+    name: str = slot if isinstance(slot, str) else slot[0]
+    return name
+
+
+class _Tolerant(pickle.Unpickler):
+    """Reads values of classes that are gone as well: such values are often those that are to be dropped."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return super().find_class(module, name)
+        except (ImportError, AttributeError):
+            return type(name, (_Gone,), {"__module__": module})
+
+
+class _Gone:
+    """Stands for a value of a class that is gone."""
+
+    def __new__(cls, *_arguments: Any, **_named: Any) -> _Gone:
+        return super().__new__(cls)
+
+    def __init__(self, *_arguments: Any, **_named: Any) -> None:
+        pass
+
+    def __setstate__(self, state: Any) -> None:
+        pass
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise StreamProgramError(
+            f"The class {type(self).__module__}.{type(self).__qualname__} is not there any more, and there are values of it in"
+            " state that the program still has. Bring the class back, or drop that state too."
+        )

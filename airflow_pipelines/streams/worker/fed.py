@@ -1,0 +1,165 @@
+"""Sources that are read elsewhere: elements come as messages, and the plan reads what has come."""
+
+from __future__ import annotations
+
+import pickle
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.graph.chains import Plan
+from airflow_pipelines.streams.operators.base import OperatorSpec
+from airflow_pipelines.streams.operators.source import Read
+from airflow_pipelines.streams.relations import RelationSource
+from airflow_pipelines.streams.sources import Polled, Source, SourceReader
+from airflow_pipelines.streams.worker.messages import FeedKind, SourceFeed
+
+
+class FedSource(Source):
+    """Stands for a source that is read elsewhere.
+
+    :param source: the source itself
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.readers: dict[int, FedReader] = {}
+
+    @property
+    def is_bounded(self) -> bool:
+        """As the source itself."""
+        return self._source.is_bounded
+
+    def splits(self, parallelism: int) -> Sequence[int] | None:
+        """Not known before the first message; a relation has one."""
+        return (0,) if isinstance(self._source, RelationSource) else None
+
+    def open(self, split: Any, position: Any | None) -> SourceReader:
+        """Read what comes for a split."""
+        reader = self.readers[split] = FedReader(position or 0)
+        return reader
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether something has come that was not read."""
+        return any(reader.has_waiting for reader in self.readers.values())
+
+
+class FedReader(SourceReader):
+    """Reads what has come for one split.
+
+    :param number: how many elements were read before
+    """
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._waiting: deque[Polled] = deque()
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether something has come that was not read."""
+        return bool(self._waiting)
+
+    def add(self, piece: Polled) -> None:
+        """Something has come.
+
+        :param piece: elements, or the end
+        """
+        self._waiting.append(piece)
+
+    def poll(self, limit: int) -> Polled:
+        """What has come, in whole messages: a few more than the limit."""
+        if not self._waiting:
+            return Polled([])
+        piece = self._waiting.popleft()
+        if self._waiting and len(piece.values) < limit:
+            piece = self._with_next(piece, limit)
+        self._number += len(piece.values)
+        return piece
+
+    def _with_next(self, first: Polled, limit: int) -> Polled:
+        values = list(first.values)
+        timestamps = _timestamps(first)
+        finished = first.finished
+        while self._waiting and len(values) < limit:
+            piece = self._waiting.popleft()
+            values += piece.values
+            timestamps += _timestamps(piece)
+            finished = piece.finished
+        return Polled(values, timestamps, finished)
+
+    def position(self) -> int:
+        """How many elements were read."""
+        return self._number
+
+
+def _timestamps(piece: Polled) -> list[int | None]:
+    return [None] * len(piece.values) if piece.timestamps is None else list(piece.timestamps)
+
+
+def elements(feed: SourceFeed) -> Polled:
+    """What a message brings.
+
+    :param feed: elements, or the end
+    :returns: the same for a reader
+    """
+    if feed.kind is FeedKind.ENDED:
+        return Polled([], finished=True)
+    values, timestamps = pickle.loads(feed.payload)  # noqa: S301 (made by the program's own process that reads its sources)
+    return Polled(values, timestamps)
+
+
+def with_fed_sources(plan: Plan) -> tuple[Plan, dict[str, FedSource]]:
+    """A plan whose sources are read elsewhere.
+
+    :param plan: the plan
+    :returns: the plan, and its sources by uid
+    """
+    sources = {
+        chain.head.uid: FedSource(chain.head.node.operator.source)
+        for chain in plan.chains
+        if isinstance(chain.head.node.operator, Read)
+    }
+    reads = {uid: replace(operator, source=sources[uid]) for uid, operator in _operators(plan) if isinstance(operator, Read)}
+    return with_operators(plan, reads), sources
+
+
+def _operators(plan: Plan) -> Iterable[tuple[str, OperatorSpec]]:
+    return ((step.uid, step.node.operator) for chain in plan.chains for step in chain.steps)
+
+
+def with_operators(plan: Plan, operators: Mapping[str, OperatorSpec]) -> Plan:
+    """A plan with other operators in some places.
+
+    :param plan: the plan
+    :param operators: what stands there, by uid
+    :returns: the plan
+    """
+    chains = tuple(
+        replace(
+            chain,
+            steps=tuple(
+                replace(step, node=replace(step.node, operator=operators[step.uid])) if step.uid in operators else step
+                for step in chain.steps
+            ),
+        )
+        for chain in plan.chains
+    )
+    return replace(plan, chains=chains)
+
+
+def check_number(source: str, known: int | None, number: int) -> None:
+    """Whether a source may have so many splits now.
+
+    :param source: its name
+    :param known: how many it had, None when that was not known
+    :param number: how many it has
+    :raises StreamProgramError: when splits are gone
+    """
+    if known is not None and number < known:
+        raise StreamProgramError(
+            f"The source {source!r} had {known} splits and has {number} now: the splits that are gone may have been read in part."
+            " Give it another uid(), so that it begins anew, or bring the splits back."
+        )

@@ -1,0 +1,112 @@
+"""The process in which a program runs: it answers one request after the other until it is told to end, or its parent has ended."""
+
+from __future__ import annotations
+
+import logging
+import resource
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.processes import connect_to_parent
+from airflow_pipelines.streams.worker.bound import BoundProgram
+from airflow_pipelines.streams.worker.failure import failure_of
+from airflow_pipelines.streams.worker.messages import (
+    Close,
+    Done,
+    Failure,
+    Open,
+    OpenEnd,
+    Reply,
+    Request,
+    Step,
+    StoredPages,
+    TakeChanges,
+)
+from airflow_pipelines.streams.worker.rest import Rest
+from airflow_pipelines.streams.worker.run import ProgramRun
+from airflow_pipelines.streams.worker.stored_state import StoredState
+
+
+def main() -> None:
+    """Answer requests until the end."""
+    connection = connect_to_parent()
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    program = _Program(connection)
+    try:
+        while True:
+            request: Request = connection.recv()
+            connection.send(program.answer(request))
+            if isinstance(request, Close):
+                return
+    except EOFError:
+        program.abort()
+
+
+class _Program:
+    """The program of this process."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._run: ProgramRun | None = None
+        self._failure: Failure | None = None
+        self._folders: tuple[str, ...] = ()
+
+    def answer(self, request: Request) -> Reply:
+        """What is answered to a request."""
+        if self._failure is not None:
+            return Done() if isinstance(request, Close) else self._failure
+        try:
+            return self._open(request) if isinstance(request, Open) else self._answer(request)
+        except EOFError:
+            raise
+        except BaseException as error:  # noqa: BLE001 (whatever a function raises ends the program, not its process)
+            self._failure = failure_of(error, self._folders)
+            self.abort()
+            return self._failure
+
+    def _open(self, request: Open) -> Reply:
+        pages = _pages(self._connection)
+        try:
+            self._folders = request.folders
+            if request.memory_bytes is not None:
+                resource.setrlimit(resource.RLIMIT_AS, (request.memory_bytes, request.memory_bytes))
+            bound = BoundProgram.from_bytes(request.program)
+            self._folders = (*request.folders, bound.folder)
+            rest = None if request.rest is None else Rest.from_bytes(request.rest)
+            self._run = ProgramRun(bound, request, StoredState(rest, pages, request.dropped))
+        finally:
+            for _ in pages:
+                pass  # what is still sent is for nobody, but must not be taken for requests
+        return Done()
+
+    def _answer(self, request: Request) -> Reply:
+        if isinstance(request, Close):
+            self.close()
+            return Done()
+        run = self._run
+        if run is None:
+            raise StreamProgramError("The program was not opened.")
+        if isinstance(request, Step):
+            return run.step(request.now_ms, request.feeds)
+        if isinstance(request, TakeChanges):
+            return run.changes()
+        run.committed()
+        return Done()
+
+    def close(self) -> None:
+        """Close all functions."""
+        run, self._run = self._run, None
+        if run is not None:
+            run.close()
+
+    def abort(self) -> None:
+        """Close all functions after an error."""
+        run, self._run = self._run, None
+        if run is not None:
+            run.abort()
+
+
+def _pages(connection: Connection) -> Iterator[StoredPages]:
+    while not isinstance(message := connection.recv(), OpenEnd):
+        yield message

@@ -1,0 +1,234 @@
+"""Rows of relations as elements, and elements as rows of relations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from airflow_pipelines.streams.elements import Batch
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.failures import note_element
+from airflow_pipelines.streams.graph.chains import Plan
+from airflow_pipelines.streams.operators.base import OperatorSpec
+from airflow_pipelines.streams.operators.sink import Write
+from airflow_pipelines.streams.operators.source import Read
+from airflow_pipelines.streams.relations import DELETE, INSERT, RelationSink, RelationSource
+from airflow_pipelines.streams.sinks import Sink, SinkWriter, SubtaskInfo
+from airflow_pipelines.streams.sources import Polled
+from airflow_pipelines.streams.worker.messages import OutputRows, RelationFeed
+
+WEIGHT = "__weight"
+KIND = "__kind"
+_ROWS = 10_000
+
+
+def relation_elements(source: RelationSource, rows: bytes) -> Iterator[Polled]:
+    """The elements of rows that a relation gained and lost.
+
+    :param source: reads the relation
+    :param rows: a stream of Arrow record batches, whose last column is ``__weight``
+    :returns: the elements of each batch
+    :raises StreamProgramError: when a row was removed, and the stream does not want changes
+    """
+    with pa.ipc.open_stream(rows) as reader:
+        names = tuple(reader.schema.names[:-1])
+        for batch in reader:
+            *columns, weights = (column.to_pylist(maps_as_pydicts="strict") for column in batch.columns)
+            values = zip(*columns, strict=True) if columns else [()] * len(weights)
+            yield Polled(list(_elements(source, names, zip(values, weights, strict=True))))
+
+
+def _elements(source: RelationSource, names: tuple[str, ...], rows: Iterator[tuple[tuple[Any, ...], int]]) -> Iterator[Any]:
+    to_element = source.to_element
+    for values, weight in rows:
+        if weight == 1:
+            yield to_element(names, values, INSERT)
+            continue
+        if weight < 0 and not source.with_changes:
+            raise StreamProgramError(
+                f"The relation {source.relation!r} lost the row {dict(zip(names, values, strict=True))}, and the program reads only"
+                " rows that are added. Read the relation with its changes, or one that never loses a row."
+            )
+        for _ in range(abs(weight)):
+            yield to_element(names, values, INSERT if weight > 0 else DELETE)
+
+
+@dataclass(frozen=True)
+class RelationRows(Sink):
+    """Keeps the rows that are made for a relation until they are taken.
+
+    :param uid: of the operator
+    :param name: of the operator
+    :param sink: makes the rows
+    :param schema: of the relation
+    :param made: the rows
+    """
+
+    uid: str
+    name: str
+    sink: RelationSink
+    schema: pa.Schema
+    made: MadeRows
+
+    def open(self, subtask: SubtaskInfo) -> SinkWriter:
+        """Begin to write. All tasks write to the same rows."""
+        return _RelationWriter(self)
+
+    def row(self, value: Any) -> tuple[int, tuple[Any, ...]]:
+        """The row of an element.
+
+        :param value: the element
+        :returns: its kind, and the values of the columns
+        :raises StreamProgramError: when it has another number of columns
+        """
+        kind, row = self.sink.to_row(value)
+        if len(row) != len(self.schema):
+            raise StreamProgramError(
+                f"The relation {self.sink.relation!r} has the {len(self.schema)} columns {self.schema.names}, and the element has"
+                f" {len(row)} values. Give one value for each column."
+            )
+        return kind, row
+
+    def messages(self) -> Iterator[OutputRows]:
+        """Take the rows that were made.
+
+        :returns: messages of some thousand rows, in order
+        """
+        made = self.made.take()
+        for start in range(0, len(made.rows), _ROWS):
+            end = start + _ROWS
+            yield self._encode(made.kinds[start:end], made.rows[start:end], made.elements[start:end])
+
+    def _encode(self, kinds: list[int], rows: list[tuple[Any, ...]], elements: list[Any]) -> OutputRows:
+        columns = list(zip(*rows, strict=True)) if len(self.schema) else []
+        arrays = [self._column(index, list(values), elements) for index, values in enumerate(columns)]
+        schema = self.schema.append(pa.field(KIND, pa.int8(), nullable=False))
+        batch = pa.record_batch([*arrays, pa.array(kinds, pa.int8())], schema=schema)
+        out = pa.BufferOutputStream()
+        with pa.ipc.new_stream(out, schema) as writer:
+            writer.write_batch(batch)
+        return OutputRows(self.uid, len(rows), out.getvalue().to_pybytes())
+
+    def _column(self, index: int, values: list[Any], elements: list[Any]) -> pa.Array:
+        column = self.schema.field(index)
+        try:
+            array = pa.array(values, column.type)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise self._misfit(index, values, elements, error) from None
+        if array.null_count and not column.nullable:
+            position = values.index(None)
+            raise self._noted(elements[position], f"The column {column.name!r} has no value, and must have one.")
+        return array
+
+    def _misfit(self, index: int, values: list[Any], elements: list[Any], error: Exception) -> StreamProgramError:
+        column = self.schema.field(index)
+        declared = next((kind for name, kind in self.sink.columns if name == column.name), str(column.type))
+        for value, element in zip(values, elements, strict=True):
+            try:
+                pa.array([value], column.type)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError) as reason:
+                return self._noted(
+                    element,
+                    f"The column {column.name!r} of type {declared} cannot take {value!r} ({type(value).__name__}): {reason}",
+                )
+        return self._noted(elements[0], f"The column {column.name!r} of type {declared} cannot take its values: {error}")
+
+    def _noted(self, element: Any, text: str) -> StreamProgramError:
+        error = StreamProgramError(f"{text} It is a column of the relation {self.sink.relation!r}.")
+        note_element(error, self.name, element)
+        return error
+
+
+class MadeRows:
+    """Rows of one relation that were made in a step."""
+
+    def __init__(self) -> None:
+        self.kinds: list[int] = []
+        self.rows: list[tuple[Any, ...]] = []
+        self.elements: list[Any] = []
+
+    def take(self) -> MadeRows:
+        """Take what was made.
+
+        :returns: the rows; none are left here
+        """
+        taken = MadeRows()
+        taken.kinds, taken.rows, taken.elements = self.kinds, self.rows, self.elements
+        self.kinds, self.rows, self.elements = [], [], []
+        return taken
+
+
+class _RelationWriter(SinkWriter):
+    def __init__(self, target: RelationRows) -> None:
+        self._target = target
+
+    def write(self, batch: Batch) -> None:
+        row, made = self._target.row, self._target.made
+        value = None
+        try:
+            for value in batch.values:
+                kind, values = row(value)
+                made.kinds.append(kind)
+                made.rows.append(values)
+                made.elements.append(value)
+        except Exception as error:
+            note_element(error, self._target.name, value)
+            raise
+
+
+class RelationPorts:
+    """Where rows of relations go into a program, and come out of it.
+
+    :param plan: the program
+    :param schemas: of relations whose sinks do not know theirs, by uid of the operator
+    :raises StreamProgramError: when the schema of one is not known
+    """
+
+    def __init__(self, plan: Plan, schemas: Mapping[str, bytes]) -> None:
+        self._sources: dict[str, RelationSource] = {}
+        self._sinks: list[RelationRows] = []
+        for chain in plan.chains:
+            for step in chain.steps:
+                operator = step.node.operator
+                if isinstance(operator, Write) and isinstance(operator.sink, RelationSink):
+                    schema = _schema(operator.sink, schemas.get(step.uid) or operator.sink.schema)
+                    self._sinks.append(RelationRows(step.uid, step.name, operator.sink, schema, MadeRows()))
+                elif isinstance(operator, Read) and isinstance(operator.source, RelationSource):
+                    self._sources[step.uid] = operator.source
+
+    def operators(self) -> dict[str, OperatorSpec]:
+        """What stands in the program instead of its sinks.
+
+        :returns: operators that keep rows for :meth:`take`, by uid
+        """
+        return {sink.uid: Write(sink) for sink in self._sinks}
+
+    def elements(self, feed: RelationFeed) -> Iterator[Polled]:
+        """The elements of rows.
+
+        :param feed: the rows
+        :returns: elements, in order
+        """
+        return relation_elements(self._sources[feed.uid], feed.rows)
+
+    def take(self) -> list[OutputRows]:
+        """Take the rows that were made.
+
+        :returns: messages of some thousand rows, those of each relation in order
+        """
+        return [message for sink in self._sinks for message in sink.messages()]
+
+
+def _schema(sink: RelationSink, data: bytes) -> pa.Schema:
+    if not data:
+        raise StreamProgramError(f"The columns of the relation {sink.relation!r} are not known as Arrow has them.")
+    schema = pa.ipc.read_schema(pa.py_buffer(data))
+    declared = [name for name, _ in sink.columns]
+    if schema.names != declared:
+        raise StreamProgramError(
+            f"The relation {sink.relation!r} has the columns {schema.names}, and the program makes {declared}."
+        )
+    return schema

@@ -1,0 +1,172 @@
+"""A program that runs one step after the other over what it is given: what the process of a program does for its messages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from airflow_pipelines.streams.elements import MIN_TIMESTAMP
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.failures import note_operator
+from airflow_pipelines.streams.graph.chains import Plan
+from airflow_pipelines.streams.local import LocalRunner
+from airflow_pipelines.streams.operators.sink import Write
+from airflow_pipelines.streams.operators.source import Read
+from airflow_pipelines.streams.relations import RelationSink, RelationSource
+from airflow_pipelines.streams.worker.bound import BoundProgram
+from airflow_pipelines.streams.worker.fed import check_number, elements, with_fed_sources, with_operators
+from airflow_pipelines.streams.worker.messages import Feed, FeedKind, Open, SourceFeed, StateChanges, Stepped, TaskMetrics
+from airflow_pipelines.streams.worker.stored_state import ChangeLog, StoredState
+
+if TYPE_CHECKING:
+    from airflow_pipelines.streams.worker.relation_rows import RelationPorts
+
+_METRICS_EVERY = 1.0
+
+
+class GivenClock:
+    """A clock that shows what it is given.
+
+    :param now_ms: ms since 1970
+    """
+
+    def __init__(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+
+    def now(self) -> int:
+        """Processing time.
+
+        :returns: ms since 1970
+        """
+        return self.now_ms
+
+
+class ProgramRun:
+    """Runs a program.
+
+    :param bound: the program
+    :param request: how it begins
+    :param state: what it goes on from
+    :raises StreamProgramError: when it cannot run as a part of a pipeline, or cannot go on from that state
+    """
+
+    def __init__(self, bound: BoundProgram, request: Open, state: StoredState) -> None:
+        if bound.settings.is_batch:
+            raise StreamProgramError(
+                "The program runs in batch mode, and a pipeline runs step by step. Set RuntimeExecutionMode.STREAMING."
+            )
+        plan, self._sources = with_fed_sources(bound.plan)
+        self._ports = _relation_ports(bound.plan, request)
+        if self._ports is not None:
+            plan = with_operators(plan, self._ports.operators())
+        self._names = {chain.head.uid: chain.head.name for chain in plan.chains}
+        self._warnings: list[str] = []
+        self._told: dict[tuple[str, int], TaskMetrics] = {}
+        self._next_metrics = 0.0
+        self._clock = GivenClock(_first_now(request, state))
+        self._runner = LocalRunner(plan, bound.settings, self._clock, state.snapshot(), state.pages(), self._warnings.append)
+        for part in self._runner.parts():
+            if part.store is not None:
+                for uid, *page_id in state.written:
+                    if uid == part.uid:
+                        part.store.note_written((page_id[0], page_id[1], page_id[2]))
+        self._log = ChangeLog(plan, state)
+        self._sizes = self._log.sizes()
+
+    def step(self, now_ms: int, feeds: Sequence[Feed]) -> Stepped:
+        """One step: all that has come in passes through the whole program.
+
+        :param now_ms: processing time
+        :param feeds: what has come in, in the order in which it came
+        :returns: what came out
+        """
+        self._clock.now_ms = now_ms
+        for feed in feeds:
+            self._take_in(feed)
+        read = self._runner.step()
+        while any(source.has_waiting for source in self._sources.values()):
+            read += self._runner.step()
+        warnings, self._warnings[:] = list(self._warnings), []
+        return Stepped(
+            outputs=() if self._ports is None else self._ports.take(),
+            read=read,
+            next_due=self._runner.next_due(),
+            has_ended=self._runner.has_ended,
+            metrics=self._metrics(),
+            warnings=warnings,
+        )
+
+    def _take_in(self, feed: Feed) -> None:
+        source = self._sources.get(feed.uid)
+        if source is None:
+            raise StreamProgramError(f"There are elements for the source {feed.uid!r}, which the program does not have.")
+        try:
+            if not isinstance(feed, SourceFeed):
+                assert self._ports is not None  # noqa: S101 (there is one where there are relations)
+                for piece in self._ports.elements(feed):
+                    source.readers[0].add(piece)
+            elif feed.kind is FeedKind.SPLITS:
+                self._appear(feed)
+            else:
+                source.readers[feed.split].add(elements(feed))
+        except Exception as error:
+            note_operator(error, self._names[feed.uid], "reading what came in")
+            raise
+
+    def _appear(self, feed: SourceFeed) -> None:
+        for operator in self._runner.sources(feed.uid):
+            check_number(operator.name, operator.number_of_splits, feed.records)
+            operator.appear(range(feed.records))
+
+    def _metrics(self) -> dict[tuple[str, int], TaskMetrics]:
+        now = time.monotonic()
+        if now < self._next_metrics:
+            return {}
+        self._next_metrics = now + _METRICS_EVERY
+        found = {}
+        for part in self._runner.parts():
+            watermark = part.operator.current_watermark
+            key = (part.uid, part.index)
+            pages, size = self._sizes.get(key, (0, 0))
+            found[key] = TaskMetrics(None if watermark == MIN_TIMESTAMP else watermark, pages, size, part.metrics.report())
+        changed = {key: each for key, each in found.items() if self._told.get(key) != each}
+        self._told = found
+        return changed
+
+    def changes(self) -> StateChanges:
+        """Make ready to commit what was written, and tell what has changed.
+
+        :returns: what has changed in the state since the last time
+        """
+        changes = self._log.changes(self._runner.changes(), self._runner.parts(), self._clock.now_ms)
+        self._sizes = self._log.sizes()
+        return changes
+
+    def committed(self) -> None:
+        """The changes that were taken last are durable."""
+        self._runner.committed()
+
+    def close(self) -> None:
+        """Close all functions."""
+        self._runner.close()
+
+    def abort(self) -> None:
+        """Close all functions after an error."""
+        self._runner.abort()
+
+
+def _first_now(request: Open, state: StoredState) -> int:
+    if request.now_ms is not None:
+        return request.now_ms
+    return time.time_ns() // 1_000_000 if state.now_ms is None else state.now_ms
+
+
+def _relation_ports(plan: Plan, request: Open) -> RelationPorts | None:
+    operators = [step.node.operator for chain in plan.chains for step in chain.steps]
+    reads = any(isinstance(each, Read) and isinstance(each.source, RelationSource) for each in operators)
+    if not reads and not any(isinstance(each, Write) and isinstance(each.sink, RelationSink) for each in operators):
+        return None
+    from airflow_pipelines.streams.worker import relation_rows  # Arrow takes longer to be imported than all else together
+
+    return relation_rows.RelationPorts(plan, request.schemas)

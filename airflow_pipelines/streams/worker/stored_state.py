@@ -1,0 +1,173 @@
+"""A program's state as it is kept outside of its process: put together when the process begins, and told apart at checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from airflow_pipelines.streams.graph.chains import Plan
+from airflow_pipelines.streams.keys import group_to_task
+from airflow_pipelines.streams.local import Snapshot
+from airflow_pipelines.streams.loop import TaskPart, TaskSnapshot
+from airflow_pipelines.streams.state.description import StateDescription, describe_state
+from airflow_pipelines.streams.state.pages import PageId, StoredPage
+from airflow_pipelines.streams.worker.dropping import without_states
+from airflow_pipelines.streams.worker.messages import PageKey, StateChanges, StoredPages
+from airflow_pipelines.streams.worker.rest import KeptOperator, Rest, StateHeader
+
+
+class StoredState:
+    """What a program goes on from.
+
+    :param rest: what is kept besides pages; None for a program that begins
+    :param pages: all pages; each is needed only once
+    :param dropped: uids of operators, or these with the name of a state, whose state goes
+    """
+
+    def __init__(self, rest: Rest | None, pages: Iterable[StoredPages], dropped: frozenset[str | tuple[str, str]]) -> None:
+        self._rest = rest
+        self._pages = pages
+        self._dropped_operators = frozenset(each for each in dropped if isinstance(each, str))
+        self._dropped_states: dict[str, set[str]] = {}
+        for each in dropped:
+            if isinstance(each, tuple):
+                self._dropped_states.setdefault(each[0], set()).add(each[1])
+        self.sizes: dict[PageKey, int] = {}
+        """How many bytes the pages have that were read."""
+        self.gone: set[PageKey] = set()
+        """Pages that were read and of which nothing is left."""
+        self.written: set[PageKey] = set()
+        """Pages that were read and are others without what is dropped."""
+
+    def pages(self) -> Iterator[tuple[str, PageId, StoredPage]]:
+        """Read the pages. Those of which something is dropped are noted.
+
+        :returns: uid of the operator, id of the page, and the page
+        """
+        for stored in self._pages:
+            uid = stored.uid
+            names = self._dropped_states.get(uid, ())
+            for page_id, (data, event, processing) in stored.pages.items():
+                key = (uid, *page_id)
+                page: StoredPage | None = StoredPage(data, (event, processing))
+                if uid in self._dropped_operators:
+                    page = None
+                elif page is not None and names:
+                    page = without_states(page, names)
+                if page is None:
+                    self.gone.add(key)
+                    continue
+                if page.data is not data:
+                    self.written.add(key)
+                self.sizes[key] = len(page.data)
+                yield uid, page_id, page
+
+    def snapshot(self) -> Snapshot | None:
+        """All besides pages, for a runner.
+
+        :returns: the snapshot; None for a program that begins
+        """
+        if self._rest is None:
+            return None
+        operators = {uid: each for uid, each in self._rest.header.operators.items() if uid not in self._dropped_operators}
+        return Snapshot(
+            {uid: each.parallelism for uid, each in operators.items()},
+            {uid: each.max_parallelism for uid, each in operators.items()},
+            {head: [self._without_dropped(task) for task in tasks] for head, tasks in self._rest.tasks.items()},
+        )
+
+    def _without_dropped(self, task: TaskSnapshot) -> TaskSnapshot:
+        dropped = self._dropped_operators
+        return replace(
+            task,
+            operators={uid: state for uid, state in task.operators.items() if uid not in dropped},
+            watermarks={uid: watermark for uid, watermark in task.watermarks.items() if uid not in dropped},
+        )
+
+    @property
+    def now_ms(self) -> int | None:
+        """Processing time of the last step; None for a program that begins."""
+        return None if self._rest is None else self._rest.header.now_ms
+
+    def states(self) -> dict[str, tuple[StateDescription, ...]]:
+        """The states that are kept.
+
+        :returns: by uid of the operator, without those that are dropped
+        """
+        if self._rest is None:
+            return {}
+        return {
+            uid: tuple(state for state in each.states if state.name not in self._dropped_states.get(uid, ()))
+            for uid, each in self._rest.header.operators.items()
+            if uid not in self._dropped_operators
+        }
+
+
+class ChangeLog:
+    """Tells what has changed since the last time.
+
+    :param plan: the program
+    :param start: what it went on from, when all pages were read
+    """
+
+    def __init__(self, plan: Plan, start: StoredState) -> None:
+        self._steps = {step.uid: (chain, step) for chain in plan.chains for step in chain.steps}
+        self._sizes = start.sizes
+        self._states = start.states()
+        self._gone_at_start = start.gone
+
+    def changes(self, changed: Snapshot, parts: Iterable[TaskPart], now_ms: int) -> StateChanges:
+        """What has changed.
+
+        :param changed: what the program keeps now, and of its pages those that changed
+        :param parts: its operators
+        :param now_ms: processing time of the last step
+        :returns: the changes
+        """
+        pages: dict[str, dict[PageId, tuple[bytes, int | None, int | None]]] = {}
+        gone, self._gone_at_start = self._gone_at_start, set()
+        tasks = [task for tasks in changed.tasks.values() for task in tasks]
+        for task in tasks:
+            gone |= {(uid, *page_id) for uid, ids in task.gone.items() for page_id in ids}
+        for task in tasks:
+            for uid, written in task.pages.items():
+                for page_id, page in written.items():
+                    pages.setdefault(uid, {})[page_id] = (page.data, *page.due)
+                    self._sizes[(uid, *page_id)] = len(page.data)
+                    gone.discard((uid, *page_id))
+        for key in gone:
+            self._sizes.pop(key, None)
+        rest = Rest(StateHeader(now_ms, self._operators(parts)), _without_pages(changed))
+        return StateChanges([StoredPages(uid, each) for uid, each in pages.items()], sorted(gone), rest.to_bytes())
+
+    def sizes(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """How much is kept.
+
+        :returns: number of pages and of bytes, by uid of the operator and number of the task
+        """
+        found: dict[tuple[str, int], tuple[int, int]] = {}
+        for (uid, group, _, _), size in self._sizes.items():
+            chain, _ = self._steps[uid]
+            task = (uid, group_to_task(group, chain.parallelism, chain.max_parallelism))
+            pages, total = found.get(task, (0, 0))
+            found[task] = (pages + 1, total + size)
+        return found
+
+    def _operators(self, parts: Iterable[TaskPart]) -> Mapping[str, KeptOperator]:
+        # What functions no longer ask for is there all the same, until it is dropped.
+        kept = {uid: {state.name: state for state in states} for uid, states in self._states.items()}
+        for part in parts:
+            if part.store is not None:
+                states = kept.setdefault(part.uid, {})
+                states.update((name, describe_state(each)) for name, each in part.store.declared.items())
+        self._states = {uid: tuple(states.values()) for uid, states in kept.items()}
+        return {
+            uid: KeptOperator(
+                step.name, step.node.operator.is_keyed, chain.parallelism, chain.max_parallelism, self._states.get(uid, ())
+            )
+            for uid, (chain, step) in self._steps.items()
+        }
+
+
+def _without_pages(snapshot: Snapshot) -> dict[str, list[TaskSnapshot]]:
+    return {uid: [replace(task, pages={}, gone={}) for task in tasks] for uid, tasks in snapshot.tasks.items()}

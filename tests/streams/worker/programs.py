@@ -1,0 +1,89 @@
+"""What tests of the process of a program share: programs whose sources are fed, and whose results are rows of a relation."""
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from airflow_pipelines.datastream.common import WatermarkStrategy
+from airflow_pipelines.streams.graph.chains import Defaults, plan_of
+from airflow_pipelines.streams.operators.base import TaskSettings
+from airflow_pipelines.streams.processes import ProcessSettings
+from airflow_pipelines.streams.relations import RelationSink
+from airflow_pipelines.streams.sources import CollectionSource
+from airflow_pipelines.streams.worker.bound import bind
+from airflow_pipelines.streams.worker.client import WorkerProcess
+from airflow_pipelines.streams.worker.messages import FeedKind, SourceFeed, StoredPages, elements_payload
+
+ROOT = str(Path(__file__).parents[3])
+TEXT = pa.schema([("text", pa.string())])
+
+
+def as_text(value):
+    return 0, (repr(value),)
+
+
+def source(env, uid="in", strategy=None):
+    return env.from_source(CollectionSource([]), strategy or WatermarkStrategy.no_watermarks(), uid).uid(uid)
+
+
+def program(stream, to_row=as_text, schema=TEXT, types=(("text", "STRING"),), parallelism=1, **settings):
+    """A stream whose elements become rows of the relation ``out``, as a bound program."""
+    node = stream.sink_to(RelationSink("out", types, to_row, None, schema.serialize().to_pybytes())).uid("out")._node
+    env = stream.get_execution_environment()
+    env._take_sinks()
+    return bind(plan_of(env.graph, [node.id], Defaults(parallelism)), TaskSettings(**settings))
+
+
+def splits(number, uid="in"):
+    return SourceFeed(uid, -1, FeedKind.SPLITS, number)
+
+
+def elements(values, split=0, uid="in", timestamps=None):
+    return SourceFeed(uid, split, FeedKind.ELEMENTS, len(values), elements_payload(list(values), timestamps))
+
+
+def ended(split=0, uid="in"):
+    return SourceFeed(uid, split, FeedKind.ENDED)
+
+
+def rows(stepped):
+    """All rows of a step, without their kinds."""
+    return [tuple(row.values())[:-1] for output in stepped.outputs for row in _table(output).to_pylist()]
+
+
+def kinds(stepped):
+    return [row["__kind"] for output in stepped.outputs for row in _table(output).to_pylist()]
+
+
+def _table(output):
+    with pa.ipc.open_stream(output.data) as reader:
+        return reader.read_all()
+
+
+class Kept:
+    """State as it is kept outside of the process."""
+
+    def __init__(self):
+        self.pages = {}
+        self.rest = None
+
+    def apply(self, changes):
+        for key in changes.gone:
+            del self.pages[key]
+        for stored in changes.pages:
+            for page_id, page in stored.pages.items():
+                self.pages[(stored.uid, *page_id)] = page
+        self.rest = changes.rest
+
+    def stored(self):
+        found = {}
+        for (uid, *page_id), page in self.pages.items():
+            found.setdefault(uid, {})[tuple(page_id)] = page
+        return [StoredPages(uid, pages) for uid, pages in found.items()]
+
+
+def start(bound, lines=None, **settings):
+    """The process of a program; what it prints goes to a list."""
+    printed = [] if lines is None else lines
+    process = ProcessSettings(paths=settings.pop("paths", (ROOT,)), **settings)
+    return WorkerProcess(bound.to_bytes(), process, lambda stream, line: printed.append((stream, line)))
