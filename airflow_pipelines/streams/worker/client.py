@@ -88,11 +88,11 @@ class WorkerProcess:
         self,
         rest: bytes | None = None,
         pages: Iterable[StoredPages] = (),
-        *,
         dropped: frozenset[str | tuple[str, str]] = frozenset(),
+        *,
         schemas: Mapping[str, bytes] | None = None,
         now_ms: int | None = None,
-    ) -> None:
+    ) -> Stepped:
         """Begin, or go on.
 
         :param rest: what :class:`StateChanges` had last; None to begin
@@ -101,10 +101,11 @@ class WorkerProcess:
         :param schemas: Arrow schemas in IPC format of the relations that the program makes, by uid; needed for those whose sinks
             do not know theirs
         :param now_ms: processing time; None goes on at the time of the last step
+        :returns: what is known before the first step
         :raises ProgramFailedError: when the program cannot go on from this, or one of its functions raises
         """
         opening = Open(self._program, rest, dropped, schemas or {}, now_ms, self._folders, self._memory_bytes)
-        self._ask(Done, _opening(opening, pages))
+        return self._ask(Stepped, _opening(opening, pages))
 
     def step(self, now_ms: int, feeds: Sequence[Feed]) -> Stepped:
         """One step.

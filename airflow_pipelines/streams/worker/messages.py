@@ -1,8 +1,8 @@
 """What the process of a program is asked, and what it answers.
 
 An :class:`Open` is followed by any number of :class:`StoredPages` and an :class:`OpenEnd`, and answered after these; then come
-:class:`Step`, :class:`TakeChanges`, :class:`Committed` and at last :class:`Close`. Each is answered by :class:`Done`, by what it
-asks for, or by a :class:`Failure`.
+:class:`Step`, :class:`TakeChanges`, :class:`Committed` and at last :class:`Close`. Each is answered by what it asks for, else by
+:class:`Done`, or by a :class:`Failure`.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class _Program:
         finally:
             for _ in pages:
                 pass  # what is still sent is for nobody, but must not be taken for requests
-        return Done()
+        return self._run.opened()
 
     def _answer(self, request: Request) -> Reply:
         if isinstance(request, Close):

@@ -74,6 +74,13 @@ class ProgramRun:
         self._log = ChangeLog(plan, state)
         self._sizes = self._log.sizes()
 
+    def opened(self) -> Stepped:
+        """What is known before the first step.
+
+        :returns: when the program wants to be called, and what it says of itself
+        """
+        return Stepped(next_due=self._runner.next_due(), metrics=self._metrics())
+
     def step(self, now_ms: int, feeds: Sequence[Feed]) -> Stepped:
         """One step: all that has come in passes through the whole program.
 
