@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -55,7 +55,8 @@ class SourceFunction(Function):
 
     To go on after a restart where it was, keep the position in the object: change it before each ``yield``, return it from
     :meth:`snapshot_state`, and begin there in :meth:`run` after :meth:`restore_state`. ``yield None`` says that nothing is there
-    now. While the function itself waits, the program waits with it: no timer fires and no checkpoint is taken.
+    now. While the function itself waits, a program that runs in one process waits with it: no timer fires and no checkpoint is
+    taken. In a pipeline the others go on, and this function hears of checkpoints when it gives something again.
     """
 
     is_bounded = False
@@ -106,16 +107,27 @@ class FunctionSource(Source):
         """Whether it ends by itself."""
         return self.function.is_bounded
 
+    @property
+    def position_kind(self) -> str:
+        """The class of the function, which makes them."""
+        return type(self.function).__qualname__
+
     def splits(self, parallelism: int) -> Sequence[Any]:
         """One split."""
         return (0,)
 
-    def open(self, split: Any, position: Any | None) -> SourceReader:
+    def open(self, split: Any, position: Any | None) -> FunctionReader:
         """Read the function."""
-        return _FunctionReader(own_copy(self.function), position)
+        return FunctionReader(own_copy(self.function), position)
 
 
-class _FunctionReader(SourceReader):
+class FunctionReader(SourceReader):
+    """Reads a source function.
+
+    :param function: the function, which is the reader's own
+    :param position: where it goes on, None for the beginning
+    """
+
     def __init__(self, function: SourceFunction, position: Any | None) -> None:
         self._function = function
         self._context = SourceContext()
@@ -130,37 +142,58 @@ class _FunctionReader(SourceReader):
         self._elements: Iterator[Any] = iter(elements)
 
     def poll(self, limit: int) -> Polled:
+        """What the function gives, until it says that nothing is there now or has waited for something."""
         values: list[Any] = []
         timestamps: list[int | None] = []
-        number = 0
         before = time.monotonic()
-        for element in islice(self._elements, limit):
+
+        def take(value: Any, timestamp: int | None) -> bool:
+            nonlocal before
+            values.append(value)
+            timestamps.append(timestamp)
             now = time.monotonic()
             self._quick_ones = 0 if now - before > _QUICK else self._quick_ones + 1
             before = now
-            number += 1
+            # A function that has just waited may wait again: what is there does not wait with it.
+            return self._quick_ones >= _MANY
+
+        has_ended = self.hand_over(limit, take)
+        if time.monotonic() - before > _QUICK:
+            self._quick_ones = 0
+        return Polled(values, timestamps, has_ended)
+
+    def hand_over(self, limit: int, take: Callable[[Any, int | None], bool]) -> bool:
+        """As :meth:`poll`, but each element is handed over before the function is asked for the next, for which it may wait.
+
+        :param limit: how many elements at most
+        :param take: is given an element and its timestamp, and says whether there may be another
+        :returns: whether nothing follows
+        """
+        for element in islice(self._elements, limit):
             if element is None:
-                return Polled(values, timestamps)
-            if element.__class__ is Timestamped:
-                values.append(element.value)
-                timestamps.append(element.timestamp)
-            else:
-                values.append(element)
-                timestamps.append(None)
-            if self._quick_ones < _MANY:
-                # The function has just waited, and may wait again: what is there does not wait with it.
-                return Polled(values, timestamps)
-        return Polled(values, timestamps, finished=number < limit)
+                return False
+            limit -= 1
+            is_timed = element.__class__ is Timestamped
+            if not (take(element.value, element.timestamp) if is_timed else take(element, None)):
+                return False
+        return limit > 0
 
     def position(self) -> Any:
+        """What the function says after the element that it gave last."""
         return self._function.snapshot_state()
 
     def commit(self, position: Any) -> None:
+        """Tell the function."""
         self._function.notify_checkpoint_complete(position)
 
-    def close(self) -> None:
+    def cancel(self) -> None:
+        """Tell the function."""
         self._context.is_cancelled = True
         self._function.cancel()
+
+    def close(self) -> None:
+        """End the function."""
+        self.cancel()
         close = getattr(self._elements, "close", None)
         if close is not None:
             close()

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from airflow_pipelines.streams.errors import StreamProgramError
 
@@ -87,6 +87,7 @@ class ChildProcess:
                 ) from error
         self._socket = ours
         self.connection = Connection(os.dup(ours.fileno()))
+        self._sentinels = [os.pidfd_open(self._process.pid)] if hasattr(os, "pidfd_open") else []
         self._readers = [
             threading.Thread(target=self._read, args=arguments, name=f"output of {module}", daemon=True)
             for arguments in ((self._process.stdout, on_line), (self._process.stderr, on_error_line or on_line))
@@ -104,6 +105,16 @@ class ChildProcess:
         """Whether it runs."""
         return self._process.poll() is None
 
+    def receive(self) -> Any:
+        """The next message.
+
+        :returns: the message
+        :raises EOFError: when the process has ended, also when one that it has made holds its end of the connection
+        """
+        if self.connection in wait([self.connection, *self._sentinels]) or self.connection.poll():
+            return self.connection.recv()
+        raise EOFError
+
     def ended(self) -> ProcessEndedError:
         """What to raise when the connection has ended: waits a moment for the end of the process, and kills it otherwise.
 
@@ -117,7 +128,8 @@ class ChildProcess:
         if code >= 0:
             return self._error(f"ended with exit code {code}")
         memory = ", as the system ends one that takes too much memory" if -code == signal.SIGKILL else ""
-        return self._error(f"was ended by {signal.Signals(-code).name}{memory}")
+        known = {each.value: each.name for each in signal.Signals}
+        return self._error(f"was ended by {known.get(-code, f'signal {-code}')}{memory}")
 
     def close(self, grace_seconds: float = _END_SECONDS) -> None:
         """End it: the connection first, so that it may end by itself, and then whatever it has started. May be called again.
@@ -134,6 +146,8 @@ class ChildProcess:
             self._process.wait(grace_seconds)
         self.kill()
         self.connection.close()
+        while self._sentinels:
+            os.close(self._sentinels.pop())
 
     def kill(self) -> None:
         """End it, and what it has started, at once."""

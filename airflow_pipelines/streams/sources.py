@@ -42,6 +42,9 @@ class SourceReader(ABC):
         :returns: something that can be pickled and given to :meth:`Source.open`
         """
 
+    def cancel(self) -> None:  # noqa: B027
+        """Nothing more is wanted: come back from :meth:`poll`. May be called from another thread."""
+
     def commit(self, position: Any) -> None:  # noqa: B027
         """All that was read up to a position is durable, with all that follows from it.
 
@@ -59,6 +62,11 @@ class Source(ABC):
     @abstractmethod
     def is_bounded(self) -> bool:
         """Whether it ends by itself."""
+
+    @property
+    def position_kind(self) -> str:
+        """What makes its positions: another kind of source cannot go on from them."""
+        return type(self).__qualname__
 
     @abstractmethod
     def splits(self, parallelism: int) -> Sequence[Any] | None:

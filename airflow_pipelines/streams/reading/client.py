@@ -1,0 +1,178 @@
+"""The process that reads the sources of a program, as the pipeline's host knows it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from airflow_pipelines.streams.processes import ChildProcess, ProcessEndedError, ProcessSettings
+from airflow_pipelines.streams.reading.messages import (
+    Begin,
+    CloseSource,
+    CommitSource,
+    Given,
+    OpenSource,
+    ReadSource,
+    Reply,
+    Request,
+    SourceFailed,
+)
+from airflow_pipelines.streams.worker.client import ProgramFailedError
+
+_MODULE = "airflow_pipelines.streams.reading"
+_JOIN_SECONDS = 5.0
+
+
+class ReadingProcess:
+    """A process that reads sources, each of which may be used by another thread.
+
+    :param program: a :class:`~airflow_pipelines.streams.worker.bound.BoundProgram` as bytes
+    :param settings: how it is started
+    :param on_line: is given the name of the stream, ``stdout`` or ``stderr``, and each line that the program prints, by other
+        threads
+    """
+
+    def __init__(self, program: bytes, settings: ProcessSettings, on_line: Callable[[str, str], None]) -> None:
+        self._process = ChildProcess(_MODULE, settings, partial(on_line, "stdout"), partial(on_line, "stderr"))
+        self._send_lock = threading.Lock()
+        self._sources: dict[str, SourceClient] = {}
+        self._sources_lock = threading.Lock()
+        self._ended: ProcessEndedError | None = None
+        self._receiver = threading.Thread(target=self._receive, name="receives what sources give", daemon=True)
+        self._receiver.start()
+        self.send(Begin(program, settings.paths))
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return self._process.is_alive
+
+    def source(self, uid: str) -> SourceClient:
+        """A source to read.
+
+        :param uid: of the source
+        :returns: it, not opened yet
+        """
+        with self._sources_lock:
+            source = self._sources[uid] = SourceClient(self, uid)
+            if self._ended is not None:
+                source.end(self._ended)
+        return source
+
+    def send(self, request: Request) -> None:
+        """Send a message. A process that has ended does not get it, which those see who read."""
+        with self._send_lock:
+            try:
+                self._process.connection.send(request)
+            except (OSError, ValueError):
+                return
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.close()
+        self._receiver.join(_JOIN_SECONDS)
+
+    def _receive(self) -> None:
+        while (reply := self._next_reply()) is not None:
+            source = self._sources.get(reply.uid)
+            if source is not None:
+                source.take(reply)
+        ended = self._process.ended()
+        with self._sources_lock:
+            self._ended = ended
+            for source in self._sources.values():
+                source.end(ended)
+
+    def _next_reply(self) -> Reply | None:
+        try:
+            reply: Reply = self._process.receive()
+        except (EOFError, OSError):
+            return None
+        return reply
+
+
+class SourceClient:
+    """One source of a process. One thread reads it; any may commit and close.
+
+    :param process: the process
+    :param uid: of the source
+    """
+
+    def __init__(self, process: ReadingProcess, uid: str) -> None:
+        self._process = process
+        self._uid = uid
+        self._condition = threading.Condition()
+        self._reply: Reply | None = None
+        self._asked = False
+        self._ended: ProcessEndedError | None = None
+        self._closed = False
+        self._committed: bytes | None = None
+
+    def open(self, position: bytes | None) -> None:
+        """Begin to read. An error comes with the first :meth:`read`.
+
+        :param position: where to go on, None for the beginning
+        """
+        self._process.send(OpenSource(self._uid, position))
+
+    def read(self, most: int, seconds: float) -> Given | None:
+        """What the source has, as soon as it has something. What comes later than that is given next time.
+
+        :param most: how many elements at most
+        :param seconds: how long to wait
+        :returns: None when there was nothing
+        :raises ProgramFailedError: when its code raised an error
+        :raises ProcessEndedError: when the process has ended
+        """
+        with self._condition:
+            if not self._asked:
+                self._asked = True
+                self._process.send(ReadSource(self._uid, most))
+            self._condition.wait_for(lambda: self._reply is not None or self._ended is not None or self._closed, seconds)
+            reply, self._reply = self._reply, None
+            if reply is None:
+                if self._ended is not None and not self._closed:
+                    raise self._ended
+                return None
+            self._asked = False
+        if isinstance(reply, SourceFailed):
+            raise ProgramFailedError(reply.failure)
+        return reply
+
+    def commit(self, position: bytes) -> None:
+        """All up to a position is durable, with all that follows from it. The same position is told once.
+
+        :param position: what :attr:`Given.position` had
+        """
+        with self._condition:
+            if position == self._committed:
+                return
+            self._committed = position
+        self._process.send(CommitSource(self._uid, position))
+
+    def close(self) -> None:
+        """Read no more; :meth:`read` in another thread comes back. May be called again."""
+        with self._condition:
+            if self._closed:
+                return
+            self._closed = True
+            self._condition.notify_all()
+        self._process.send(CloseSource(self._uid))
+
+    def take(self, reply: Reply) -> None:
+        """A reply has come, from the thread that receives."""
+        with self._condition:
+            self._reply = reply
+            self._condition.notify_all()
+
+    def end(self, ended: ProcessEndedError) -> None:
+        """The process has ended, from the thread that receives."""
+        with self._condition:
+            self._ended = ended
+            self._condition.notify_all()

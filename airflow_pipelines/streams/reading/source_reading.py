@@ -1,0 +1,219 @@
+"""Reads one source: the only place where its code runs."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.failures import note_operator
+from airflow_pipelines.streams.function_source import FunctionReader
+from airflow_pipelines.streams.pickled import to_bytes
+from airflow_pipelines.streams.reading.outbox import Outbox, Piece
+from airflow_pipelines.streams.reading.positions import KeptPosition, SourcePosition
+from airflow_pipelines.streams.sources import Source, SourceReader
+
+_SHORTEST_WAIT = 0.001
+_LONGEST_WAIT = 0.02
+_CHEAP_POSITION = 0.000_02
+_POSITION_SHARE = 10
+"""A position that takes long to find out is found out again after ten times as long."""
+
+
+@dataclass(frozen=True)
+class NamedSource:
+    """A source of a program.
+
+    :param uid: of its operator
+    :param name: for people
+    :param source: the source
+    :param parallelism: how many tasks read it
+    """
+
+    uid: str
+    name: str
+    source: Source
+    parallelism: int
+
+
+@dataclass(slots=True)
+class _Split:
+    number: int
+    reader: SourceReader
+    has_ended: bool = False
+
+
+class SourceReading:
+    """Reads a source into an outbox, split by split in turn, in one thread.
+
+    :param source: the source
+    :param position: where it goes on, None for its beginning
+    :param outbox: takes what is read, and says how much is wanted
+    """
+
+    def __init__(self, source: NamedSource, position: bytes | None, outbox: Outbox) -> None:
+        self._source = source
+        self._start = position
+        self._outbox = outbox
+        self._splits: list[_Split] = []
+        self._turn: deque[_Split] = deque()
+        self._wait = _SHORTEST_WAIT
+
+    def run(self) -> None:
+        """Read until the source has ended and nothing more can be committed, or the outbox is closed. Errors go to the outbox."""
+        try:
+            self._open()
+            while not self._outbox.is_closed:
+                self._do_what_is_wanted()
+        except BaseException as error:  # noqa: BLE001 (SystemExit too: the user's code asked for it, not this process)
+            self._outbox.fail(error)
+        finally:
+            self._close()
+
+    def cancel(self) -> None:
+        """Have the readers come back from what they wait for. Called from another thread."""
+        for split in list(self._splits):
+            try:
+                split.reader.cancel()
+            except BaseException as error:  # noqa: BLE001 (the others are to come back all the same)
+                self._show(error, f"cancelling split {split.number}")
+
+    def _open(self) -> None:
+        source = self._source.source
+        if self._start is None:
+            with self._noting("looking for its splits"):
+                descriptions = _listed(self._source.name, source.splits(self._source.parallelism))
+            splits = to_bytes(descriptions, f"the description of the splits of {self._source.name!r}")
+            position = SourcePosition(source.position_kind, splits)
+        else:
+            position = SourcePosition.from_bytes(self._start, self._source.name, source.position_kind)
+            descriptions = list(position.split_descriptions())
+        for number, description in enumerate(descriptions):
+            if number not in position.ended:
+                with self._noting(f"opening split {number}"):
+                    self._splits.append(_Split(number, source.open(description, position.of_split(number))))
+        self._turn.extend(self._splits)
+        self._outbox.begin(position)
+        if not self._turn:
+            self._outbox.end()
+
+    def _do_what_is_wanted(self) -> None:
+        committed = self._outbox.take_commit()
+        if committed is not None:
+            self._commit(committed)
+        if self._outbox.room() <= 0:
+            self._outbox.wait_until_wanted(None)
+        elif self._read_in_turn():
+            self._wait = _SHORTEST_WAIT
+        else:
+            self._outbox.set_idle()
+            self._outbox.wait_until_wanted(self._wait)
+            self._wait = min(2 * self._wait, _LONGEST_WAIT)
+
+    def _read_in_turn(self) -> bool:
+        """Read each split once, beginning with the one whose turn it is.
+
+        :returns: whether there was anything
+        """
+        found = False
+        for _ in range(len(self._turn)):
+            limit = min(self._outbox.room(), self._outbox.message_elements)
+            if limit <= 0 or self._outbox.is_closed:
+                return True
+            split = self._turn[0]
+            with self._noting(f"reading split {split.number}"):
+                if isinstance(split.reader, FunctionReader):
+                    found = self._take_one_by_one(split, split.reader, limit) or found
+                else:
+                    found = self._poll(split, limit) or found
+            if split.has_ended:
+                self._turn.popleft()
+            else:
+                self._turn.rotate(-1)
+        if not self._turn and not self._outbox.is_closed:
+            self._outbox.end()
+        return found
+
+    def _poll(self, split: _Split, limit: int) -> bool:
+        polled = split.reader.poll(limit)
+        if not polled.values and not polled.finished:
+            return False
+        split.has_ended = polled.finished
+        position = self._kept_position(split)
+        self._outbox.add(Piece(split.number, polled.values, polled.timestamps, position, polled.finished))
+        return True
+
+    def _take_one_by_one(self, split: _Split, reader: FunctionReader, limit: int) -> bool:
+        """The function may wait for each of its elements, so all that it gave before has its position by then.
+
+        Where a position takes long to find out, it is found out less often.
+        """
+        values: list[Any] = []
+        timestamps: list[int | None] = []
+        cost = due = 0.0
+        found = False
+
+        def give(is_last: bool = False) -> None:
+            nonlocal values, timestamps, found, cost, due
+            found = True
+            began = time.monotonic()
+            position = self._kept_position(split)
+            # Once it may have been another thread that took so long.
+            cost = min(time.monotonic() - began, 2 * max(cost, _CHEAP_POSITION / 2))
+            due = time.monotonic() + _POSITION_SHARE * cost if cost > _CHEAP_POSITION else 0.0
+            given = None if timestamps.count(None) == len(timestamps) else timestamps
+            self._outbox.add(Piece(split.number, values, given, position, is_last))
+            values, timestamps = [], []
+
+        def take(value: Any, timestamp: int | None) -> bool:
+            values.append(value)
+            timestamps.append(timestamp)
+            if not due or time.monotonic() >= due:
+                give()
+            return self._outbox.is_more_wanted
+
+        split.has_ended = reader.hand_over(limit, take)
+        if values or split.has_ended:
+            give(split.has_ended)
+        return found
+
+    def _kept_position(self, split: _Split) -> KeptPosition:
+        return KeptPosition(split.reader.position(), f"the position of split {split.number} of {self._source.name!r}")
+
+    def _commit(self, data: bytes) -> None:
+        position = SourcePosition.from_bytes(data, self._source.name, self._source.source.position_kind)
+        for split in self._splits:
+            if split.number in position.positions:
+                with self._noting(f"committing the position of split {split.number}"):
+                    split.reader.commit(position.of_split(split.number))
+
+    def _close(self) -> None:
+        for split in self._splits:
+            try:
+                split.reader.close()
+            except BaseException as error:  # noqa: BLE001 (the others are closed all the same)
+                self._show(error, f"closing split {split.number}")
+
+    def _show(self, error: BaseException, doing: str) -> None:
+        """What goes wrong at the end ends nothing any more, and stands in the log."""
+        note_operator(error, self._source.name, doing)
+        traceback.print_exception(error)
+
+    @contextmanager
+    def _noting(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            note_operator(error, self._source.name, doing)
+            raise
+
+
+def _listed(name: str, splits: Sequence[Any] | None) -> list[Any]:
+    if splits is None:
+        raise StreamProgramError(f"splits() of the source {name!r} returned None: it must return a sequence of descriptions.")
+    return list(splits)
