@@ -76,9 +76,12 @@ class Timers:
         waiting = at.get(timestamp)
         if waiting is None or len(waiting) > _SHORT:
             return
-        left = [each for each in waiting if each[0] is not entry or each[1] != namespace]
-        if left:
-            at[timestamp] = left
+        if len(waiting) > 1:
+            left = [each for each in waiting if each[0] is not entry or each[1] != namespace]
+            if left:
+                at[timestamp] = left
+                return
+        elif waiting[0][0] is not entry or waiting[0][1] != namespace:
             return
         del at[timestamp]
         heap = self._heaps[domain]

@@ -89,6 +89,9 @@ class _Windows(KeyedOperator):
         self._merging = self._assigner if isinstance(self._assigner, MergingWindowAssigner) else None
         # A window that has elements has its timer as well, so these triggers need not be asked again before it fires.
         self._knows_trigger = type(self._trigger) in (EventTimeTrigger, ProcessingTimeTrigger)
+        # Where the timer of the trigger is the one at which the window ends, the window needs none of its own.
+        of_trigger = EventTimeTrigger if self._is_event_time else ProcessingTimeTrigger
+        self._has_own_timer = type(self._trigger) is not of_trigger or (self._is_event_time and self._lateness > 0)
 
     def open(self, state: Any | None) -> None:
         super().open(state)
@@ -143,91 +146,107 @@ class _Windows(KeyedOperator):
 
     def _take(self, entry: Entry, value: Any, timestamp: int | None) -> None:
         windows = self._assigner.assign_windows(value, timestamp, self._assigner_context)  # type: ignore[arg-type]
-        skipped = True
-        first = True
+        watermark = self.current_watermark
+        own = value
+        taken = False
         for window in windows:
             end = window.max_timestamp()
-            if self._is_event_time and end + self._lateness <= self.current_watermark:
+            if self._is_event_time and end + self._lateness <= watermark:
                 continue
-            skipped = False
-            contents = entry.values.get(_CONTENTS)
-            if contents is None:
-                contents = entry.values[_CONTENTS] = {}
             # Windows may change what they keep: each has its own.
-            own = value if first or value.__class__ in ATOMIC else isolate(value)
-            first = False
-            if not entry.is_changed:
-                entry.note_change()
-            if window in contents:
-                contents[window] = self._contents.add(contents[window], own)
-                if self._knows_trigger and end > self.current_watermark:
-                    continue
-            else:
-                contents[window] = self._contents.first(own)
-            self._ask_trigger(entry, window, window, value, timestamp)
-            self._register_cleanup(window)
-        if skipped:
+            if taken and value.__class__ not in ATOMIC:
+                own = isolate(value)
+            taken = True
+            if not (self._add(entry, window, own) and self._knows_trigger and end > watermark):
+                self._ask_trigger(entry, window, window, value, timestamp)
+                self._register_cleanup(window)
+        if not taken:
             self._late(value, timestamp)
+
+    def _add(self, entry: Entry, kept: Any, value: Any) -> bool:
+        """Add an element to the contents of a window.
+
+        :param entry: of the key
+        :param kept: under which window its contents are kept
+        :param value: the element
+        :returns: whether it had contents before
+        """
+        if not entry.is_changed:
+            entry.note_change()
+        contents = entry.values.get(_CONTENTS)
+        if contents is None:
+            contents = entry.values[_CONTENTS] = {}
+        elif kept in contents:
+            contents[kept] = self._contents.add(contents[kept], value)
+            return True
+        contents[kept] = self._contents.first(value)
+        return False
 
     def _take_merging(self, entry: Entry, value: Any, timestamp: int | None) -> None:
         windows = self._assigner.assign_windows(value, timestamp, self._assigner_context)  # type: ignore[arg-type]
-        skipped = True
+        watermark = self.current_watermark
+        taken = False
         for assigned in windows:
-            merged: dict[Any, Any] = entry.values.setdefault(_MERGED, {})
+            merged = entry.values.get(_MERGED)
+            if merged is None:
+                merged = entry.values[_MERGED] = {}
             if not entry.is_changed:
                 entry.note_change()
             window = self._add_window(entry, merged, assigned)
-            if self._is_event_time and window.max_timestamp() + self._lateness <= self.current_watermark:
+            end = window.max_timestamp()
+            if self._is_event_time and end + self._lateness <= watermark:
                 merged.pop(window, None)
                 if not merged:
                     del entry.values[_MERGED]
                 continue
-            skipped = False
+            taken = True
             kept = merged[window]
-            contents = entry.values.setdefault(_CONTENTS, {})
-            contents[kept] = self._contents.add(contents[kept], value) if kept in contents else self._contents.first(value)
-            self._ask_trigger(entry, window, kept, value, timestamp)
+            if not (self._add(entry, kept, value) and self._knows_trigger and end > watermark):
+                self._ask_trigger(entry, window, kept, value, timestamp)
             if window in merged:
                 self._register_cleanup(window)
-        if skipped:
+        if not taken:
             self._late(value, timestamp)
 
     def _add_window(self, entry: Entry, merged: dict[Any, Any], new: Any) -> Any:
         """Add a window to those of a key: the one that it becomes a part of, or itself."""
         if new in merged:
             return new
-        found = _Merges()
         assert self._merging is not None  # noqa: S101 (only called where it is)
-        self._merging.merge_windows([*merged, new], found)
-        result = new
-        merged[new] = new
-        for parts, becomes in found.merges:
-            if new in parts or becomes not in merged:
-                result = becomes if new in parts else result
-                self._merge(entry, merged, [part for part in parts if part in merged], becomes, new)
+        candidates = self._merging.merge_candidates(merged, new)
+        result = None
+        if candidates:
+            found = _Merges()
+            self._merging.merge_windows([*candidates, new], found)
+            for parts, becomes in found.merges:
+                old = [part for part in parts if part in merged]
+                if old and new in parts:
+                    result = becomes
+                    self._merge(entry, merged, old, becomes)
+                elif old and becomes not in merged:
+                    self._merge(entry, merged, old, becomes)
+        if result is None:
+            merged[new] = result = new
         return result
 
-    def _merge(self, entry: Entry, merged: dict[Any, Any], parts: list[Any], result: Any, new: Any) -> None:
-        old = [part for part in parts if part != new]
-        if not old:
-            return
-        kept = merged[old[0]]
-        others = [merged[part] for part in old[1:]]
-        for part in parts:
-            del merged[part]
+    def _merge(self, entry: Entry, merged: dict[Any, Any], old: list[Any], result: Any) -> None:
+        """Make one of some windows of a key, and perhaps of the new one."""
+        kept, *others = [merged.pop(part) for part in old]
         merged[result] = kept
-        if old == [result]:
+        gone = [part for part in old if part != result]
+        if not gone:
             return
-        contents = entry.values.get(_CONTENTS, {})
         for other in others:
-            if other in contents:
-                moved = contents.pop(other)
-                contents[kept] = self._contents.merge(contents[kept], moved) if kept in contents else moved
-        self._trigger.on_merge(result, self._merge_context.of(entry, result, [part for part in old if part != result]))
-        for part in old:
-            if part != result:
-                self._trigger.clear(part, self._trigger_context.of(entry, part))
-                self._delete_cleanup(part)
+            self._merge_contents(entry.values.get(_CONTENTS, {}), kept, other)
+        self._trigger.on_merge(result, self._merge_context.of(entry, result, gone))
+        for part in gone:
+            self._trigger.clear(part, self._trigger_context.of(entry, part))
+            self._delete_cleanup(part)
+
+    def _merge_contents(self, contents: dict[Any, Any], kept: Any, other: Any) -> None:
+        if other in contents:
+            moved = contents.pop(other)
+            contents[kept] = self._contents.merge(contents[kept], moved) if kept in contents else moved
 
     def _ask_trigger(self, entry: Entry, window: Any, kept: Any, value: Any, timestamp: int | None) -> None:
         context = self._trigger_context.of(entry, window)
@@ -296,11 +315,15 @@ class _Windows(KeyedOperator):
         return min(end, MAX_TIMESTAMP)
 
     def _register_cleanup(self, window: Any) -> None:
+        if not self._has_own_timer:
+            return
         time = self._cleanup_time(window)
         if time < MAX_TIMESTAMP:
             self.timers.register(EVENT_TIME if self._is_event_time else PROCESSING_TIME, time, window)
 
     def _delete_cleanup(self, window: Any) -> None:
+        if not self._has_own_timer:
+            return
         time = self._cleanup_time(window)
         if time < MAX_TIMESTAMP:
             self.timers.delete(EVENT_TIME if self._is_event_time else PROCESSING_TIME, time, window)

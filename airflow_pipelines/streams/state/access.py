@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from airflow_pipelines.streams.clock import StepClock
@@ -16,6 +17,7 @@ from airflow_pipelines.streams.state.descriptors import (
 )
 from airflow_pipelines.streams.state.expiring import ExpiringList, ExpiringMap, ExpiringValue, TtlSweeper
 from airflow_pipelines.streams.state.store import KeyedStore
+from airflow_pipelines.streams.state.ttl import TimeToLive
 from airflow_pipelines.streams.state.views import (
     Aggregating,
     AggregatingState,
@@ -41,24 +43,47 @@ def state_of(store: KeyedStore, clock: StepClock, descriptor: StateDescriptor, s
     :returns: the view
     :raises StreamProgramError: when it describes no state
     """
-    if isinstance(descriptor, ReducingStateDescriptor):
-        return Reducing(_value(store, clock, descriptor, slot), descriptor)
-    if isinstance(descriptor, AggregatingStateDescriptor):
-        return Aggregating(_value(store, clock, descriptor, slot), descriptor)
-    if isinstance(descriptor, ValueStateDescriptor):
-        return _value(store, clock, descriptor, slot)
-    ttl = descriptor.ttl
-    if isinstance(descriptor, ListStateDescriptor):
-        return PlainList(store, slot) if ttl is None else ExpiringList(store, slot, ttl, clock)
-    if isinstance(descriptor, MapStateDescriptor):
-        return PlainMap(store, slot) if ttl is None else ExpiringMap(store, slot, ttl, clock)
-    raise StreamProgramError(f"{descriptor!r} does not describe a state: use a ValueStateDescriptor or one of its kind.")
+    make = _MAKERS.get(type(descriptor))
+    if make is None:
+        kind = next((kind for kind in _MAKERS if isinstance(descriptor, kind)), None)
+        if kind is None:
+            raise StreamProgramError(f"{descriptor!r} does not describe a state: use a ValueStateDescriptor or one of its kind.")
+        make = _MAKERS[kind]
+    return make(store, clock, descriptor, slot)
 
 
 def _value(store: KeyedStore, clock: StepClock, descriptor: StateDescriptor, slot: Any) -> ValueState:
     if descriptor.ttl is None:
         return PlainValue(store, slot)
     return ExpiringValue(store, slot, descriptor.ttl, clock)
+
+
+def _list(store: KeyedStore, clock: StepClock, descriptor: StateDescriptor, slot: Any) -> ListState:
+    return PlainList(store, slot) if descriptor.ttl is None else ExpiringList(store, slot, descriptor.ttl, clock)
+
+
+def _map(store: KeyedStore, clock: StepClock, descriptor: StateDescriptor, slot: Any) -> MapState:
+    return PlainMap(store, slot) if descriptor.ttl is None else ExpiringMap(store, slot, descriptor.ttl, clock)
+
+
+def _reducing(store: KeyedStore, clock: StepClock, descriptor: Any, slot: Any) -> ReducingState:
+    return Reducing(_value(store, clock, descriptor, slot), descriptor)
+
+
+def _aggregating(store: KeyedStore, clock: StepClock, descriptor: Any, slot: Any) -> AggregatingState:
+    return Aggregating(_value(store, clock, descriptor, slot), descriptor)
+
+
+_MAKERS: Mapping[type[StateDescriptor], Callable[[KeyedStore, StepClock, Any, Any], State]] = {
+    ValueStateDescriptor: _value,
+    ListStateDescriptor: _list,
+    MapStateDescriptor: _map,
+    ReducingStateDescriptor: _reducing,
+    AggregatingStateDescriptor: _aggregating,
+}
+
+
+_NOTHING_ASKED: Any = (None, None, None)
 
 
 class KeyedStates:
@@ -76,6 +101,7 @@ class KeyedStates:
         self._operator = operator
         self._namespace = namespace
         self._kinds: dict[str, type[StateDescriptor]] = {}
+        self._last: dict[str, tuple[StateDescriptor, TimeToLive | None, State]] = {}
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState:
         """One value.
@@ -118,7 +144,11 @@ class KeyedStates:
         return self._get(state_descriptor, AggregatingStateDescriptor)  # type: ignore[return-value]
 
     def _get(self, descriptor: StateDescriptor, expected: type[StateDescriptor]) -> State:
-        if not isinstance(descriptor, expected):
+        if isinstance(descriptor, expected):
+            asked, ttl, state = self._last.get(descriptor.name, _NOTHING_ASKED)
+            if asked is descriptor and ttl is descriptor.ttl:
+                return state  # some ask for the same state again for each element
+        else:
             raise StreamProgramError(f"A {expected.__name__} is needed here, and {descriptor!r} is none.")
         if self._store is None:
             raise NoKeyError(
@@ -136,4 +166,6 @@ class KeyedStates:
             self._store.sweep_with(descriptor.name, TtlSweeper(descriptor.ttl, self._clock))
         self._store.declared[descriptor.name] = descriptor
         slot = descriptor.name if self._namespace is None else (descriptor.name, self._namespace)
-        return state_of(self._store, self._clock, descriptor, slot)
+        state = state_of(self._store, self._clock, descriptor, slot)
+        self._last[descriptor.name] = (descriptor, descriptor.ttl, state)
+        return state

@@ -98,6 +98,15 @@ class MergingWindowAssigner(WindowAssigner):
         :param callback: is told
         """
 
+    def merge_candidates(self, windows: Collection[Any], new: Any) -> Collection[Any]:
+        """Which windows of a key to look at when there is another one. Those of a key do not merge with each other any more.
+
+        :param windows: the windows of one key
+        :param new: another one
+        :returns: all that may become one with it
+        """
+        return windows
+
 
 class _EventTime:
     def get_default_trigger(self, env: Any) -> Trigger:
@@ -289,6 +298,11 @@ class _Sessions:
         """
         gap = self._gap if self._gap_of is None else self._checked(milliseconds(self._gap_of(element)))
         return (TimeWindow(timestamp, timestamp + gap),)
+
+    def merge_candidates(self, windows: Collection[TimeWindow], new: TimeWindow) -> Collection[TimeWindow]:
+        """Sessions that overlap it or touch it."""
+        start, end = new
+        return [window for window in windows if window[0] <= end and window[1] >= start]
 
     def merge_windows(self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback) -> None:
         """Sessions that overlap or touch become one."""

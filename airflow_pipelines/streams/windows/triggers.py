@@ -476,6 +476,8 @@ class PurgingTrigger(Trigger):
 
 
 def _purged(result: TriggerResult) -> TriggerResult:
+    if result is CONTINUE:
+        return CONTINUE
     return TriggerResult.FIRE_AND_PURGE if result.is_fire() else result
 
 

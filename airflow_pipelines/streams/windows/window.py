@@ -89,16 +89,19 @@ class TimeWindow(tuple[int, int], Window):
         :param windows: the windows
         :param callback: its ``merge(merged_windows, result)`` is called for each group of several windows
         """
-        merged: list[tuple[TimeWindow, list[TimeWindow]]] = []
+        parts: list[TimeWindow] = []
+        start = end = 0
         for window in sorted(set(windows)):
-            if merged and merged[-1][0].intersects(window):
-                cover, parts = merged[-1]
-                merged[-1] = (cover.cover(window), [*parts, window])
+            if parts and window[0] <= end:
+                parts.append(window)
+                end = max(end, window[1])
             else:
-                merged.append((window, [window]))
-        for cover, parts in merged:
-            if len(parts) > 1:
-                callback.merge(parts, cover)
+                if len(parts) > 1:
+                    callback.merge(parts, TimeWindow(start, end))
+                parts = [window]
+                start, end = window
+        if len(parts) > 1:
+            callback.merge(parts, TimeWindow(start, end))
 
     def __repr__(self) -> str:
         return f"TimeWindow(start={self[0]}, end={self[1]})"
