@@ -34,7 +34,8 @@ class Compilation:
         self.schemas: dict[str, RelationSchema] = {}
         self.types: dict[str, ColumnTypes] = {}
         self.plans: dict[str, ViewPlan] = {}
-        self.append_only = {table.name for table in program.tables.values() if table.append_only and table.primary_key is None}
+        tables = (*program.tables.values(), *program.given.values())
+        self.append_only = {table.name for table in tables if table.append_only and table.primary_key is None}
         self.time = TimeAnalysis(analyzer, self.analysis, self.note)
 
     def add_schema(self, schema: RelationSchema) -> None:

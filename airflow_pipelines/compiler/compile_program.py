@@ -22,7 +22,7 @@ from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.time.lateness import ERROR_VIEW
 from airflow_pipelines.program.messages import ProgramErrors
 from airflow_pipelines.program.names import SYSTEM_VIEW, display
-from airflow_pipelines.program.relations import Column, View
+from airflow_pipelines.program.relations import Column, Table, View
 from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.sql.program.declarations import ParsedProgram, ViewDeclaration
 from airflow_pipelines.sql.program.describe import program_info
@@ -30,8 +30,9 @@ from airflow_pipelines.sql.program.fingerprint import fingerprint
 from airflow_pipelines.sql.program.parser import parse_program
 from airflow_pipelines.sql.program.provided_functions import is_provided
 
-_RECENT: Final[LRUCache[tuple[str, str], Program]] = LRUCache(64)
-"""The programs compiled last, by text and Python module. A host compiles most programs twice: to check them, and to run them."""
+_RECENT: Final[LRUCache[tuple[str, str, tuple[Table, ...]], Program]] = LRUCache(64)
+"""The programs compiled last, by text, Python module and given relations. A host compiles most programs twice: to check them,
+and to run them."""
 _RECENT_LOCK: Final = Lock()
 
 
@@ -41,6 +42,7 @@ def compile_program(
     check_connector: ConnectorCheck | None = None,
     udf_python: str = "",
     limit_s: float = math.inf,
+    given: tuple[Table, ...] = (),
 ) -> Program:
     """Compile a program. Runs no Spark job and may be called from several threads at once.
 
@@ -49,10 +51,11 @@ def compile_program(
     :param check_connector: called for each declared connector with its relation's schema
     :param udf_python: the text of the Python module with the functions that the program declares without a body
     :param limit_s: no further view is begun after so many seconds
+    :param given: relations that are made outside of the text and that its views may read; the program has their schemas only
     :returns: the program
     :raises ProgramErrors: with all errors found and their places; when the text itself cannot be read, only those of the text
     """
-    key = text, udf_python
+    key = text, udf_python, given
     with _RECENT_LOCK:
         known = _RECENT.get(key)
     if known is not None:
@@ -61,21 +64,20 @@ def compile_program(
         if messages:
             raise ProgramErrors(messages)
         return known
-    program = _compiled(text, sessions, check_connector, udf_python, limit_s)
+    program = _compiled(parse_program(text, udf_python, given), sessions, check_connector, udf_python, limit_s)
     with _RECENT_LOCK:
         _RECENT[key] = program
     return program
 
 
 def _compiled(
-    text: str, sessions: SparkSessions, check_connector: ConnectorCheck | None, udf_python: str, limit_s: float
+    parsed: ParsedProgram, sessions: SparkSessions, check_connector: ConnectorCheck | None, udf_python: str, limit_s: float
 ) -> Program:
     until = time.monotonic() + limit_s
-    parsed = parse_program(text, udf_python)
     _check_module(parsed, udf_python)
     compilation = Compilation(parsed, SparkAnalyzer(sessions.small))
     add_functions(compilation)
-    for table in parsed.tables.values():
+    for table in (*parsed.tables.values(), *parsed.given.values()):
         add_table(compilation, table)
     views = ViewCompiler(compilation)
     for number, view in enumerate(parsed.views.values(), 1):

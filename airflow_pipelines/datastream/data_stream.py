@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -15,6 +15,7 @@ from airflow_pipelines.datastream.data_stream_sink import DataStreamSink
 from airflow_pipelines.datastream.fields import extreme, extreme_element, field_of, summing
 from airflow_pipelines.datastream.function_sink import FunctionSink, SinkFunction
 from airflow_pipelines.datastream.given_functions import as_function, checked_function, key_selector_of
+from airflow_pipelines.datastream.relations import relation_sink
 from airflow_pipelines.streams.durations import milliseconds
 from airflow_pipelines.streams.elements import OutputTag
 from airflow_pipelines.streams.errors import StreamProgramError
@@ -472,6 +473,21 @@ class DataStream:
             "Sink: Print to Std. Out", Write(PrintSink(sink_identifier, str if declared is None else declared.to_text))
         )
 
+    def to_relation(self, name: str, schema: Any, primary_key: Sequence[str] | str | None = None) -> DataStreamSink:
+        """Make a relation of the elements, which SQL views and queries of the pipeline read. Without a pipeline they are printed.
+
+        An element is a ``Row``, a tuple, a dict or, for one column, the value itself. A ``Row`` of the kind ``DELETE`` or
+        ``UPDATE_BEFORE`` removes the row with its key.
+
+        :param name: of the relation, as in SQL
+        :param schema: its columns: ``Types.ROW_NAMED(...)``, a dict of names and types, or a text such as
+            ``id BIGINT, note VARCHAR``
+        :param primary_key: the columns by which a later element replaces an earlier one; None when rows are only added
+        :returns: the end of the stream
+        """
+        sink = relation_sink(name, schema, primary_key)
+        return self._end(f"Sink: {sink.relation}", Write(sink))
+
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> CloseableIterator | list[Any]:
         """Run the program and bring the elements here.
 
@@ -526,7 +542,8 @@ class KeyedStream(DataStream):
     """
 
     def __init__(self, origin: DataStream, selector: Callable[[Any], Any], key_type: Any = None) -> None:
-        super().__init__(origin._environment, origin._ports, Exchange(ExchangeKind.HASH, selector))
+        exchange = Exchange(ExchangeKind.HASH, selector, key_type="" if key_type is None else str(key_type))
+        super().__init__(origin._environment, origin._ports, exchange)
         self._origin = DataStream(origin._environment, origin._ports)
         self._selector = selector
         self._key_type = key_type

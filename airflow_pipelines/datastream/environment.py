@@ -7,8 +7,10 @@ import weakref
 from collections import deque
 from collections.abc import Collection
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
+from airflow_pipelines.datastream import binding
 from airflow_pipelines.datastream.collecting import CloseableIterator, CollectSink
 from airflow_pipelines.datastream.common.configuration import Configuration
 from airflow_pipelines.datastream.common.job_client import JobClient
@@ -21,6 +23,7 @@ from airflow_pipelines.datastream.environment_settings import EnvironmentSetting
 from airflow_pipelines.datastream.execution import LocalJob, RunSettings
 from airflow_pipelines.datastream.execution_mode import RuntimeExecutionMode
 from airflow_pipelines.datastream.progress import progress_line
+from airflow_pipelines.datastream.relations import relation_source
 from airflow_pipelines.datastream.snapshot_files import read_savepoint
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import user_traceback
@@ -121,6 +124,18 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         source = FileSource.for_record_stream_format(StreamFormat.text_line_format(charset_name), file_path).build()
         return self._add_source(source, None, "Source: Read Text File Source", None)
 
+    def from_relation(self, name: str, type_info: Any = None, changes: bool = False) -> DataStream:
+        """A stream of the rows of a table or view of the pipeline that the program is deployed in.
+
+        :param name: of the table or view, as in SQL
+        :param type_info: declared type of the rows; optional
+        :param changes: whether the stream has the rows that the relation loses as well, with the kind ``DELETE``; without, the
+            relation must be one that never loses a row
+        :returns: a stream of ``Row`` with the names of the columns
+        """
+        source = relation_source(name, with_changes=changes)
+        return self._add_source(source, None, f"Source: {source.relation}", type_info, parallelism=1, non_parallel=True)
+
     def _add_source(
         self, source: Source, event_time: TimestampsAndWatermarks | None, name: str, type_info: Any, **settings: Any
     ) -> DataStream:
@@ -152,6 +167,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         :returns: what is left of it
         :raises StreamProgramError: when there is nothing to run
         """
+        if binding.is_binding():
+            return self._bind(job_name)
         plan = self._plan(self._take_sinks())
         settings = self._run_settings(plan)
         try:
@@ -166,6 +183,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         :param job_name: of the run
         :returns: what can be done with it
         """
+        if binding.is_binding():
+            return JobClient(binding.BoundJob(self._bind(job_name)))
         plan = self._plan(self._take_sinks())
         job = self._job(plan, self._run_settings(plan))
         job.start()
@@ -181,6 +200,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         :param name: of the run
         :returns: its elements
         """
+        if binding.is_binding():
+            binding.refuse_results("execute_and_collect()")
         sink = CollectSink()
         stream.sink_to(sink).name("Sink: Collect")
         plan = self._plan(self._take_sinks())
@@ -239,6 +260,19 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def _plan(self, sinks: list[Node]) -> Plan:
         return plan_of(self.graph, [sink.id for sink in sinks], self._defaults())
+
+    def _bind(self, name: str | None) -> JobExecutionResult:
+        binding.note_execution()
+        sinks = self._take_sinks()
+        plan = self._plan(sinks)
+        if self._runtime_mode is not RuntimeExecutionMode.STREAMING:
+            binding.warn(
+                f"The program asks for {self._runtime_mode.name} mode. Deployed as a pipeline it runs in STREAMING mode, which"
+                " gives each update and not final results only."
+            )
+        settings = replace(self._task_settings(plan), is_batch=False)
+        execution_plan = plan_json(self.graph, [sink.id for sink in sinks], self._defaults())
+        return binding.bind_execution(binding.Execution(name or "", plan, settings, execution_plan, self._dependencies.needs()))
 
     def _start(self) -> Any:
         path = self._configuration.get_string(SAVEPOINT_PATH)

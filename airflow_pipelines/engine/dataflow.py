@@ -8,6 +8,7 @@ from typing import Any
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.snapshot import owner
 from airflow_pipelines.engine.stages import stages_of
+from airflow_pipelines.engine.stream_nodes import StreamGraph, StreamOutput
 from airflow_pipelines.sql.plan.ir.recursive import Recursive
 from airflow_pipelines.sql.plan.ir.stage import Stage
 from airflow_pipelines.sql.plan.ir.to_sql import to_sql
@@ -46,5 +47,5 @@ def _node(
 
 
 def _query(stage: Stage) -> str | None:
-    """What a stage computes, as a query over what it reads; None for a recursion, which reads its own result."""
-    return None if isinstance(stage.node, Recursive) else to_sql(stage.node)
+    """What a stage computes, as a query over what it reads; None for a recursion, which reads its own result, and for streams."""
+    return None if isinstance(stage.node, Recursive | StreamGraph | StreamOutput) else to_sql(stage.node)

@@ -13,6 +13,7 @@ from airflow_pipelines.program.fingerprints import Fingerprints
 from airflow_pipelines.program.info import ProgramInfo
 from airflow_pipelines.program.messages import ProgramMessage
 from airflow_pipelines.program.relations import Index, Table, View, ViewKind
+from airflow_pipelines.program.streams import StreamProgram
 from airflow_pipelines.sql.plan.ir.markers import Marker
 from airflow_pipelines.sql.plan.ir.retention_rule import RetentionRule
 from airflow_pipelines.sql.plan.ir.stage import ViewPlan
@@ -34,6 +35,7 @@ class Program:
     :param markers: the hidden relations of one row, for the clock and the waterlines, that the plans read
     :param indexes: the columns by which outputs may tell which rows belong together
     :param warnings: what its author should know, although it runs
+    :param streams: its stream program; None without one
     """
 
     tables: Mapping[str, Table]
@@ -48,12 +50,18 @@ class Program:
     markers: tuple[Marker, ...] = ()
     indexes: tuple[Index, ...] = ()
     warnings: tuple[ProgramMessage, ...] = ()
+    streams: StreamProgram | None = None
 
     @property
     def connectors(self) -> tuple[Connector, ...]:
         """All declared connectors, of tables first."""
         relations: list[Table | View] = [*self.tables.values(), *self.views.values()]
         return tuple(connector for relation in relations for connector in relation.connectors)
+
+    @property
+    def hidden_relations(self) -> frozenset[str]:
+        """The tables and views that its stream program consists of, which are nobody else's."""
+        return frozenset() if self.streams is None else self.streams.hidden_relations
 
     @property
     def shown_relations(self) -> frozenset[str]:

@@ -143,6 +143,11 @@ class StreamProgram:
         """The relations whose changes it gets: hidden tables of its sources, and relations of the pipeline."""
         return frozenset({*(source.table for source in self.sources), *(each.relation for each in self.inputs)})
 
+    @property
+    def hidden_relations(self) -> frozenset[str]:
+        """The relations that only it reads and makes: the tables of its sources, and what its operators give."""
+        return frozenset({STREAM_PROGRAM, *(source.table for source in self.sources)})
+
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready object of all but the plan."""
         parts = asdict(self)

@@ -99,6 +99,7 @@ class ParsedProgram:
     :param table_properties: what the WITH clause of each table says
     :param bodies: the expressions of its SQL functions with their places
     :param warnings: about clauses that have no effect
+    :param given: relations that are made outside of the text and that its views may read
     """
 
     text: str
@@ -109,6 +110,7 @@ class ParsedProgram:
     bodies: Mapping[str, FunctionBody] = field(default_factory=dict)
     warnings: tuple[ProgramMessage, ...] = ()
     indexes: tuple[IndexDeclaration, ...] = ()
+    given: Mapping[str, Table] = field(default_factory=dict)
 
     @property
     def late_relations(self) -> frozenset[str]:

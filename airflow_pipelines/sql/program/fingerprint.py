@@ -29,7 +29,8 @@ def fingerprint(program: ParsedProgram, view_columns: Mapping[str, Sequence[Colu
     tables = {table.name: digest(_describe_table(table)) for table in program.tables.values()}
     names: dict[str, Sequence[str]] = {table.name: [c.name for c in table.columns] for table in program.tables.values()}
     names |= {view: [column.name for column in columns] for view, columns in view_columns.items()}
-    found = dict(tables)
+    names |= {table.name: [c.name for c in table.columns] for table in program.given.values()}
+    found = tables | {table.name: given_fingerprint(table) for table in program.given.values()}
     for view in program.views.values():
         if view.name not in found:
             found |= _hash_views(_together(view, program), view_columns, found, names)
@@ -44,6 +45,14 @@ def fingerprint(program: ParsedProgram, view_columns: Mapping[str, Sequence[Colu
         },
         owners={c.endpoint: c.relation for c in connectors},
     )
+
+
+def given_fingerprint(table: Table) -> str:
+    """The fingerprint of a relation that is made outside of the program's text: of its columns and its key.
+
+    :param table: the relation
+    """
+    return digest({"kind": "given", "columns": [_describe_column(column) for column in table.columns], "key": table.primary_key})
 
 
 def _describe_table(table: Table) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors, ProgramMessage, place_order
@@ -20,7 +20,7 @@ from airflow_pipelines.sql.syntax.relation_names import references
 from airflow_pipelines.sql.syntax.tokens import fold_text, split_statements
 
 
-def parse_program(text: str, udf_python: str = "") -> ParsedProgram:
+def parse_program(text: str, udf_python: str = "", given: Sequence[Table] = ()) -> ParsedProgram:
     """Read a program.
 
     Views may be written in any order; in the result each comes after those it reads, as far as they do not read each other.
@@ -29,6 +29,7 @@ def parse_program(text: str, udf_python: str = "") -> ParsedProgram:
 
     :param text: the program's SQL
     :param udf_python: the text of the Python module with the functions that have no body; it is not looked at here
+    :param given: relations that are made outside of the text and that its views may read
     :returns: the program with all names of relations resolved; columns and types inside queries are not looked at here
     :raises ProgramErrors: with all errors found, each with its place
     """
@@ -41,10 +42,12 @@ def parse_program(text: str, udf_python: str = "") -> ParsedProgram:
     for tokens in parts:
         if tokens not in defining:
             parse_statement(folded, tokens, statements)
-    tables, views = _declare(statements, folded.source)
-    _add_lateness(statements, tables, views, folded.source)
-    _check_indexes(statements, folded.source)
-    resolved = {name: _resolve(view, tables, views, statements, folded.source) for name, view in views.items()}
+    others = {table.name: table for table in given}
+    tables, views = _declare(statements, folded.source, others)
+    _add_lateness(statements, {**tables, **others}, views, others, folded.source)
+    _check_indexes(statements, others, folded.source)
+    known = tables.keys() | views.keys() | others.keys()
+    resolved = {name: _resolve(view, known, statements, folded.source) for name, view in views.items()}
     resolved = ordered(with_declarations(resolved, tables, statements, folded.source), statements.messages, folded.source)
     trees = {name: parsed.tree for name, parsed in views.items()}
     statements.messages += recursion_errors(resolved, trees, folded.source)
@@ -60,10 +63,13 @@ def parse_program(text: str, udf_python: str = "") -> ParsedProgram:
         defined.bodies,
         warnings,
         tuple(statements.indexes),
+        others,
     )
 
 
-def _declare(statements: Statements, source: SourceText) -> tuple[dict[str, Table], dict[str, ParsedView]]:
+def _declare(
+    statements: Statements, source: SourceText, given: Mapping[str, Table]
+) -> tuple[dict[str, Table], dict[str, ParsedView]]:
     """The relations by name; a name declared twice is an error that gives both places."""
     spans: dict[str, Span] = {}
     tables: dict[str, Table] = {}
@@ -78,6 +84,9 @@ def _declare(statements: Statements, source: SourceText) -> tuple[dict[str, Tabl
             message = f"{display(name)} is declared twice: {twice(first, span)}"
             statements.messages.append(source.message(span, COMPILATION_ERROR, message))
             continue
+        if span is not None and name in given:
+            message = f"{display(name)} is declared twice: the stream program makes it with to_relation(), too"
+            statements.messages.append(source.message(span, COMPILATION_ERROR, message))
         if span is not None:
             spans[name] = span
         if table is not None:
@@ -87,7 +96,9 @@ def _declare(statements: Statements, source: SourceText) -> tuple[dict[str, Tabl
     return tables, views
 
 
-def _add_lateness(statements: Statements, tables: Mapping[str, Table], views: dict[str, ParsedView], source: SourceText) -> None:
+def _add_lateness(
+    statements: Statements, tables: Mapping[str, Table], views: dict[str, ParsedView], given: Collection[str], source: SourceText
+) -> None:
     """Give each view the LATENESS statements about it."""
     for name, lateness in statements.lateness:
         parsed = views.get(name.text)
@@ -96,12 +107,14 @@ def _add_lateness(statements: Statements, tables: Mapping[str, Table], views: di
             views[name.text] = replace(parsed, view=view)
         elif name.text in tables:
             message = f"{display(name.text)} is a table: write LATENESS after the type of its column, in CREATE TABLE"
+            if name.text in given:
+                message = f"{display(name.text)} is made by the stream program, which decides itself what is too late"
             statements.messages.append(source.message(name.span, COMPILATION_ERROR, message))
         elif name.text not in statements.names:
             statements.messages.append(_not_found(source, name))
 
 
-def _check_indexes(statements: Statements, source: SourceText) -> None:
+def _check_indexes(statements: Statements, given: Collection[str], source: SourceText) -> None:
     """Note indexes of one name, and those on what does not exist."""
     known: dict[str, Span] = {}
     for index in statements.indexes:
@@ -109,16 +122,14 @@ def _check_indexes(statements: Statements, source: SourceText) -> None:
         if first is not index.name.span:
             message = f"Index {display(index.name.text)} is declared twice: {twice(first, index.name.span)}"
             statements.messages.append(source.message(index.name.span, COMPILATION_ERROR, message))
-        if index.relation.text not in statements.names:
+        if index.relation.text not in statements.names and index.relation.text not in given:
             statements.messages.append(_not_found(source, index.relation))
 
 
-def _resolve(
-    parsed: ParsedView, tables: Mapping[str, Table], views: Mapping[str, ParsedView], statements: Statements, source: SourceText
-) -> ViewDeclaration:
+def _resolve(parsed: ParsedView, relations: Collection[str], statements: Statements, source: SourceText) -> ViewDeclaration:
     reads: list[str] = []
     for reference in references(parsed.tree):
-        known = not reference.qualified and (reference.name in tables or reference.name in views)
+        known = not reference.qualified and reference.name in relations
         if known and reference.name not in reads:
             reads.append(reference.name)
         elif not known and (reference.qualified or reference.name not in statements.names):

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from airflow_pipelines.program.relations import Table
 from airflow_pipelines.sql.program.parser import parse_program
 from airflow_pipelines.sql.syntax.tokens import fold_text, split_statements
 
 
-def statement_texts(text: str) -> Mapping[str, str]:
+def statement_texts(text: str, given: Sequence[Table] = ()) -> Mapping[str, str]:
     """The statement that declares each relation of a program.
 
     :param text: the SQL text of a program that compiled
+    :param given: relations that are made outside of the text and that its views read
     :returns: by canonical name
     :raises ProgramErrors: when the text cannot be read
     """
-    program = parse_program(text)
+    program = parse_program(text, given=given)
     folded = fold_text(text)
     spans = {table.name: table.span for table in program.tables.values()}
     spans |= {view.name: view.span for view in program.views.values()}

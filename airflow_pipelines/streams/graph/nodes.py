@@ -35,11 +35,13 @@ class Exchange:
     :param kind: DEFAULT is FORWARD between nodes of the same parallelism, else REBALANCE
     :param selector: gives the key of a value: HASH, CUSTOM
     :param partitioner: gives the number of the task from the key and the number of tasks: CUSTOM
+    :param key_type: the declared type of the keys as text, empty without one: HASH
     """
 
     kind: ExchangeKind
     selector: Callable[[Any], Any] | None = None
     partitioner: Callable[[Any, int], int] | None = None
+    key_type: str = ""
 
 
 DEFAULT_EXCHANGE = Exchange(ExchangeKind.DEFAULT)

@@ -11,6 +11,7 @@ from airflow_pipelines.streams.clock import StepClock
 from airflow_pipelines.streams.elements import MIN_TIMESTAMP, Batch
 from airflow_pipelines.streams.metrics import MetricGroup
 from airflow_pipelines.streams.sinks import SubtaskInfo
+from airflow_pipelines.streams.state.description import StateDescription
 from airflow_pipelines.streams.state.store import KeyedStore
 
 
@@ -188,3 +189,10 @@ class OperatorSpec(ABC):
         :returns: objects by what they are
         """
         return {}
+
+    def own_states(self) -> Sequence[StateDescription]:
+        """What the operator itself keeps by key, besides the states that the user's functions ask for.
+
+        :returns: the states
+        """
+        return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from airflow_pipelines.streams.functions import Function, own_copy
 from airflow_pipelines.streams.operators.base import Operator, OperatorSpec
 from airflow_pipelines.streams.operators.keyed import KeyedOperator
 from airflow_pipelines.streams.operators.life import FunctionLife
+from airflow_pipelines.streams.state.description import StateDescription
 from airflow_pipelines.streams.state.entries import NO_ENTRY, Entry
 
 _SLOT = "reduce"
@@ -34,6 +35,10 @@ class Reduce(OperatorSpec):
     def user_objects(self) -> Mapping[str, Any]:
         """The function."""
         return {"function": self.function}
+
+    def own_states(self) -> Sequence[StateDescription]:
+        """What was combined so far."""
+        return (StateDescription(_SLOT, "reducing"),)
 
 
 class _Reduce(KeyedOperator):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from airflow_pipelines.streams.functions import AggregateFunction, Function
 
 
 class Contents(ABC):
     """What a window keeps."""
+
+    kind: ClassVar[str]
+    """What it is as a state: ``list``, ``reducing`` or ``aggregating``."""
 
     @abstractmethod
     def first(self, value: Any) -> Any:
@@ -50,6 +53,8 @@ class Contents(ABC):
 class AllElements(Contents):
     """All elements, in the order in which they came."""
 
+    kind = "list"
+
     def first(self, value: Any) -> Any:
         """A list."""
         return [value]
@@ -74,6 +79,8 @@ class Reduced(Contents):
 
     :param function: has the method ``reduce``
     """
+
+    kind = "reducing"
 
     def __init__(self, function: Function) -> None:
         self._reduce: Callable[[Any, Any], Any] = function.reduce  # type: ignore[attr-defined]
@@ -100,6 +107,8 @@ class Aggregated(Contents):
 
     :param function: adds to it
     """
+
+    kind = "aggregating"
 
     def __init__(self, function: AggregateFunction) -> None:
         self._function = function

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from airflow_pipelines.streams.operators.window_contexts import (
     MergeContext,
     WindowTriggerContext,
 )
+from airflow_pipelines.streams.state.description import StateDescription
 from airflow_pipelines.streams.state.entries import EVENT_TIME, NO_ENTRY, PROCESSING_TIME, Entry
 from airflow_pipelines.streams.values import ATOMIC, isolate
 from airflow_pipelines.streams.windows.assigners import MergingWindowAssigner, WindowAssigner
@@ -66,6 +67,12 @@ class Windowed(OperatorSpec):
     def user_objects(self) -> Mapping[str, Any]:
         """All that the program gave."""
         return {"assigner": self.assigner, "trigger": self.trigger, "combine": self.combine, "function": self.function}
+
+    def own_states(self) -> Sequence[StateDescription]:
+        """The contents of windows, and which windows were merged. Windows that merge keep them in another way than others."""
+        merges = isinstance(self.assigner, MergingWindowAssigner)
+        contents = StateDescription(_CONTENTS, _contents(self.combine).kind, "windows that merge" if merges else "")
+        return (contents, StateDescription(_MERGED, "map")) if merges else (contents,)
 
 
 def _contents(combine: Function | None) -> Contents:

@@ -1,0 +1,192 @@
+"""Executes the files of a stream program in a process of its own, to find out what the program consists of."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from airflow_pipelines.datastream.binding import BINDING_FOLDER, DESCRIPTION, PLAN
+from airflow_pipelines.datastream.binding_process import REPORT
+from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors, ProgramMessage
+from airflow_pipelines.program.places import Span
+from airflow_pipelines.program.source_text import SourceText
+from airflow_pipelines.program.sources import SourceFile
+from airflow_pipelines.program.streams import StreamProgram
+
+EXECUTION_SECONDS = 120.0
+"""How long the script of a program may take, with all that it imports."""
+MOST_OUTPUT = 20_000
+"""So many characters of what a script prints are shown."""
+_ROOT = str(Path(__file__).parents[2])
+_MAIN = (
+    # This package as it is here, whatever else is installed.
+    f"import sys; sys.path.insert(0, {_ROOT!r}); import airflow_pipelines; sys.path.append(sys.path.pop(0)); "
+    "from airflow_pipelines.datastream.binding_process import main; main()"
+)
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Environment variables of this process that a script gets. The others may be secrets of the host."""
+_PYTHON_ERROR = "Error parsing Python"
+_log = logging.getLogger("airflow_pipelines.compiler")
+
+
+@dataclass(frozen=True, slots=True)
+class BoundStreams:
+    """A stream program that was executed.
+
+    :param program: what it consists of, with the types of columns as it wrote them
+    :param warnings: what its author should know
+    """
+
+    program: StreamProgram
+    warnings: tuple[ProgramMessage, ...] = ()
+
+
+def bind_streams(files: Sequence[SourceFile], limit_s: float = EXECUTION_SECONDS) -> BoundStreams:
+    """Execute a stream program.
+
+    :param files: its files: the first one is executed, the others are what it may import and read
+    :param limit_s: for how long it may run
+    :returns: what it consists of
+    :raises ProgramErrors: when it cannot be executed, or asks for what a pipeline cannot have
+    """
+    texts = {file.path: file.text for file in files}
+    limit_s = min(limit_s, EXECUTION_SECONDS)
+    with tempfile.TemporaryDirectory(prefix="airflow-pipelines-") as temporary:
+        folder, result = Path(temporary) / "program", Path(temporary) / "result"
+        result.mkdir()
+        write_files(files, folder)
+        environment = {
+            **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+            "HOME": temporary,
+            "TMPDIR": temporary,
+            BINDING_FOLDER: str(result),
+        }
+        command = [sys.executable, "-P", "-c", _MAIN, files[0].path]
+        ended = _run(command, folder, environment, limit_s)
+        report = _read(result / REPORT)
+        if report is None:
+            raise ProgramErrors(
+                [_message(texts, files[0].path, f"{ended.how} while its script was executed{_printed(ended.output)}")]
+            )
+        if report["failure"] is not None:
+            raise ProgramErrors([_failure(report["failure"], texts, ended.output)])
+        if ended.output:
+            _log.info("%s printed while it was executed: %s", files[0].path, ended.output)
+        program = StreamProgram.from_json(_read(result / DESCRIPTION) or {}, (result / PLAN).read_bytes())
+        warnings = [ProgramMessage(None, COMPILATION_ERROR, text, warning=True) for text in report["warnings"]]
+        return BoundStreams(program, tuple(warnings))
+
+
+def write_files(files: Sequence[SourceFile], folder: Path) -> None:
+    """Write the files of a program.
+
+    :param files: the files
+    :param folder: where they are written; made when it is not there
+    :raises ProgramErrors: when a path leads out of the folder
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        path = PurePosixPath(file.path)
+        if not path.parts or path.is_absolute() or ".." in path.parts:
+            message = f"{file.path!r} cannot be the path of a file of a program: it leads out of the program's folder"
+            raise ProgramErrors([ProgramMessage(None, COMPILATION_ERROR, message)])
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(file.text, encoding="utf-8", newline="")
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How a process ended.
+
+    :param how: the beginning of a sentence
+    :param output: what it has written, the end of it where that is long
+    """
+
+    how: str
+    output: str
+
+
+def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str], limit_s: float) -> _Ended:
+    """Run a process until it ends, and end what it has started with it."""
+    # Whatever the script has started and left may hold a pipe open for ever, but not a file.
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(limit_s)
+            how = f"The program ended with exit code {code}" if code >= 0 else f"The program was ended by {_signal(-code)}"
+        except subprocess.TimeoutExpired:
+            how = f"The program has not come to its end within {limit_s:.0f} s"
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        output.seek(0, os.SEEK_END)
+        output.seek(max(0, output.tell() - 4 * MOST_OUTPUT))
+        return _Ended(how, output.read().decode("utf-8", "replace").strip()[-MOST_OUTPUT:].replace(f"{folder}{os.sep}", ""))
+
+
+def _signal(number: int) -> str:
+    name = signal.Signals(number).name if number in list(signal.Signals) else f"signal {number}"
+    return f"{name}, as the system ends one that takes too much memory" if number == signal.SIGKILL else name
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def _failure(failure: Mapping[str, Any], texts: Mapping[str, str], output: str) -> ProgramMessage:
+    kind, message = failure["type"], failure["message"]
+    is_syntax = kind in _SYNTAX_ERRORS
+    told = [message if kind in _OWN_ERRORS else f"{kind}: {message}", *_hints(failure["module"], texts)]
+    text = ". ".join(part.rstrip(".") for part in told)
+    if failure["traceback"] and not is_syntax:
+        text += f"\n{failure['traceback'].rstrip()}"
+    span = Span(failure["line"], failure["column"], failure["end_line"], failure["end_column"]) if failure["line"] else None
+    return _message(texts, failure["file"], text + _printed(output), span, _PYTHON_ERROR if is_syntax else COMPILATION_ERROR)
+
+
+_SYNTAX_ERRORS = frozenset({"SyntaxError", "IndentationError", "TabError"})
+_OWN_ERRORS = frozenset({"BindingError", "StreamProgramError", "SystemExit"})
+
+
+def _hints(module: str, texts: Mapping[str, str]) -> Iterator[str]:
+    """What to do about a module that is not there."""
+    if not module:
+        return
+    top = module.partition(".")[0]
+    yield (
+        f"Add {top}.py to the files of the program if it is the program's own"
+        f" (they are: {', '.join(texts)}), or name the package that has it in a file requirements.txt among them"
+    )
+
+
+def _printed(output: str) -> str:
+    return f"\nIt printed:\n{output}" if output else ""
+
+
+def _message(
+    texts: Mapping[str, str], file: str, text: str, span: Span | None = None, error_type: str = COMPILATION_ERROR
+) -> ProgramMessage:
+    """An error with its place in a file of the program."""
+    source = texts.get(file)
+    snippet = "" if span is None or source is None else SourceText(source).snippet(span)
+    return ProgramMessage(span, error_type, text, snippet, file=file)

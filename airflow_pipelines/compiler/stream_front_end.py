@@ -1,0 +1,222 @@
+"""The front end for stream programs, and for programs that have SQL text as well."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Final
+
+from cachetools import LRUCache
+
+from airflow_pipelines.compiler.compile_program import compile_program
+from airflow_pipelines.compiler.connector_checks import ConnectorCheck
+from airflow_pipelines.compiler.stream_binding import BoundStreams, bind_streams
+from airflow_pipelines.compiler.stream_relations import (
+    check_inputs,
+    declared_text,
+    fed_by_streams,
+    output_tables,
+    upstream_relations,
+    with_spark_types,
+)
+from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.spark.sessions import SparkSessions
+from airflow_pipelines.engine.stream_nodes import GRAPH_COLUMNS, SOURCE_COLUMNS, StreamGraph, StreamOutput
+from airflow_pipelines.program.column_types import ColumnType
+from airflow_pipelines.program.connectors import Connector, ConnectorDirection
+from airflow_pipelines.program.fingerprints import Fingerprints, digest
+from airflow_pipelines.program.info import ProgramInfo, RelationInfo
+from airflow_pipelines.program.relations import Column, Table, View, ViewKind
+from airflow_pipelines.program.sources import ProgramSource, SourceFile
+from airflow_pipelines.program.streams import STREAM_PROGRAM, RelationOutput, StreamProgram, StreamSource
+from airflow_pipelines.sql.plan.ir.node import ColumnTypes, Node
+from airflow_pipelines.sql.plan.ir.stage import Stage, ViewPlan
+from airflow_pipelines.sql.program.parser import parse_program
+from airflow_pipelines.sql.program.statement_texts import statement_texts
+
+READER = "reader"
+"""The connector of the hidden table of each source."""
+TRANSPORT = "stream_source"
+"""Its transport."""
+_TYPES: Mapping[str, str] = {"int": "INTEGER", "tinyint": "TINYINT", "bigint": "BIGINT", "string": "VARCHAR", "binary": "VARBINARY"}
+
+_RECENT: Final[LRUCache[tuple[SourceFile, ...], BoundStreams]] = LRUCache(16)
+"""The stream programs executed last, by their files. A host compiles most programs twice: to check them, and to run them."""
+_RECENT_LOCK: Final = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFrontEnd:
+    """A :class:`~airflow_pipelines.engine.front_end.FrontEnd` for programs with a stream program.
+
+    :param sessions: any sessions of the application whose analyzer is asked
+    :param check_connector: called for each declared connector with its relation's schema
+    """
+
+    sessions: SparkSessions
+    check_connector: ConnectorCheck | None
+
+    def compile(self, source: ProgramSource, limit_s: float = math.inf) -> Program:
+        """Compile a program. Executes the stream program in a process of its own; runs no Spark job.
+
+        :param source: its files, its SQL text and its Python module
+        :param limit_s: no further view is begun after so many seconds
+        :returns: the program
+        :raises ProgramErrors: with the places of all errors found; those of the SQL text only when the stream program is right
+        """
+        until = time.monotonic() + limit_s
+        bound = _bound(source.stream_files, limit_s)
+        tables = output_tables(bound.program)
+        left = max(0.0, until - time.monotonic())
+        sql = compile_program(source.sql, self.sessions, self.check_connector, source.python_functions, left, tables)
+        check_inputs(bound.program, sql)
+        program = _together(with_spark_types(bound.program, sql.schemas), sql)
+        return replace(program, warnings=(*sql.warnings, *bound.warnings))
+
+    def late_relations(self, source: ProgramSource) -> frozenset[str]:
+        """The tables and views of the SQL text rows of which may come too late.
+
+        :param source: the source of a program that compiled
+        :returns: their canonical names
+        :raises ProgramErrors: when the source cannot be read
+        """
+        return parse_program(source.sql, given=output_tables(_bound(source.stream_files).program)).late_relations
+
+    def declarations(self, source: ProgramSource) -> Mapping[str, str]:
+        """How the relations of a program are written.
+
+        :param source: the source of a program that compiled
+        :returns: the statement or call that declares each relation, by canonical name
+        :raises ProgramErrors: when the source cannot be read
+        """
+        streams = _bound(source.stream_files).program
+        statements = statement_texts(source.sql, output_tables(streams))
+        return {**statements, **{output.relation: declared_text(output) for output in streams.outputs}}
+
+
+def _bound(files: tuple[SourceFile, ...], limit_s: float = math.inf) -> BoundStreams:
+    with _RECENT_LOCK:
+        known = _RECENT.get(files)
+    if known is None:
+        known = bind_streams(files, limit_s)
+        with _RECENT_LOCK:
+            _RECENT[files] = known
+    return known
+
+
+def _together(streams: StreamProgram, sql: Program) -> Program:
+    """A stream program and the program of a SQL text as one program."""
+    sources = {source.table: _source_table(source) for source in streams.sources}
+    fed = fed_by_streams(streams, sql)
+    own_views = {view.name: view for view in _views(streams, sql.schemas)}
+    graph = RelationSchema(STREAM_PROGRAM, _columns(GRAPH_COLUMNS))
+    hidden = {table.name: RelationSchema(table.name, table.columns) for table in sources.values()} | {STREAM_PROGRAM: graph}
+    return replace(
+        sql,
+        tables={**sql.tables, **sources},
+        views={
+            **{name: view for name, view in sql.views.items() if name not in fed},
+            **own_views,
+            **{name: view for name, view in sql.views.items() if name in fed},
+        },
+        schemas={**sql.schemas, **hidden},
+        plans={**sql.plans, **{plan.view: plan for plan in _plans(streams)}},
+        fingerprints=_fingerprints(streams, sql, fed, sources),
+        info=_info(sql.info, streams, sql.schemas, sources),
+        streams=streams,
+    )
+
+
+def _columns(types: ColumnTypes) -> tuple[Column, ...]:
+    return tuple(Column(name, ColumnType(_TYPES[kind], nullable=False)) for name, kind in types)
+
+
+def _source_table(source: StreamSource) -> Table:
+    connector = Connector(
+        source.table, READER, ConnectorDirection.INPUT, TRANSPORT, transport_config={"uid": source.uid, "kind": source.kind}
+    )
+    return Table(source.table, _columns(SOURCE_COLUMNS), append_only=True, connectors=(connector,))
+
+
+def _views(streams: StreamProgram, schemas: Mapping[str, RelationSchema]) -> list[View]:
+    graph = View(STREAM_PROGRAM, ViewKind.LOCAL, _columns(GRAPH_COLUMNS), tuple(sorted(streams.reads)))
+    outputs = [
+        View(output.relation, ViewKind.MATERIALIZED, schemas[output.relation].columns, (STREAM_PROGRAM,))
+        for output in streams.outputs
+    ]
+    return [graph, *outputs]
+
+
+def _plans(streams: StreamProgram) -> list[ViewPlan]:
+    graph = _plan(STREAM_PROGRAM, "the operators of the stream program", GRAPH_COLUMNS, StreamGraph(streams))
+    return [graph, *(_plan(each.relation, declared_text(each), each.columns, StreamOutput(each)) for each in streams.outputs)]
+
+
+def _plan(view: str, text: str, columns: ColumnTypes, node: Node) -> ViewPlan:
+    stage = Stage(view, columns, node)
+    return ViewPlan(view, text, columns, (stage,), stage)
+
+
+def _fingerprints(streams: StreamProgram, sql: Program, fed: frozenset[str], sources: Mapping[str, Table]) -> Fingerprints:
+    """Hidden relations are the same whatever the code: which operators begin anew is decided by operator."""
+    found = sql.fingerprints
+    relations = {**found.tables, **found.views}
+    outputs = {each.relation: _output_fingerprint(streams, each, relations, sql.schemas) for each in streams.outputs}
+    # Each of them reads an output, directly or through others: what changes there changes all of them.
+    views = {name: digest([found.views[name], outputs]) for name in fed}
+    connectors = [connector for table in sources.values() for connector in table.connectors]
+    return replace(
+        found,
+        tables={**found.tables, **{name: digest({"kind": "stream source", "columns": SOURCE_COLUMNS}) for name in sources}},
+        views={
+            **found.views,
+            **views,
+            **outputs,
+            STREAM_PROGRAM: digest({"kind": "stream program", "columns": GRAPH_COLUMNS}),
+        },
+        input_connectors={
+            **found.input_connectors,
+            **{connector.endpoint: digest({"stream source": connector.transport_config}) for connector in connectors},
+        },
+        owners={**found.owners, **{connector.endpoint: connector.relation for connector in connectors}},
+        operators={
+            each.uid: digest([each.fingerprint, each.inputs, each.is_keyed, each.key_type, each.max_parallelism])
+            for each in streams.operators
+        },
+    )
+
+
+def _output_fingerprint(
+    streams: StreamProgram, output: RelationOutput, relations: Mapping[str, str], schemas: Mapping[str, RelationSchema]
+) -> str:
+    """A change of code keeps what was made by the old one; a change of what the program reads does not."""
+    return digest(
+        {
+            "kind": "stream output",
+            "columns": [[column.name, column.type.to_wire()] for column in schemas[output.relation].columns],
+            "primary_key": output.primary_key,
+            "reads": {name: relations[name] for name in upstream_relations(streams, output.uid)},
+        }
+    )
+
+
+def _info(
+    info: ProgramInfo, streams: StreamProgram, schemas: Mapping[str, RelationSchema], sources: Mapping[str, Table]
+) -> ProgramInfo:
+    """Outputs are shown as views; the hidden relations are not shown, but the connectors of sources are."""
+    outputs = [
+        RelationInfo(
+            each.relation,
+            schemas[each.relation].columns,
+            each.relation != each.relation.lower(),
+            materialized=True,
+            primary_key=each.primary_key,
+        )
+        for each in streams.outputs
+    ]
+    connectors = [connector for table in sources.values() for connector in table.connectors]
+    return replace(info, outputs=(*info.outputs[:-1], *outputs, info.outputs[-1]), connectors=(*info.connectors, *connectors))

@@ -1,0 +1,193 @@
+"""The relations of a stream program in a pipeline: what it makes, what it reads, and in which order all is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from airflow_pipelines.engine.program import Program
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.spark.type_text import type_text
+from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors, ProgramMessage
+from airflow_pipelines.program.names import display
+from airflow_pipelines.program.relations import Column, Table
+from airflow_pipelines.program.streams import RelationOutput, StreamProgram
+from airflow_pipelines.sql.plan.properties.append_only import append_only_relations
+from airflow_pipelines.sql.program.parser import parse_program
+
+
+def output_tables(streams: StreamProgram) -> tuple[Table, ...]:
+    """The relations that a stream program makes, as if they were declared.
+
+    :param streams: the stream program, with the types of columns as it wrote them
+    :returns: one for each output
+    :raises ProgramErrors: with all that is wrong with names and types
+    """
+    messages: list[ProgramMessage] = []
+    found: dict[str, Table] = {}
+    for output in streams.outputs:
+        if output.relation in found:
+            messages.append(_error(f"{display(output.relation)} is made twice: two operators have to_relation() for it"))
+            continue
+        try:
+            found[output.relation] = _table(output)
+        except ProgramErrors as errors:
+            messages += [_error(f"{_call(output)}: {message.message}") for message in errors.messages]
+    if messages:
+        raise ProgramErrors(messages)
+    return tuple(found.values())
+
+
+def _table(output: RelationOutput) -> Table:
+    columns = [f"{_quoted(name)} {kind}" for name, kind in output.columns]
+    key = [] if output.primary_key is None else [f"PRIMARY KEY ({', '.join(map(_quoted, output.primary_key))})"]
+    parsed = parse_program(f"CREATE TABLE {_quoted(output.relation)} (\n{f',{chr(10)}'.join([*columns, *key])}\n)")
+    table = parsed.tables.get(output.relation)
+    if table is None or len(parsed.tables) > 1 or len(table.columns) != len(columns) or parsed.views:
+        raise ProgramErrors([_error("the types of its columns are no types")])
+    if table.primary_key != output.primary_key:
+        raise ProgramErrors([_error("its key is given by the parameter primary_key, not among the columns")])
+    for column in table.columns:
+        if column.default is not None or column.lateness is not None:
+            clause = "DEFAULT" if column.default is not None else "LATENESS"
+            raise ProgramErrors([_error(f"column {display(column.name)} has {clause}, which is for tables that SQL declares")])
+    plain = tuple(replace(column, span=None) for column in table.columns)
+    return replace(table, columns=plain, append_only=table.primary_key is None, span=None)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _call(output: RelationOutput) -> str:
+    return f"to_relation({output.relation!r}, ...)"
+
+
+def with_spark_types(streams: StreamProgram, schemas: Mapping[str, RelationSchema]) -> StreamProgram:
+    """The stream program with the types of its outputs' columns in Spark's words.
+
+    :param streams: the stream program
+    :param schemas: those of its outputs
+    """
+    outputs = []
+    for output in streams.outputs:
+        fields = schemas[output.relation].spark.fields
+        outputs.append(replace(output, columns=tuple((field.name, type_text(field.dataType)) for field in fields)))
+    return replace(streams, outputs=tuple(outputs))
+
+
+def declared_text(output: RelationOutput) -> str:
+    """How a stream program makes a relation, for people.
+
+    :param output: the relation
+    """
+    columns = ", ".join(f"{display(name)} {kind}" for name, kind in output.columns)
+    key = "" if output.primary_key is None else f", primary_key={list(output.primary_key)!r}"
+    return f"to_relation({output.relation!r}, {columns!r}{key})"
+
+
+def fed_by_streams(streams: StreamProgram, sql: Program) -> frozenset[str]:
+    """The views of the SQL text that follow from what a stream program makes.
+
+    :param streams: the stream program
+    :param sql: the program of the SQL text
+    """
+    found = {output.relation for output in streams.outputs}
+    for name, view in sql.views.items():
+        if not found.isdisjoint(view.reads) or any(member in found for member in _members(sql, name)):
+            found.add(name)
+    return frozenset(found & sql.views.keys())
+
+
+def _members(sql: Program, name: str) -> Iterator[str]:
+    """Views of a cycle come one after the other, so that one may read another one which comes after it."""
+    reads = sql.views[name].reads
+    yield from (read for read in reads if read in sql.views)
+
+
+def check_inputs(streams: StreamProgram, sql: Program) -> None:
+    """Check what a stream program reads of its pipeline.
+
+    :param streams: the stream program
+    :param sql: the program of the SQL text
+    :raises ProgramErrors: for relations that are not there, that follow from what the stream program itself makes, or that lose
+        rows which the program does not want to know of
+    """
+    made, fed = {output.relation for output in streams.outputs}, fed_by_streams(streams, sql)
+    append_only = append_only_tables_and_views(streams, sql)
+    messages = []
+    for each in streams.inputs:
+        name = display(each.relation)
+        if each.relation in made or each.relation in fed:
+            path = " -> ".join(map(display, _path(each.relation, made, sql)))
+            messages.append(
+                f"from_relation({each.relation!r}) reads what the stream program itself makes: {path}. A stream program cannot"
+                " be part of a cycle: connect the streams in the program, or move a part of it to another pipeline"
+            )
+        elif each.relation not in sql.tables and each.relation not in sql.views:
+            known = ", ".join(display(known) for known in sorted({*sql.tables, *sql.views})) or "none: the pipeline has no SQL text"
+            messages.append(f"from_relation({each.relation!r}): Object '{each.relation}' not found. Tables and views: {known}")
+        elif not each.with_changes and each.relation not in append_only:
+            messages.append(
+                f"from_relation({each.relation!r}): {name} loses rows when they are updated or deleted. Write"
+                f" from_relation({each.relation!r}, changes=True) and look at row.get_row_kind(), or declare the table"
+                " append-only"
+            )
+    if messages:
+        raise ProgramErrors([_error(message) for message in messages])
+
+
+def _path(relation: str, made: set[str], sql: Program) -> Sequence[str]:
+    """How a relation follows from what a stream program makes: the shortest way, from the output on."""
+    paths: list[list[str]] = [[relation]]
+    seen = {relation}
+    for path in paths:
+        if path[0] in made:
+            return path
+        for read in sql.views[path[0]].reads if path[0] in sql.views else ():
+            if read not in seen:
+                seen.add(read)
+                paths.append([read, *path])
+    return [relation]
+
+
+def append_only_tables_and_views(streams: StreamProgram, sql: Program) -> frozenset[str]:
+    """The relations of a pipeline that never lose a row.
+
+    :param streams: its stream program
+    :param sql: the program of its SQL text
+    """
+    known = {table.name for table in sql.tables.values() if table.append_only and table.primary_key is None}
+    known |= {output.relation for output in streams.outputs if output.primary_key is None}
+    for name in sql.views:
+        known |= append_only_relations(sql.plans[name], known)
+    return frozenset(known)
+
+
+def upstream_relations(streams: StreamProgram, uid: str) -> frozenset[str]:
+    """The relations of the pipeline that an operator reads, directly or through others.
+
+    :param streams: the stream program
+    :param uid: of the operator
+    """
+    operators = {operator.uid: operator for operator in streams.operators}
+    waiting, seen = [uid], {uid}
+    while waiting:
+        for read in operators[waiting.pop()].inputs:
+            if read not in seen:
+                seen.add(read)
+                waiting.append(read)
+    return frozenset(each.relation for each in streams.inputs if each.uid in seen)
+
+
+def columns_of(output: RelationOutput, schemas: Mapping[str, RelationSchema]) -> tuple[Column, ...]:
+    """The columns of an output.
+
+    :param output: the output
+    :param schemas: those of the program's relations
+    """
+    return schemas[output.relation].columns
+
+
+def _error(message: str) -> ProgramMessage:
+    return ProgramMessage(None, COMPILATION_ERROR, message)

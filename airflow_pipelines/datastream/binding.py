@@ -1,0 +1,206 @@
+"""Binds a program to the pipeline that it is deployed in: ``execute`` then says what the program consists of, and runs nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from airflow_pipelines.datastream.common.completable_future import CompletableFuture
+from airflow_pipelines.datastream.common.job_execution_result import JobExecutionResult
+from airflow_pipelines.datastream.common.job_id import JobID
+from airflow_pipelines.datastream.common.job_status import JobStatus
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.graph.chains import Plan
+from airflow_pipelines.streams.graph.description import describe
+from airflow_pipelines.streams.graph.fingerprints import OwnCode
+from airflow_pipelines.streams.operators.base import TaskSettings
+from airflow_pipelines.streams.python_environment.needs import PythonNeeds
+from airflow_pipelines.streams.worker.bound import bind
+
+BINDING_FOLDER = "AIRFLOW_PIPELINES_STREAM_BINDING"
+"""The environment variable that names the folder to which a program writes what it consists of."""
+DESCRIPTION, PLAN = "description.json", "plan"
+"""Files of that folder."""
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+class BindingError(StreamProgramError):
+    """A program asks for what one that is deployed as a pipeline cannot have."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What a program asks to be executed.
+
+    :param name: of the run; empty when the program gives none
+    :param plan: what runs
+    :param settings: what holds for all operators
+    :param execution_plan: JSON for people
+    :param needs: what the processes of the program need of Python
+    """
+
+    name: str
+    plan: Plan
+    settings: TaskSettings
+    execution_plan: str
+    needs: PythonNeeds
+
+
+def is_binding() -> bool:
+    """Whether programs of this process are bound to a pipeline instead of being run."""
+    return BINDING_FOLDER in os.environ
+
+
+def note_execution() -> None:
+    """The program calls ``execute``.
+
+    :raises BindingError: when it has done so before
+    """
+    _EXECUTIONS.append(_caller())
+    if len(_EXECUTIONS) > 1:
+        raise BindingError(executed_twice(_EXECUTIONS))
+
+
+def bind_execution(execution: Execution) -> JobExecutionResult:
+    """Write what a program consists of.
+
+    :param execution: what it asks to be executed
+    :returns: a result of a run that has taken no time and has no accumulators
+    """
+    folder, files = Path(os.environ[BINDING_FOLDER]), Path.cwd()
+    described = describe(
+        execution.name,
+        execution.plan,
+        execution.settings,
+        OwnCode((files, *execution.needs.files)),
+        execution.execution_plan,
+        _needs(execution.needs, files),
+    )
+    (folder / PLAN).write_bytes(bind(execution.plan, execution.settings, str(files)).to_bytes())
+    (folder / DESCRIPTION).write_text(json.dumps(described.to_json()))
+    return JobExecutionResult(JobID.generate(), 0)
+
+
+_EXECUTIONS: list[str] = []
+_WARNINGS: list[str] = []
+
+
+def executions() -> Sequence[str]:
+    """Where this process has executed its program: file and line of each call, also of those that were refused."""
+    return tuple(_EXECUTIONS)
+
+
+def warn(message: str) -> None:
+    """Say what the author of the program should know, although it can be deployed.
+
+    :param message: one or two sentences
+    """
+    _WARNINGS.append(message)
+
+
+def warnings() -> Sequence[str]:
+    """What the author of the program should know."""
+    return tuple(_WARNINGS)
+
+
+def executed_twice(places: Sequence[str]) -> str:
+    """Why a program cannot be executed more than once.
+
+    :param places: where it was
+    :returns: a sentence
+    """
+    return (
+        f"The program calls execute() {len(places)} times, at {' and at '.join(places)}. A pipeline runs one program: add all"
+        " sinks, and then call execute() once."
+    )
+
+
+def _caller() -> str:
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    file = Path(frame.f_code.co_filename)
+    shown = file.relative_to(Path.cwd()) if file.is_absolute() and file.is_relative_to(Path.cwd()) else file
+    return f"{shown}:{frame.f_lineno}"
+
+
+def _needs(needs: PythonNeeds, files: Path) -> dict[str, Any]:
+    """What a program needs, with paths from the folder of its files where they are within it; empty when it needs nothing."""
+
+    def path(file: Path) -> str:
+        return str(file.relative_to(files) if file.is_relative_to(files) else file)
+
+    found: dict[str, Any] = {}
+    if needs.requirements is not None:
+        packages = needs.requirements.cached_packages
+        found["requirements"] = {
+            "text": needs.requirements.text,
+            "constraints": needs.requirements.constraints,
+            "cached_packages": None if packages is None else path(packages),
+        }
+    if needs.archives:
+        found["archives"] = [[path(archive.path), archive.target] for archive in needs.archives]
+    if needs.files:
+        found["files"] = [path(file) for file in needs.files]
+    if needs.executable is not None:
+        found["executable"] = needs.executable
+    return found
+
+
+def refuse_results(method: str) -> NoReturn:
+    """Say that a program that is deployed cannot wait for what it gives.
+
+    :param method: what waits for it
+    :raises BindingError: always
+    """
+    raise BindingError(
+        f"{method} waits for the results of the program, and a program that is deployed as a pipeline runs for itself, long after"
+        " its script has ended. Give the results to a sink, or make a relation of them with to_relation(), which queries and SQL"
+        " views read."
+    )
+
+
+class BoundJob:
+    """What a program gets of ``execute_async`` when it is bound to a pipeline: it may ask for nothing that needs the run."""
+
+    def __init__(self, result: JobExecutionResult) -> None:
+        self._result = result
+
+    def job_id(self) -> JobID:
+        """An id."""
+        return self._result.job_id
+
+    def status(self) -> JobStatus:
+        """It was not started yet."""
+        return JobStatus.CREATED
+
+    def cancel(self) -> CompletableFuture[None]:
+        """Refused."""
+        self._refuse("cancel()")
+
+    def savepoint(self, directory: str | None) -> CompletableFuture[str]:
+        """Refused."""
+        self._refuse("trigger_savepoint()")
+
+    def stop_with_savepoint(self, directory: str | None, end_of_time: bool) -> CompletableFuture[str]:
+        """Refused."""
+        self._refuse("stop_with_savepoint()")
+
+    def accumulators(self) -> dict[str, Any]:
+        """None yet."""
+        return {}
+
+    def result(self) -> CompletableFuture[JobExecutionResult]:
+        """Refused."""
+        refuse_results("get_job_execution_result()")
+
+    def _refuse(self, method: str) -> NoReturn:
+        raise BindingError(
+            f"{method} is for a run, and a program that is deployed as a pipeline does not run while its script is executed."
+            " Checkpoint and stop the pipeline instead."
+        )

@@ -1,0 +1,159 @@
+"""Relations of a program's own pipeline: what their rows are as elements, and which rows elements are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from airflow_pipelines.datastream.collecting import PrintSink
+from airflow_pipelines.datastream.common import checks
+from airflow_pipelines.datastream.common.row import Row, RowKind, checked_row
+from airflow_pipelines.datastream.relation_columns import RelationColumn, canonical_name, plain_value, relation_columns
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.relations import RelationSink, RelationSource
+from airflow_pipelines.streams.sinks import SinkWriter, SubtaskInfo
+
+_KINDS = tuple(RowKind)
+_REMOVING = (RowKind.DELETE, RowKind.UPDATE_BEFORE)
+
+
+def relation_source(name: str, *, with_changes: bool) -> RelationSource:
+    """What reads a table or view of the program's pipeline.
+
+    :param name: of the relation, as in SQL
+    :param with_changes: whether rows that it loses are elements as well
+    :returns: the source
+    """
+    return RelationSource(canonical_name(checks.text("name", name)), checks.boolean("changes", with_changes), _row)
+
+
+def _row(names: tuple[str, ...], values: tuple[Any, ...], kind: int) -> Row:
+    return checked_row(list(values), names, _KINDS[kind])
+
+
+def relation_sink(name: str, schema: Any, primary_key: Sequence[str] | str | None) -> RelationSink:
+    """What makes a relation of the program's pipeline.
+
+    :param name: of the relation, as in SQL
+    :param schema: its columns, see :func:`relation_columns`
+    :param primary_key: the columns by which a later row replaces an earlier one
+    :returns: the sink
+    :raises StreamProgramError: when the key has a column that the schema does not have
+    """
+    relation, columns = canonical_name(checks.text("name", name)), relation_columns(schema)
+    key = None if primary_key is None else _key(relation, columns, primary_key)
+    types = tuple((column.name, column.sql_type) for column in columns)
+    return _PrintedRelationSink(relation, types, RowOfElement(relation, columns, key), key)
+
+
+def _key(relation: str, columns: Sequence[RelationColumn], primary_key: Sequence[str] | str) -> tuple[str, ...]:
+    given = [primary_key] if isinstance(primary_key, str) else list(primary_key)
+    names = tuple(canonical_name(checks.text("primary_key", each)) for each in given)
+    known = [column.name for column in columns]
+    unknown = [name for name in names if name not in known]
+    if unknown or not names or len(set(names)) != len(names):
+        raise StreamProgramError(
+            f"The primary key {list(names)} of the relation {relation!r} is not possible: it consists of different columns of"
+            f" {', '.join(known)}."
+        )
+    return names
+
+
+class _PrintedRelationSink(RelationSink):
+    """Where there is no pipeline, rows are printed."""
+
+    def open(self, subtask: SubtaskInfo) -> SinkWriter:
+        """Print, as ``relation> +I[...]``."""
+        return PrintSink(self.relation, self._text).open(subtask)
+
+    def _text(self, element: Any) -> str:
+        kind, values = self.to_row(element)
+        fields = ", ".join(f"{name}={value!r}" for (name, _), value in zip(self.columns, values, strict=True))
+        return f"{_KINDS[kind]}[{fields}]"
+
+
+@dataclass(frozen=True)
+class RowOfElement:
+    """Makes a row of an element: a row, a tuple, a dict or, for one column, the value itself.
+
+    :param relation: whose row it is
+    :param columns: its columns
+    :param primary_key: None when rows are only added
+    """
+
+    relation: str
+    columns: tuple[RelationColumn, ...]
+    primary_key: tuple[str, ...] | None
+
+    def __call__(self, element: Any) -> tuple[int, tuple[Any, ...]]:
+        """The kind of a row, and its values.
+
+        :param element: the element
+        :returns: both
+        :raises StreamProgramError: when it is no row of the relation
+        """
+        kind = element.get_row_kind() if isinstance(element, Row) else RowKind.INSERT
+        if kind in _REMOVING and self.primary_key is None:
+            self._refuse(
+                f"only gets rows, and {element!r:.200} of kind {kind.name} would remove one: give to_relation() a primary_key,"
+                " or filter such rows out"
+            )
+        values = self._converted(element, self._values(element))
+        if self.primary_key is not None:
+            for column, value in zip(self.columns, values, strict=True):
+                if value is None and column.name in self.primary_key:
+                    self._refuse(
+                        f"has the primary key {', '.join(self.primary_key)}, and {column.name!r} is None in {element!r:.200}"
+                    )
+        return kind.value, values
+
+    def _values(self, element: Any) -> Sequence[Any]:
+        if isinstance(element, Row):
+            names = element.get_field_names()
+            return self._by_name(element, dict(zip(names, element, strict=True))) if names else self._by_position(element, element)
+        if isinstance(element, Mapping) and (len(self.columns) > 1 or self._names_columns(element)):
+            return self._by_name(element, element)
+        if isinstance(element, tuple) or (isinstance(element, list) and len(self.columns) > 1):
+            return self._by_position(element, element)
+        if len(self.columns) > 1:
+            kind = type(element).__name__
+            self._refuse(f"has {len(self.columns)} columns, and {element!r:.200} ({kind}) is no Row, tuple or dict")
+        return (element,)
+
+    def _names_columns(self, element: Mapping[Any, Any]) -> bool:
+        known = {name for column in self.columns for name in (column.name, column.written)}
+        return bool(element) and set(element) <= known
+
+    def _by_name(self, element: Any, fields: Mapping[Any, Any]) -> Sequence[Any]:
+        used = [column.written if column.written in fields else column.name for column in self.columns]
+        unknown = [name for name in fields if name not in used]
+        if unknown:
+            known = ", ".join(column.name for column in self.columns)
+            self._refuse(f"has the columns {known}, and no {unknown[0]!r} as {element!r:.200} has")
+        return [fields.get(name) for name in used]
+
+    def _by_position(self, element: Any, fields: Any) -> Sequence[Any]:
+        if len(fields) != len(self.columns):
+            self._refuse(f"has {len(self.columns)} columns, and {element!r:.200} has {len(fields)} fields")
+        return list(fields)
+
+    def _converted(self, element: Any, values: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(
+            [
+                plain_value(value) if column.convert is None else self._convert(element, column, value)
+                for column, value in zip(self.columns, values, strict=True)
+            ]
+        )
+
+    def _convert(self, element: Any, column: RelationColumn, value: Any) -> Any:
+        assert column.convert is not None  # noqa: S101 (the caller has looked)
+        try:
+            return column.convert(value)
+        except TypeError as error:
+            raise StreamProgramError(
+                f"The relation {self.relation!r} cannot have {element!r:.200}: column {column.name!r}: {error}"
+            ) from error
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise StreamProgramError(f"The relation {self.relation!r} {why}.")

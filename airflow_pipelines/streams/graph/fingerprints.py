@@ -1,0 +1,369 @@
+"""Fingerprints of functions and values: equal ones mean that the same is computed, in whatever process they were made.
+
+The code of a program's own modules counts as it is written, with all of the program's functions, classes and variables that it
+uses; what belongs to packages counts by its name. Comments, layout, docstrings, annotations and the order of dicts and sets do not
+count.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import dis
+import enum
+import functools
+import hashlib
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+from airflow_pipelines.streams.graph.function_sources import described_function, described_module
+
+_ATOMS = frozenset({type(None), type(...), type(NotImplemented), bool, int, float, complex, str, bytes})
+_PACKAGE = "airflow_pipelines."
+_NAMED_BY_TYPE = (
+    BuiltinFunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
+)
+_OF_ALL_CLASSES = frozenset({
+    "__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__firstlineno__", "__abstractmethods__",
+    "__static_attributes__", "__dataclass_params__", "_abc_impl",
+})  # fmt: skip
+"""Attributes of classes that say nothing of what their objects do."""
+
+
+@dataclass(frozen=True)
+class OwnCode:
+    """Which modules are a program's own, besides the one that was started.
+
+    :param folders: where they are
+    """
+
+    folders: tuple[Path, ...]
+
+    def has(self, name: str) -> bool:
+        """Whether a module is the program's own.
+
+        :param name: of the module
+        """
+        if name == "__main__":
+            return True
+        file = getattr(sys.modules.get(name), "__file__", None)
+        return file is not None and any(Path(file).absolute().is_relative_to(folder) for folder in self.folders)
+
+
+def fingerprint(value: Any, own: OwnCode) -> str:
+    """The fingerprint of something that consists of functions and values.
+
+    :param value: the function, or the value
+    :param own: which code counts as it is written
+    :returns: some hexadecimal digits
+    """
+    walk = _Walk(own)
+    root = walk.digest(value)
+    return _hash("fingerprint", root, *walk.reached()).hex()[:32]
+
+
+class _Walk:
+    """A walk over all that something uses."""
+
+    def __init__(self, own: OwnCode) -> None:
+        self._own = own
+        # Functions and classes that are found by their names stand for themselves where they are used, and are described once.
+        self._waiting: list[Any] = []
+        self._named: dict[int, Any] = {}
+        self._path: dict[int, int] = {}
+        self._lowest = math.inf
+        self._known: dict[int, bytes] = {}
+        self._alive: list[Any] = []
+
+    def reached(self) -> list[bytes]:
+        """What is described once: in an order that depends on nothing but what it is."""
+        found = []
+        while self._waiting:
+            value = self._waiting.pop()
+            found.append(_hash("reached", _qualified(value), self._content(value)))
+        return sorted(found)
+
+    def digest(self, value: Any) -> bytes:
+        """The hash of a value with all that it uses."""
+        if type(value) in _ATOMS:
+            return _hash("atom", repr(value))
+        key = id(value)
+        if key in self._known:
+            return self._known[key]
+        depth = len(self._path)
+        if key in self._path:
+            self._lowest = min(self._lowest, self._path[key])
+            return _hash("around", str(depth - self._path[key]))
+        outer, self._lowest = self._lowest, math.inf
+        self._path[key] = depth
+        try:
+            found = self._digest(value)
+        finally:
+            del self._path[key]
+        if self._lowest >= depth:
+            # It has no reference to something around it, so it is the same wherever it is used.
+            self._known[key] = found
+            self._alive.append(value)
+            self._lowest = math.inf
+        self._lowest = min(outer, self._lowest)
+        return found
+
+    def _digest(self, value: Any) -> bytes:
+        if isinstance(value, FunctionType | type):
+            return self._function_or_class(value)
+        kind = type(value)
+        describe = _DESCRIBED.get(kind)
+        if describe is not None:
+            return describe(self, value)
+        if isinstance(value, ModuleType):
+            return self._module(value)
+        if isinstance(value, enum.Enum):
+            return _hash("member", self.digest(kind), value.name)
+        if isinstance(value, _NAMED_BY_TYPE):
+            return self._builtin(value)
+        wrapped = getattr(value, "__wrapped__", None)
+        if wrapped is not None and kind.__module__ == "functools":
+            return _hash("wrapped", _qualified(kind), self.digest(wrapped))
+        return self._instance(value)
+
+    # functions and classes
+
+    def _function_or_class(self, value: Any) -> bytes:
+        if not self._own.has(_home(value)):
+            return self._of_package(value)
+        if not _is_found_by_name(value):
+            return self._content(value)
+        if id(value) not in self._named:
+            self._named[id(value)] = value
+            self._waiting.append(value)
+        code = _text_of_code(value.__code__) if isinstance(value, FunctionType) else ""
+        return _hash("own", value.__qualname__, code)
+
+    def _of_package(self, value: Any) -> bytes:
+        name = _qualified(value)
+        if isinstance(value, FunctionType) and ("<" in value.__qualname__):
+            return _hash("made by a package", name, self._function_values(value))
+        return _hash("of a package", name)
+
+    def _content(self, value: Any) -> bytes:
+        return self._function(value) if isinstance(value, FunctionType) else self._class(value)
+
+    def _function(self, function: FunctionType) -> bytes:
+        code = function.__code__
+        used = {name: self._used(value, rest) for name, value, rest in _globals_of(code, function.__globals__)}
+        imported = [self._imported(name) for name in sorted(_imports_of(code))]
+        return _hash("function", _text_of_code(code), self._function_values(function), _hash("uses", *_items(used)), *imported)
+
+    def _function_values(self, function: FunctionType) -> bytes:
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        closure = {name: self._cell(cell) for name, cell in cells.items()}
+        defaults = [self.digest(value) for value in function.__defaults__ or ()]
+        by_name = {name: self.digest(value) for name, value in (function.__kwdefaults__ or {}).items()}
+        attributes = {name: self.digest(value) for name, value in vars(function).items()}
+        return _hash("values", *_items(closure), "/", *defaults, "/", *_items(by_name), "/", *_items(attributes))
+
+    def _cell(self, cell: Any) -> bytes:
+        try:
+            return self.digest(cell.cell_contents)
+        except ValueError:
+            return _hash("empty")
+
+    def _used(self, value: Any, attributes: tuple[str, ...]) -> bytes:
+        """Something that code uses by its name, such as ``helpers.rates.total``."""
+        for attribute in attributes:
+            if not isinstance(value, ModuleType) or not self._own.has(value.__name__) or not hasattr(value, attribute):
+                break
+            value = getattr(value, attribute)
+        return self.digest(value)
+
+    def _imported(self, name: str) -> bytes:
+        """A module that is imported where code runs."""
+        module = sys.modules.get(name)
+        return _hash("imports", name) if module is None else self.digest(module)
+
+    def _module(self, module: ModuleType) -> bytes:
+        if not self._own.has(module.__name__):
+            return _hash("module", module.__name__)
+        return _hash("own module", described_module(getattr(module, "__file__", None) or "") or module.__name__)
+
+    def _class(self, cls: type) -> bytes:
+        bases = [self.digest(base) for base in cls.__bases__]
+        return _hash("class", cls.__qualname__, self.digest(type(cls)), *bases, "/", *_items(self._attributes(cls)))
+
+    def _attributes(self, cls: type) -> dict[str, bytes]:
+        if issubclass(cls, enum.Enum):
+            members = {name: self.digest(member.value) for name, member in cls.__members__.items()}
+            functions = {name: each for name, each in vars(cls).items() if isinstance(each, _CALLED) and _is_written(each)}
+            return members | {name: self.digest(each) for name, each in functions.items()}
+        values = {name: each for name, each in vars(cls).items() if name not in _OF_ALL_CLASSES}
+        if "__dataclass_fields__" in values or "_fields" in values:
+            # Methods that were made of the fields follow from these.
+            values = {name: each for name, each in values.items() if not isinstance(each, _CALLED) or _is_written(each)}
+        found = {name: self.digest(each) for name, each in values.items()}
+        return found | {"annotated": _hash("names", *sorted(vars(cls).get("__annotations__", {})))}
+
+    def _method(self, method: MethodType) -> bytes:
+        return _hash("method", self.digest(method.__func__), self.digest(method.__self__))
+
+    def _builtin(self, value: Any) -> bytes:
+        owner = getattr(value, "__self__", None)
+        bound = b"" if owner is None or isinstance(owner, ModuleType) else self.digest(owner)
+        return _hash("builtin", str(getattr(value, "__module__", "")), value.__qualname__, bound)
+
+    # values
+
+    def _sequence(self, value: Any) -> bytes:
+        if _ATOMS.issuperset(map(type, value)):
+            return _hash(type(value).__name__, "atoms", repr(list(value)))
+        return _hash(type(value).__name__, *map(self.digest, value))
+
+    def _set(self, value: Any) -> bytes:
+        return _hash(type(value).__name__, *sorted(map(self.digest, value)))
+
+    def _mapping(self, value: Mapping[Any, Any]) -> bytes:
+        return _hash("dict", *sorted(_hash("item", self.digest(key), self.digest(each)) for key, each in value.items()))
+
+    def _property(self, value: property) -> bytes:
+        return _hash("property", *map(self.digest, (value.fget, value.fset, value.fdel)))
+
+    def _wrapped_method(self, value: Any) -> bytes:
+        return _hash(type(value).__name__, self.digest(value.__func__))
+
+    def _code(self, code: CodeType) -> bytes:
+        return _hash("code", _text_of_code(code))
+
+    def _instance(self, value: Any) -> bytes:
+        kind = type(value)
+        try:
+            reduce = copyreg.dispatch_table.get(kind)
+            reduced: Any = value.__reduce_ex__(4) if reduce is None else reduce(value)
+        except Exception:  # noqa: BLE001 (what cannot be pickled is known by its class and its attributes)
+            return _hash("object", self.digest(kind), self.digest(getattr(value, "__dict__", None)))
+        if isinstance(reduced, str):
+            return _hash("global", _qualified(kind), reduced)
+        make, arguments, *rest = reduced
+        state, items, pairs = (*rest, None, None, None)[:3]
+        parts = (make, tuple(arguments), state, None if items is None else list(items), None if pairs is None else dict(pairs))
+        return _hash("object", self.digest(kind), *map(self.digest, parts))
+
+
+_DESCRIBED: Mapping[type, Callable[[_Walk, Any], bytes]] = {
+    list: _Walk._sequence,
+    tuple: _Walk._sequence,
+    set: _Walk._set,
+    frozenset: _Walk._set,
+    dict: _Walk._mapping,
+    MappingProxyType: _Walk._mapping,
+    property: _Walk._property,
+    staticmethod: _Walk._wrapped_method,
+    classmethod: _Walk._wrapped_method,
+    MethodType: _Walk._method,
+    CodeType: _Walk._code,
+}
+_CALLED = (FunctionType, staticmethod, classmethod)
+
+
+def _is_written(value: Any) -> bool:
+    """Whether a function was written, and not made by the library for a class."""
+    code = getattr(value, "__func__", value).__code__
+    return not code.co_filename.startswith("<") and Path(code.co_filename).name not in ("enum.py", "dataclasses.py", "typing.py")
+
+
+def _home(value: Any) -> str:
+    """The module in which something was written, also when it claims to be of another one as wrappers do."""
+    return str(value.__globals__.get("__name__", "")) if isinstance(value, FunctionType) else str(value.__module__)
+
+
+def _qualified(value: Any) -> str:
+    module = str(getattr(value, "__module__", ""))
+    # Where something is within this package is its own affair.
+    return value.__qualname__ if module.startswith(_PACKAGE) else f"{module}:{value.__qualname__}"
+
+
+def _is_found_by_name(value: Any) -> bool:
+    found: Any = sys.modules.get(value.__module__)
+    for part in value.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is value
+
+
+def _globals_of(code: CodeType, values: Mapping[str, Any]) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
+    """The global variables that code uses: the name with the attributes that follow it, the variable's value, and these."""
+    for each in _nested(code):
+        instructions = list(dis.get_instructions(each))
+        for place, instruction in enumerate(instructions):
+            if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME") and instruction.argval in values:
+                attributes = tuple(_attributes_after(instructions, place))
+                yield ".".join([instruction.argval, *attributes]), values[instruction.argval], attributes
+
+
+def _attributes_after(instructions: list[dis.Instruction], place: int) -> Iterator[str]:
+    for instruction in instructions[place + 1 :]:
+        if instruction.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+            return
+        yield instruction.argval
+
+
+def _imports_of(code: CodeType) -> set[str]:
+    return {
+        instruction.argval
+        for each in _nested(code)
+        for instruction in dis.get_instructions(each)
+        if instruction.opname == "IMPORT_NAME" and instruction.argval
+    }
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _nested(constant)
+
+
+@functools.lru_cache(4096)
+def _text_of_code(code: CodeType) -> str:
+    described = described_function(code)
+    if described is not None:
+        return described
+    # Made of a text that is nowhere: the same for the same release of Python.
+    constants = sorted(
+        _text_of_code(each) if isinstance(each, CodeType) else f"{type(each).__name__} {_constant(each)}" for each in code.co_consts
+    )
+    parts = (code.co_code.hex(), code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_flags, constants)
+    return repr(parts)
+
+
+def _constant(value: Any) -> str:
+    return repr(sorted(map(repr, value))) if isinstance(value, frozenset) else repr(value)
+
+
+def _items(digests: Mapping[str, bytes]) -> Iterable[bytes]:
+    return (_hash(name, digest) for name, digest in sorted(digests.items()))
+
+
+def _hash(kind: str, *parts: str | bytes) -> bytes:
+    hashed = hashlib.sha256(kind.encode())
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        hashed.update(b"%d:" % len(data))
+        hashed.update(data)
+    return hashed.digest()
