@@ -19,10 +19,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import HostRecord
+from airflow_pipelines.errors import PipelinesError
 from airflow_pipelines.host.http_server import server_config
 from airflow_pipelines.pins import SetupError
+from airflow_pipelines.pipeline import Pipeline
+from airflow_pipelines.running.command import run
 from airflow_pipelines.secret_files import SecretError, SecretFiles
 from airflow_pipelines.service.api_keys import Scope, new_key
 from airflow_pipelines.service.control_plane import ControlPlane
@@ -118,6 +122,9 @@ def serve(
         typer.echo("Keys and rows travel unencrypted: give --tls-certificate and --tls-key, or put a proxy with TLS in between")
     server = uvicorn.Server(server_config(app, ws="websockets-sansio", timeout_graceful_shutdown=3, **tls))
     server.run(sockets=[listener])
+
+
+cli.command()(run)
 
 
 @cli.command()
@@ -252,6 +259,25 @@ def list_pipelines(home: Home = None) -> None:
         table.add_row(record.name, record.deployment_status, desired, record.program_status, record.storage_status, error)
     _print(table)
     control_plane.close()
+
+
+@pipelines_cli.command("stop")
+def stop_pipeline(
+    name: Annotated[str, typer.Argument(help="The pipeline's name")],
+    force: Annotated[bool, typer.Option("--force", help="Stop at once, without a checkpoint")] = False,
+    url: Annotated[
+        str | None,
+        typer.Option(help="Service to use (its key: AIRFLOW_PIPELINES_API_KEY); default: AIRFLOW_PIPELINES_URL, else none"),
+    ] = None,
+    home: Home = None,
+) -> None:
+    """Stop a pipeline with a checkpoint, from which its next start goes on."""
+    with PipelineClient(url, home=home) as client:
+        try:
+            Pipeline.get(name, client).stop(force=force)
+        except PipelinesError as error:
+            _fail(str(error))
+    typer.echo(f"Stopped pipeline {name}")
 
 
 def _stop_host(control_plane: ControlPlane, host: HostRecord) -> None:

@@ -162,13 +162,16 @@ class PipelineQueries(PipelineInputs):
         handler.start()
         self._listeners.append(handler)
 
-    def logs(self) -> Generator[str, None, None]:
+    def logs(self, *, from_end: bool = False) -> Generator[str, None, None]:
         """The pipeline's log, from its beginning and on as it grows. Close the generator to stop following.
 
+        :param from_end: whether what is in the log by now is left out. The place is found when the first line is taken, which comes
+            at once and says that the log begins
         :returns: a generator of lines; it ends when the pipeline is deleted
         :raises PipelineAPIError: when there is no such pipeline
         """
-        with self.client.stream("GET", self._path("logs")) as response:
+        params = {"from_end": True} if from_end else None
+        with self.client.stream("GET", self._path("logs"), params=params) as response:
             for line in lines_of(response):
                 yield line.decode("utf-8", errors="replace")
 

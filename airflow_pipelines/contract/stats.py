@@ -239,8 +239,68 @@ class OutputEndpointStatus(_WireStats):
 
 
 @dataclass
+class StreamTaskMetrics(_WireStats):
+    """What one task of an operator of a stream program says of itself.
+
+    :param task: its number
+    :param watermark: how far event time has come in milliseconds since the epoch; None before anything is known of it
+    :param state_pages: the number of pages of its state at rest
+    :param state_bytes: their size
+    :param values: what its functions have counted, by the names of the metrics; a distribution is an object with ``count``,
+        ``sum``, ``min`` and ``max``. They count for statistics only: after a restart they begin anew
+    """
+
+    task: int | None = None
+    watermark: int | None = None
+    state_pages: int | None = None
+    state_bytes: int | None = None
+    values: dict[str, Any] | None = None
+
+
+@dataclass
+class StreamOperatorMetrics(_WireStats):
+    """What an operator of a stream program says of itself.
+
+    :param name: for people
+    :param tasks: its tasks, in the order of their numbers
+    """
+
+    name: str | None = None
+    tasks: list[StreamTaskMetrics] | None = _read(lambda entries: [StreamTaskMetrics.from_dict(entry) for entry in entries])
+
+    @property
+    def watermark(self) -> int | None:
+        """How far event time has come in all tasks that know of one; None when none does."""
+        return min((task.watermark for task in self.tasks or () if task.watermark is not None), default=None)
+
+    @property
+    def state_bytes(self) -> int:
+        """The size of the state of all tasks at rest."""
+        return sum(task.state_bytes or 0 for task in self.tasks or ())
+
+    def total(self, metric: str) -> int | float:
+        """The sum of a counter, meter or gauge over all tasks; 0 when no task has it.
+
+        :param metric: its name, with those of its groups before it and points in between
+        :raises TypeError: when it is no number, but a distribution
+        """
+        found: list[int | float] = [task.values[metric] for task in self.tasks or () if task.values and metric in task.values]
+        if any(isinstance(value, Mapping) for value in found):
+            raise TypeError(f"the metric {metric!r} is a distribution: read it from each task's values")
+        return sum(found)
+
+
+def _operators(entries: Mapping[str, Mapping[str, Any]]) -> dict[str, StreamOperatorMetrics]:
+    return {uid: StreamOperatorMetrics.from_dict(entry) for uid, entry in entries.items()}
+
+
+@dataclass
 class PipelineStatistics(_WireStats):
-    """The statistics of a pipeline: its own, its inputs' and its outputs'. ``suspend_error`` says why it cannot checkpoint now."""
+    """The statistics of a pipeline: its own, its inputs' and its outputs'. ``suspend_error`` says why it cannot checkpoint now.
+
+    :param stream_metrics: what the operators of its stream program say of themselves, by uid; None without a stream program
+    :param warnings: what somebody may want to change, such as an input that holds event time back
+    """
 
     global_metrics: GlobalPipelineMetrics | None = _read(GlobalPipelineMetrics.from_dict)
     inputs: list[InputEndpointStatus] | None = _read(lambda entries: [InputEndpointStatus.from_dict(entry) for entry in entries])
@@ -248,6 +308,19 @@ class PipelineStatistics(_WireStats):
     suspend_error: Any = None
     checkpoint_activity: dict[str, Any] | None = None
     permanent_checkpoint_errors: Any = None
+    stream_metrics: dict[str, StreamOperatorMetrics] | None = _read(_operators)
+    warnings: list[str] | None = None
+
+    @property
+    def stream_state_bytes(self) -> int:
+        """The size of the state of the stream program's operators at rest."""
+        return sum(operator.state_bytes for operator in (self.stream_metrics or {}).values())
+
+    @property
+    def stream_watermark(self) -> int | None:
+        """How far event time has come in the operator that is farthest behind; None when nothing is known of it."""
+        known = (operator.watermark for operator in (self.stream_metrics or {}).values())
+        return min((watermark for watermark in known if watermark is not None), default=None)
 
 
 @dataclass

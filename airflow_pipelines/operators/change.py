@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_pipelines.comparing import Likeness, compare_configs, compare_programs, merged_configs
 from airflow_pipelines.operators.base import PipelineOperator
-from airflow_pipelines.operators.comparing import Likeness, compare_configs, compare_programs, merged_configs
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

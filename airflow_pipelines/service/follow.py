@@ -25,13 +25,15 @@ BEGINNING: Final = b"Fresh start of pipeline log\n"
 """The first line that whoever follows a log gets. Clients know by it that no line before is missing but for those long gone."""
 
 
-async def follow_log(control_plane: ControlPlane, pipeline_id: UUID, path: Path) -> AsyncIterator[bytes]:
+async def follow_log(control_plane: ControlPlane, pipeline_id: UUID, path: Path, *, from_end: bool = False) -> AsyncIterator[bytes]:
     """A line that says that the log begins, what is in the log, then what is added to it.
+
+    With ``from_end`` what is in the log when the first line comes is left out.
 
     A log that became shorter was replaced: what is left to read of the old one comes first, then the new one from its beginning.
     """
+    position = await run_in_threadpool(_size, path) if from_end else 0
     yield BEGINNING
-    position = 0
     checked = time.monotonic()
     while True:
         chunk, position = await run_in_threadpool(_read, path, position)

@@ -96,3 +96,30 @@ def test_a_whole_answer_is_read() -> None:
 
 def test_a_terminated_engine_is_a_stopped_pipeline() -> None:
     assert stats.GlobalPipelineMetrics.from_dict({"state": "Terminated"}).state is PipelineStatus.STOPPED
+
+
+def test_operators_of_stream_programs_are_summed_over_their_tasks() -> None:
+    spread = {"count": 1, "sum": 5, "min": 5, "max": 5}
+    tasks = [
+        {"task": 0, "watermark": 2000, "state_pages": 1, "state_bytes": 100, "values": {"late": 2, "amount": spread}},
+        {"task": 1, "watermark": None, "state_bytes": 50},
+        {"task": 2, "watermark": 1000, "state_bytes": 7, "values": {"late": 3}},
+    ]
+    answer = {"stream_metrics": {"score": {"name": "Score", "tasks": tasks}, "map": {"name": "Map", "tasks": [{"task": 0}]}}}
+    read = stats.PipelineStatistics.from_dict(answer | {"warnings": ["split 3 of cards gives nothing"]})
+    assert read.stream_metrics is not None
+    score = read.stream_metrics["score"]
+    assert (score.name, score.watermark, score.state_bytes) == ("Score", 1000, 157)
+    assert (score.total("late"), score.total("never")) == (5, 0)
+    with pytest.raises(TypeError, match="is a distribution"):
+        score.total("amount")
+    assert score.tasks is not None
+    assert score.tasks[0].values == {"late": 2, "amount": spread}
+    assert (read.stream_metrics["map"].watermark, read.stream_metrics["map"].state_bytes) == (None, 0)
+    assert (read.stream_watermark, read.stream_state_bytes) == (1000, 157)
+    assert read.warnings == ["split 3 of cards gives nothing"]
+
+
+def test_a_pipeline_of_sql_has_no_operators() -> None:
+    read = stats.PipelineStatistics.from_dict({"global_metrics": {}})
+    assert (read.stream_metrics, read.stream_watermark, read.stream_state_bytes, read.warnings) == (None, None, 0, None)

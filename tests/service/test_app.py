@@ -15,7 +15,7 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.app import create_app
 from airflow_pipelines.service.control_plane import ControlPlane
-from airflow_pipelines.service.follow import follow_log
+from airflow_pipelines.service.follow import BEGINNING, follow_log
 from airflow_pipelines.settings import Settings
 
 ALL_KEYS = {
@@ -238,6 +238,25 @@ def test_logs_are_followed_until_the_pipeline_is_deleted(app: FastAPI, api: Test
     assert beginning == b"Fresh start of pipeline log\n"
     assert b"The pipeline was created" in first
     assert second == b"more\n"
+
+
+def test_a_log_is_followed_from_where_it_ends(app: FastAPI, api: TestClient) -> None:
+    control_plane: ControlPlane = app.state.control_plane
+    create(api)
+    record = control_plane.pipeline("p")
+    path = control_plane.files.log(record)
+
+    async def follow() -> list[bytes]:
+        chunks = []
+        async for chunk in follow_log(control_plane, record.id, path, from_end=True):
+            chunks.append(chunk)
+            if len(chunks) == 2:
+                break
+            with path.open("a") as log:
+                log.write("written after the first line was taken\n")
+        return chunks
+
+    assert asyncio.run(asyncio.wait_for(follow(), 10)) == [BEGINNING, b"written after the first line was taken\n"]
 
 
 def test_database_errors_do_not_show_what_was_written(app: FastAPI, api: TestClient) -> None:

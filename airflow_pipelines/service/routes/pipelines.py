@@ -83,11 +83,10 @@ def _add_history(router: APIRouter, control_plane: ControlPlane) -> None:
         return JsonAnswer({"deployment_config": record.deployment_config, "deployment_location": location})
 
     @router.get("/{name}/logs")
-    def logs(name: str) -> StreamingResponse:
+    def logs(name: str, from_end: Flag = False) -> StreamingResponse:
         record = control_plane.pipeline(name)
-        return StreamingResponse(
-            follow_log(control_plane, record.id, control_plane.files.log(record)), media_type="text/plain; charset=utf-8"
-        )
+        lines = follow_log(control_plane, record.id, control_plane.files.log(record), from_end=from_end)
+        return StreamingResponse(lines, media_type="text/plain; charset=utf-8")
 
     @router.get("/{name}/events")
     def events(name: str, selector: Selector = Selector.STATUS) -> JsonAnswer:

@@ -1,4 +1,4 @@
-"""Whether a pipeline already is what a task says, as far as its descriptor can tell: secrets in it are references."""
+"""Whether a pipeline already is what somebody wants, as far as its descriptor can tell: secrets in it are references."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def compare_programs(stored: str, given: str) -> Likeness:
     """Compare the texts of programs.
 
     :param stored: the program as the service keeps it, with references in the places of secrets
-    :param given: the program as the task has it
+    :param given: the wanted program
     """
     if stored == given:
         return Likeness.SAME
@@ -34,11 +34,21 @@ def compare_programs(stored: str, given: str) -> Likeness:
     return Likeness.SAME_BUT_FOR_SECRETS if alike else Likeness.DIFFERENT
 
 
+def compare_stream_files(descriptor: Mapping[str, Any], files: Mapping[str, str]) -> Likeness:
+    """Compare the files of stream programs, in their order: another first file is another program.
+
+    :param descriptor: the pipeline as the service sends it, with all fields
+    :param files: the wanted texts by path
+    """
+    stored: Mapping[str, str] = descriptor.get("stream_files") or {}
+    return Likeness.SAME if list(stored.items()) == list(files.items()) else Likeness.DIFFERENT
+
+
 def compare_configs(stored: Any, given: Any) -> Likeness:
     """Compare configurations.
 
     :param stored: JSON as the service keeps it, with all defaults filled in
-    :param given: the JSON of the task, which may leave fields out
+    :param given: the wanted JSON, which may leave fields out
     """
     if isinstance(given, Mapping) and isinstance(stored, Mapping):
         found = [

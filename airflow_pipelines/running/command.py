@@ -1,0 +1,143 @@
+"""The command ``airflow-pipelines run``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+
+from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.errors import PipelinesError
+from airflow_pipelines.program.stream_files import StreamFilesError
+from airflow_pipelines.running.deploying import ChangeDeclined, Deploying
+from airflow_pipelines.running.following import End, Following, LogLines
+from airflow_pipelines.running.terminal import TerminalPerson, TerminalScreen
+from airflow_pipelines.running.wanted import Wanted
+from airflow_pipelines.stream_collecting import collect_stream_files
+
+FAILED, DECLINED, INTERRUPTED = 1, 3, 130
+"""Exit codes: the program or the pipeline failed, a change was not approved, Ctrl-C."""
+
+
+class FaultTolerance(StrEnum):
+    """What a crash may cost."""
+
+    NONE = "none"
+    AT_LEAST_ONCE = "at_least_once"
+    EXACTLY_ONCE = "exactly_once"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a pipeline is run.
+
+    :param approves_all: whether changes are approved without a question
+    :param waits: whether it is followed until its inputs have ended
+    :param stays_up: whether it goes on after its inputs have ended
+    """
+
+    approves_all: bool = False
+    waits: bool = True
+    stays_up: bool = False
+
+
+def run(
+    program: Annotated[Path, typer.Argument(help="Python file of the program, or a folder with a __main__.py")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="What the program finds on its command line, after --")] = None,
+    name: Annotated[str, typer.Option(help="Name of the pipeline; default: that of the file")] = "",
+    sql: Annotated[Path | None, typer.Option(help="File with SQL tables and views of the same pipeline")] = None,
+    file: Annotated[
+        list[str] | None,
+        typer.Option(help="Other file or folder that the program needs, relative to its folder; may be repeated"),
+    ] = None,
+    fault_tolerance: Annotated[
+        FaultTolerance | None, typer.Option(help="What a crash may cost: see the Python SDK's page, Waiting")
+    ] = None,
+    checkpoint_interval: Annotated[int | None, typer.Option(help="Seconds between checkpoints", min=1)] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of Spark's shuffle partitions on a dedicated host", min=1)] = None,
+    wait: Annotated[bool, typer.Option(help="Follow the pipeline until its inputs have ended")] = True,
+    keep_running: Annotated[bool, typer.Option("--keep-running", help="Leave the pipeline up when its inputs have ended")] = False,
+    approve: Annotated[bool, typer.Option("--approve", help="Make changes of an existing pipeline without a question")] = False,
+    url: Annotated[
+        str | None,
+        typer.Option(help="Service to use (its key: AIRFLOW_PIPELINES_API_KEY); default: AIRFLOW_PIPELINES_URL, else none"),
+    ] = None,
+    home: Annotated[Path | None, typer.Option(help="Folder of the store, for a run without a service")] = None,
+) -> None:
+    """Run a stream program as a pipeline: make or change the pipeline, start it, and follow it until its inputs have ended.
+
+    The pipeline outlives this command: Ctrl-C leaves it running.
+    """
+    console = Console(highlight=False)
+    options = RunOptions(approves_all=approve, waits=wait, stays_up=keep_running)
+    try:
+        files = collect_stream_files(program, file or ())
+        wanted = Wanted(
+            name or _name_of(program),
+            files,
+            tuple(arguments or ()),
+            None if sql is None else sql.read_text(encoding="utf-8"),
+            _runtime_config(fault_tolerance, checkpoint_interval, workers),
+        )
+    except (StreamFilesError, OSError, UnicodeDecodeError) as error:
+        _fail(str(error))
+    with PipelineClient(url, home=home) as client:
+        try:
+            _run(client, wanted, options, console)
+        except ChangeDeclined as declined:
+            _fail(str(declined), DECLINED)
+        except PipelinesError as error:
+            _fail(str(error))
+        except KeyboardInterrupt:
+            console.print(_left_running(wanted.name, url, home), markup=False)
+            raise SystemExit(INTERRUPTED) from None
+
+
+def _run(client: PipelineClient, wanted: Wanted, options: RunOptions, console: Console) -> None:
+    person, screen = TerminalPerson(console, approves_all=options.approves_all), TerminalScreen(console)
+    deploying = Deploying(client, wanted, person)
+    prepared = deploying.prepare()
+    pipeline, log = prepared.pipeline, LogLines(prepared.pipeline)
+    deploying.bring_up(prepared)
+    if not options.waits:
+        person.tell(f"Pipeline {wanted.name!r} is running")
+        return
+    following = Following(pipeline, log, screen)
+    with screen.showing():
+        end = following.until_end()
+    if end is End.FAILED:
+        error = pipeline.deployment_error()
+        message = error.get("message") if isinstance(error, Mapping) else error
+        _fail(f"pipeline {wanted.name!r} stopped with an error: {message}")
+    if end is End.COMPLETE and not options.stays_up:
+        person.tell("All inputs have ended: stopping the pipeline with a checkpoint")
+        pipeline.stop(force=False)
+        following.last_lines()
+    person.tell(f"Pipeline {wanted.name!r}: {end.value}")
+
+
+def _runtime_config(fault_tolerance: FaultTolerance | None, checkpoint_interval: int | None, workers: int | None) -> dict[str, Any]:
+    """The given values of the runtime configuration in wire form."""
+    model = {} if fault_tolerance is None else {"model": fault_tolerance.value}
+    interval = {} if checkpoint_interval is None else {"checkpoint_interval_secs": checkpoint_interval}
+    config: dict[str, Any] = {} if workers is None else {"workers": workers}
+    return config | ({"fault_tolerance": model | interval} if model or interval else {})
+
+
+def _name_of(program: Path) -> str:
+    return program.resolve().stem.replace("_", "-")
+
+
+def _left_running(name: str, url: str | None, home: Path | None) -> str:
+    where = f" --url {url}" if url else f" --home {home}" if home else ""
+    return f"Pipeline {name!r} goes on running. To stop it: airflow-pipelines pipelines stop {name}{where}"
+
+
+def _fail(message: str, code: int = FAILED) -> NoReturn:
+    typer.echo(f"airflow-pipelines: {message}", err=True)
+    raise SystemExit(code)

@@ -1,0 +1,216 @@
+"""Brings a pipeline up with the program that is wanted, after somebody has agreed to what that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from airflow_pipelines.client import PipelineClient
+from airflow_pipelines.contract.change_text import change_text
+from airflow_pipelines.contract.descriptors import PendingChange
+from airflow_pipelines.contract.enums import BootstrapPolicy, PipelineStatus
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.errors import PipelineAPIError, PipelinesError, refused_program
+from airflow_pipelines.pipeline import Pipeline
+from airflow_pipelines.pipeline_builder import PipelineBuilder
+from airflow_pipelines.running.wanted import Wanted, former_values
+from airflow_pipelines.runtime_config import RuntimeConfig
+from airflow_pipelines.wire import path_of
+
+_PROGRAM = ("stream_files", "stream_arguments", "program_code")
+
+
+class Person(Protocol):
+    """Who is told what happens, and decides about changes."""
+
+    def tell(self, text: str) -> None:
+        """Say what happens.
+
+        :param text: a sentence
+        """
+
+    def approves(self, change: str, question: str) -> bool:
+        """Show a change and ask whether to make it.
+
+        :param change: what changes, in several lines
+        :param question: the question
+        """
+
+
+class ChangeDeclined(PipelinesError):
+    """Nobody agreed to a change. The pipeline is as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A pipeline that can be changed and started, or is up as it is to be.
+
+    :param pipeline: the pipeline
+    :param agreed: the programs of the change that was agreed to while the pipeline was up; None when nobody was asked
+    """
+
+    pipeline: Pipeline
+    agreed: Mapping[str, Any] | None = None
+
+    def is_agreed(self, change: PendingChange) -> bool:
+        """Whether a change is the one that was agreed to.
+
+        :param change: what the pipeline waits with
+        """
+        return self.agreed is not None and _hashes(change.programs) == _hashes(self.agreed)
+
+
+@dataclass(frozen=True, slots=True)
+class Deploying:
+    """Brings one pipeline up.
+
+    :param client: the client to reach the service with
+    :param wanted: what the pipeline is to be
+    :param person: who decides about changes
+    :param timeout_s: seconds to wait at most for each part; None waits without limit
+    """
+
+    client: PipelineClient
+    wanted: Wanted
+    person: Person
+    timeout_s: float | None = None
+
+    def prepare(self) -> Prepared:
+        """Make the pipeline, or have an existing one that is up stopped when it has to change. Nothing is started.
+
+        :raises ChangeDeclined: when the change of a pipeline that is up was not agreed to
+        :raises ProgramCompilationError: when the program does not compile
+        :raises PipelinesError: when the service refuses something
+        """
+        descriptor = self._descriptor()
+        if descriptor is None:
+            return Prepared(self._create())
+        pipeline = Pipeline.get(self.wanted.name, self.client)
+        changes = self.wanted.changes(descriptor)
+        if changes and descriptor["deployment_desired_status"] != "Stopped":
+            return Prepared(pipeline, self._agree_while_up(pipeline, changes))
+        return Prepared(pipeline)
+
+    def bring_up(self, prepared: Prepared) -> None:
+        """Change the pipeline where it differs, start it, and have changes of what is stored approved.
+
+        :param prepared: what :meth:`prepare` gave
+        :raises ChangeDeclined: when a change was not agreed to; what was changed is taken back then
+        :raises PipelineFailedError: when the pipeline does not come up
+        :raises PipelinesError: when the service refuses something
+        """
+        pipeline = prepared.pipeline
+        descriptor = self._descriptor()
+        if descriptor is None:
+            raise PipelinesError(f"pipeline {self.wanted.name!r} was deleted by somebody else")
+        changes = self.wanted.changes(descriptor)
+        if not changes and descriptor["deployment_desired_status"] != "Stopped":
+            self._attach(pipeline)
+            return
+        if changes:
+            self._modify(changes)
+            self.person.tell(f"Pipeline {self.wanted.name!r} was changed: {_named(changes)}")
+        self.person.tell(f"Starting pipeline {self.wanted.name!r}")
+        pipeline.start(bootstrap_policy=BootstrapPolicy.AWAIT_APPROVAL, timeout_s=self.timeout_s)
+        change = pipeline.pending_change()
+        if change is None:
+            return
+        if prepared.is_agreed(change):
+            self._approve(pipeline, change)
+        else:
+            self._decide(pipeline, change, former_values(changes, descriptor))
+
+    def _create(self) -> Pipeline:
+        wanted = self.wanted
+        config = RuntimeConfig.from_dict(wanted.runtime_config) if wanted.runtime_config else RuntimeConfig.default()
+        self.person.tell(f"Creating pipeline {wanted.name!r}")
+        return PipelineBuilder(
+            self.client,
+            wanted.name,
+            wanted.sql or "",
+            runtime_config=config,
+            stream_program=wanted.stream_files,
+            stream_arguments=wanted.stream_arguments,
+        ).create(timeout_s=self.timeout_s)
+
+    def _agree_while_up(self, pipeline: Pipeline, changes: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Show what changes while the pipeline goes on, and stop it when that is agreed to.
+
+        :return: the programs of what was shown; None when that could not be found out
+        """
+        plan = None
+        program = {name: changes[name] for name in _PROGRAM if name in changes}
+        shown = f"changed: {_named(changes)}"
+        if program and pipeline.status() in (PipelineStatus.RUNNING, PipelineStatus.PAUSED):
+            plan = self._plan(program)
+            shown = f"{shown}\n{change_text(plan)}"
+            if plan.plan is not None and plan.plan.refusals:
+                self.person.tell(shown)
+                raise PipelinesError(
+                    f"pipeline {self.wanted.name!r} cannot go on with this program, and was left as it is: "
+                    + "; ".join(refusal.message for refusal in plan.plan.refusals)
+                )
+        if not self.person.approves(shown, f"Stop pipeline {self.wanted.name!r} with a checkpoint, and go on with this?"):
+            raise ChangeDeclined(f"the change was not approved: pipeline {self.wanted.name!r} goes on as it is")
+        self.person.tell(f"Stopping pipeline {self.wanted.name!r} with a checkpoint")
+        pipeline.stop(force=False, timeout_s=self.timeout_s)
+        return None if plan is None else plan.programs
+
+    def _attach(self, pipeline: Pipeline) -> None:
+        if pipeline.status() is PipelineStatus.PAUSED:
+            self.person.tell(f"Pipeline {self.wanted.name!r} is paused and goes on")
+            pipeline.resume(timeout_s=self.timeout_s)
+            return
+        self.person.tell(f"Pipeline {self.wanted.name!r} is up already, with this program")
+        change = pipeline.pending_change()
+        if change is None:
+            pipeline.wait_for_status(PipelineStatus.RUNNING, self.timeout_s)
+        else:
+            self._decide(pipeline, change, {})
+
+    def _decide(self, pipeline: Pipeline, change: PendingChange, former: Mapping[str, Any]) -> None:
+        """Have the change approved that the pipeline waits with, or leave everything as it was."""
+        if self.person.approves(change_text(change), f"Let pipeline {self.wanted.name!r} go on with this?"):
+            self._approve(pipeline, change)
+            return
+        # What is stored stays as it is: a pipeline that waits for approval has changed nothing of it.
+        pipeline.stop(force=False, timeout_s=self.timeout_s)
+        if former:
+            self._modify(former)
+        raise ChangeDeclined(f"the change was not approved: pipeline {self.wanted.name!r} is stopped and has its former program")
+
+    def _approve(self, pipeline: Pipeline, change: PendingChange) -> None:
+        pipeline.approve(expected_programs=change.programs)
+        pipeline.wait_for_status(PipelineStatus.RUNNING, self.timeout_s)
+
+    def _modify(self, fields: Mapping[str, Any]) -> None:
+        try:
+            self.client.patch(path_of("pipelines", self.wanted.name), json=dict(fields), idempotent=True)
+        except PipelineAPIError as error:
+            raise refused_program(error, self.wanted.name) from error
+
+    def _plan(self, program: Mapping[str, Any]) -> PendingChange:
+        try:
+            answer = self.client.post(path_of("pipelines", self.wanted.name, "plan"), json=dict(program), idempotent=True)
+        except PipelineAPIError as error:
+            raise refused_program(error, self.wanted.name) from error
+        return PendingChange.from_dict(answer)
+
+    def _descriptor(self) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = self.client.get(path_of("pipelines", self.wanted.name), params={"selector": "all"})
+        except PipelineAPIError as error:
+            if error.error_code == ErrorCode.UNKNOWN_PIPELINE_NAME:
+                return None
+            raise
+        return found
+
+
+def _named(changes: Mapping[str, Any]) -> str:
+    return ", ".join(name.replace("_", " ") for name in changes)
+
+
+def _hashes(programs: Mapping[str, Any]) -> dict[str, str]:
+    """The programs without their versions, which a program has only when it is kept."""
+    return {which: program["hash"] for which, program in programs.items()}

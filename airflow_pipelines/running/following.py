@@ -1,0 +1,132 @@
+"""Follows a pipeline that is up: its log, and how far it has come."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from airflow_pipelines.contract.enums import PipelineStatus
+from airflow_pipelines.contract.stats import PipelineStatistics
+from airflow_pipelines.errors import PipelineAPIError, PipelinesError
+from airflow_pipelines.pipeline import Pipeline
+
+POLL_S = 0.2
+STATISTICS_S = 1.0
+LAST_LINES_S = 1.0
+"""For how long nothing more must have come of the log of a pipeline that has ended."""
+LAST_LINES_LIMIT_S = 10.0
+_UNREADY = 503
+"""The status of what a pipeline cannot be asked at the moment."""
+
+
+class End(Enum):
+    """How following a pipeline has ended."""
+
+    COMPLETE = "all inputs have ended, and all is processed"
+    STOPPED = "somebody stopped it"
+    FAILED = "it stopped with an error"
+
+
+class Screen(Protocol):
+    """Where lines and progress are shown."""
+
+    def line(self, text: str) -> None:
+        """Show a line of the log.
+
+        :param text: the line
+        """
+
+    def progress(self, statistics: PipelineStatistics) -> None:
+        """Show how far the pipeline has come.
+
+        :param statistics: what it says of itself
+        """
+
+
+class LogLines:
+    """The lines that a pipeline's log gains from now on, read in a thread of its own."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        following = pipeline.logs(from_end=True)
+        # The first line says that the log begins: from here on nothing is missed.
+        next(following, None)
+        threading.Thread(target=self._read, args=(following,), name="log", daemon=True).start()
+
+    def arrived(self) -> Iterator[str]:
+        """The lines that have come since the last call."""
+        while not self._lines.empty():
+            yield self._lines.get()
+
+    def _read(self, following: Generator[str, None, None]) -> None:
+        try:
+            for line in following:
+                self._lines.put(line)
+        except PipelinesError as error:
+            self._lines.put(f"(the log cannot be followed any more: {error})")
+
+
+@dataclass
+class Following:
+    """Follows one pipeline until it ends.
+
+    :param pipeline: the pipeline
+    :param log: what its log gains
+    :param screen: where it is shown
+    """
+
+    pipeline: Pipeline
+    log: LogLines
+    screen: Screen
+    _next_statistics: float = 0.0
+
+    def until_end(self) -> End:
+        """Follow until all inputs have ended, or the pipeline stops.
+
+        :return: which of them
+        :raises PipelinesError: when the service cannot be asked any more
+        """
+        while True:
+            self._show_lines()
+            status = self.pipeline.status()
+            if status in (PipelineStatus.STOPPED, PipelineStatus.NOT_FOUND):
+                self.last_lines()
+                return End.FAILED if status is PipelineStatus.STOPPED and self.pipeline.deployment_error() else End.STOPPED
+            if self._is_complete():
+                return End.COMPLETE
+            time.sleep(POLL_S)
+
+    def last_lines(self) -> None:
+        """Show what still comes of the log of a pipeline that has ended."""
+        limit = time.monotonic() + LAST_LINES_LIMIT_S
+        quiet = time.monotonic() + LAST_LINES_S
+        while time.monotonic() < min(quiet, limit):
+            if self._show_lines():
+                quiet = time.monotonic() + LAST_LINES_S
+            time.sleep(POLL_S / 4)
+
+    def _show_lines(self) -> bool:
+        found = list(self.log.arrived())
+        for line in found:
+            self.screen.line(line)
+        return bool(found)
+
+    def _is_complete(self) -> bool:
+        """Show how far the pipeline has come, when it is time to."""
+        if time.monotonic() < self._next_statistics:
+            return False
+        self._next_statistics = time.monotonic() + STATISTICS_S
+        try:
+            statistics = self.pipeline.stats()
+        except PipelineAPIError as error:
+            if error.status_code != _UNREADY:
+                raise
+            return False
+        self.screen.progress(statistics)
+        metrics = statistics.global_metrics
+        return metrics is not None and bool(metrics.pipeline_complete)

@@ -1,0 +1,87 @@
+"""What ``airflow-pipelines run`` shows: lines that come, changes, questions, and a line with the progress in a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from airflow_pipelines.contract.stats import PipelineStatistics
+from airflow_pipelines.running.progress_text import ProgressText
+
+_STYLES: Final = {"+": "green", "-": "red", "~": "yellow", "@": "cyan"}
+
+
+class TerminalPerson:
+    """Somebody at a terminal, or nobody: then changes are approved only when the command says so.
+
+    :param console: where to write
+    :param approves_all: whether every change is approved without a question
+    """
+
+    def __init__(self, console: Console, *, approves_all: bool) -> None:
+        self._console = console
+        self._approves_all = approves_all
+
+    def tell(self, text: str) -> None:
+        """See :class:`~airflow_pipelines.running.deploying.Person`."""
+        self._console.print(Text(text))
+
+    def approves(self, change: str, question: str) -> bool:
+        """See :class:`~airflow_pipelines.running.deploying.Person`."""
+        for line in change.splitlines():
+            self._console.print(Text(line, _style(line)))
+        if self._approves_all:
+            return True
+        if not (self._console.is_terminal and sys.stdin.isatty()):
+            self.tell("Nobody can be asked here: give --approve to have changes made without a question")
+            return False
+        return typer.confirm(question)
+
+
+class TerminalScreen:
+    """Shows the lines of a log, and below them how far the pipeline has come; in a file or a pipe the lines only.
+
+    :param console: where to write
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._text = ProgressText()
+        self._live: Live | None = None
+
+    @contextmanager
+    def showing(self) -> Iterator[None]:
+        """Keep the progress below the lines while the context lasts."""
+        if not self._console.is_terminal:
+            yield
+            return
+        with Live(console=self._console, auto_refresh=False, transient=True) as live:
+            self._live = live
+            try:
+                yield
+            finally:
+                self._live = None
+
+    def line(self, text: str) -> None:
+        """See :class:`~airflow_pipelines.running.following.Screen`."""
+        self._console.print(Text(text), soft_wrap=True)
+
+    def progress(self, statistics: PipelineStatistics) -> None:
+        """See :class:`~airflow_pipelines.running.following.Screen`."""
+        if self._live is not None:
+            line = Text(self._text.line(statistics, time.monotonic()), "bold", no_wrap=True, overflow="ellipsis")
+            self._live.update(line, refresh=True)
+
+
+def _style(line: str) -> str:
+    if "DROPS " in line or line.startswith("refused"):
+        return "bold red"
+    return _STYLES.get(line[:1], "")

@@ -1,0 +1,53 @@
+"""What a pipeline is to be, and in what an existing one differs from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_pipelines.comparing import Likeness, compare_configs, compare_programs, compare_stream_files, merged_configs
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A pipeline as it is to be.
+
+    :param name: its name
+    :param stream_files: the texts of its stream program by path, the one that is executed first; empty for none
+    :param stream_arguments: the command line of its stream program
+    :param sql: its SQL text; None leaves that of an existing pipeline as it is
+    :param runtime_config: the values of its runtime configuration that are given, in wire form
+    """
+
+    name: str
+    stream_files: Mapping[str, str]
+    stream_arguments: tuple[str, ...] = ()
+    sql: str | None = None
+    runtime_config: Mapping[str, Any] = field(default_factory=dict)
+
+    def changes(self, descriptor: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of an existing pipeline that have to change, with their new values; empty when it is as it is to be.
+
+        :param descriptor: the pipeline as the service sends it, with all fields
+        """
+        changes: dict[str, Any] = {}
+        if compare_stream_files(descriptor, self.stream_files) is not Likeness.SAME:
+            changes["stream_files"] = dict(self.stream_files)
+        if list(self.stream_arguments) != list(descriptor.get("stream_arguments") or ()):
+            changes["stream_arguments"] = list(self.stream_arguments)
+        if self.sql is not None and compare_programs(descriptor["program_code"], self.sql) is Likeness.DIFFERENT:
+            changes["program_code"] = self.sql
+        if compare_configs(descriptor["runtime_config"], self.runtime_config) is Likeness.DIFFERENT:
+            changes["runtime_config"] = merged_configs(descriptor["runtime_config"], self.runtime_config)
+        return changes
+
+
+def former_values(changes: Mapping[str, Any], descriptor: Mapping[str, Any]) -> dict[str, Any]:
+    """What takes changes back.
+
+    :param changes: the fields that were changed
+    :param descriptor: the pipeline as it was before
+    """
+    without: dict[str, Any] = {"stream_files": {}, "stream_arguments": []}
+    return {name: descriptor.get(name, without.get(name)) for name in changes}
