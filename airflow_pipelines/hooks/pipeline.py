@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from airflow_pipelines.contract.descriptors import PendingChange
     from airflow_pipelines.pipeline import Pipeline
     from airflow_pipelines.pipeline_builder import PipelineBuilder
+    from airflow_pipelines.stream_collecting import StreamProgramSource
 
 DEFAULT_CONN_ID = "airflow_pipelines_default"
 _TEST_TIMEOUT_S = 5.0
@@ -247,6 +248,8 @@ class PipelineHook(BaseHook):
         sql: str,
         *,
         udf_python: str = "",
+        stream_program: StreamProgramSource | None = None,
+        stream_arguments: Sequence[str] | None = None,
         description: str = "",
         runtime_config: Mapping[str, Any] | None = None,
     ) -> Pipeline:
@@ -255,13 +258,17 @@ class PipelineHook(BaseHook):
         :param name: the pipeline's name
         :param sql: its program
         :param udf_python: the Python module with the program's functions
+        :param stream_program: its stream program, see :class:`~airflow_pipelines.pipeline_builder.PipelineBuilder`
+        :param stream_arguments: the command line of its stream program
         :param description: a text for people
         :param runtime_config: the runtime configuration as the wire object; defaults for what it leaves out
         :returns: the SDK's object for it
         :raises PipelineAPIError: there is such a pipeline already, or the service refuses a value
         :raises ProgramCompilationError: the program does not compile
         """
-        pipeline: Pipeline = self._builder(name, sql, udf_python, description, runtime_config).create()
+        pipeline: Pipeline = self._builder(
+            name, sql, udf_python, stream_program, stream_arguments, description, runtime_config
+        ).create()
         return pipeline
 
     def replace(
@@ -270,6 +277,8 @@ class PipelineHook(BaseHook):
         sql: str,
         *,
         udf_python: str = "",
+        stream_program: StreamProgramSource | None = None,
+        stream_arguments: Sequence[str] | None = None,
         description: str = "",
         runtime_config: Mapping[str, Any] | None = None,
     ) -> Pipeline:
@@ -278,20 +287,24 @@ class PipelineHook(BaseHook):
         :param name: the pipeline's name
         :param sql: its program
         :param udf_python: the Python module with the program's functions
+        :param stream_program: its stream program, see :class:`~airflow_pipelines.pipeline_builder.PipelineBuilder`
+        :param stream_arguments: the command line of its stream program
         :param description: a text for people
         :param runtime_config: the runtime configuration as the wire object; defaults for what it leaves out
         :returns: the SDK's object for it
         :raises PipelineAPIError: the service refuses a value
         :raises ProgramCompilationError: the program does not compile
         """
-        pipeline: Pipeline = self._builder(name, sql, udf_python, description, runtime_config).create_or_replace()
+        pipeline: Pipeline = self._builder(
+            name, sql, udf_python, stream_program, stream_arguments, description, runtime_config
+        ).create_or_replace()
         return pipeline
 
     def modify(self, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Change fields of a stopped pipeline, keeping its state.
 
         :param name: the pipeline's name
-        :param changes: wire fields such as ``program_code``, ``udf_python``, ``runtime_config``, ``description``
+        :param changes: wire fields such as ``program_code``, ``stream_files``, ``udf_python``, ``runtime_config``, ``description``
         :returns: the new descriptor
         :raises ProgramCompilationError: the new program does not compile and the old one does; nothing is changed
         :raises PipelineAPIError: the new program is empty, or the pipeline is not stopped
@@ -470,14 +483,28 @@ class PipelineHook(BaseHook):
         return list(steps)
 
     def _builder(
-        self, name: str, sql: str, udf_python: str, description: str, runtime_config: Mapping[str, Any] | None
+        self,
+        name: str,
+        sql: str,
+        udf_python: str,
+        stream_program: StreamProgramSource | None,
+        stream_arguments: Sequence[str] | None,
+        description: str,
+        runtime_config: Mapping[str, Any] | None,
     ) -> PipelineBuilder:
         from airflow_pipelines.pipeline_builder import PipelineBuilder
         from airflow_pipelines.runtime_config import RuntimeConfig
 
         config = RuntimeConfig.from_dict(runtime_config) if runtime_config else RuntimeConfig.default()
         return PipelineBuilder(
-            self.get_conn(), name=name, sql=sql, udf_python=udf_python, description=description, runtime_config=config
+            self.get_conn(),
+            name=name,
+            sql=sql,
+            udf_python=udf_python,
+            stream_program=stream_program,
+            stream_arguments=stream_arguments,
+            description=description,
+            runtime_config=config,
         )
 
     def _post(self, name: str, action: str, params: Mapping[str, Any] | None = None) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_pipelines.comparing import Likeness, compare_configs, compare_programs, merged_configs
+from airflow_pipelines.comparing import Likeness, compare_configs, compare_programs, compare_stream_files, merged_configs
 from airflow_pipelines.operators.base import PipelineOperator
+from airflow_pipelines.operators.stream_program import kept_from_templates, read_stream_program
+from airflow_pipelines.stream_collecting import StreamProgramArguments, StreamProgramSource
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -27,6 +30,11 @@ class ModifyPipelineOperator(PipelineOperator):
     :param sql: the program's text, or the path of a ``.sql`` file
     :param udf_python: the text of the Python module with the program's functions. It is no template, because Python's braces are
         not Jinja's.
+    :param stream_program: the stream program: the path of a Python file, with which the modules of its folder come along that it
+        imports, or of a folder with a ``__main__.py``. The path is a template, and relative to the DAG's folder; the files are
+        none, and are read when the task runs. Or the texts of its files by path, which are no templates either
+    :param stream_files: other files and folders that the stream program needs, relative to its folder
+    :param stream_arguments: the stream program's command line
     :param description: a description
     :param runtime_config: the values to change of the runtime configuration, in wire form
     :param compile_timeout: seconds to wait for the compiler
@@ -35,7 +43,16 @@ class ModifyPipelineOperator(PipelineOperator):
         handed to the service before anything else is done; a pipeline that runs goes on with what it has.
     """
 
-    template_fields: Sequence[str] = (*PipelineOperator.template_fields, "sql", "description", "runtime_config", "secret_conn_ids")
+    template_fields: Sequence[str] = (
+        *PipelineOperator.template_fields,
+        "sql",
+        "stream_program",
+        "stream_files",
+        "stream_arguments",
+        "description",
+        "runtime_config",
+        "secret_conn_ids",
+    )
     template_ext: Sequence[str] = (".sql",)
     template_fields_renderers = {"sql": "sql", "runtime_config": "json"}
 
@@ -44,6 +61,9 @@ class ModifyPipelineOperator(PipelineOperator):
         *,
         sql: str | None = None,
         udf_python: str | None = None,
+        stream_program: StreamProgramSource | None = None,
+        stream_files: Sequence[str] = (),
+        stream_arguments: Sequence[str] | None = None,
         description: str | None = None,
         runtime_config: Mapping[str, Any] | None = None,
         compile_timeout: float = 300.0,
@@ -54,6 +74,9 @@ class ModifyPipelineOperator(PipelineOperator):
         self.sql = sql
         self.secret_conn_ids = secret_conn_ids
         self.udf_python = udf_python
+        self.stream_program = kept_from_templates(stream_program)
+        self.stream_files = stream_files
+        self.stream_arguments = stream_arguments
         self.description = description
         self.runtime_config = runtime_config
         self.compile_timeout = compile_timeout
@@ -96,6 +119,14 @@ class ModifyPipelineOperator(PipelineOperator):
         self.hook.wait_until_compiled(self.pipeline_name, int(modified["program_version"]), timeout_s=self.compile_timeout)
         return self.xcom(modified, changed=changed)
 
+    @cached_property
+    def streams(self) -> StreamProgramArguments:
+        """The stream program, read when it is asked for first.
+
+        :raises StreamFilesError: when a file is missing or cannot be used
+        """
+        return read_stream_program(self.stream_program, self.stream_files, self.stream_arguments, self.get_dag())
+
     def _compared(self, descriptor: Mapping[str, Any]) -> dict[str, Likeness]:
         """How what is given differs from a pipeline's descriptor. A configuration differs where it says something else."""
         found: dict[str, Likeness] = {}
@@ -104,6 +135,11 @@ class ModifyPipelineOperator(PipelineOperator):
         if self.udf_python is not None:
             same = self.udf_python == self.hook.udf_python(self.pipeline_name)
             found["udf_python"] = Likeness.SAME if same else Likeness.DIFFERENT
+        if self.streams.files is not None:
+            found["stream_files"] = compare_stream_files(descriptor, self.streams.files)
+        if self.streams.arguments is not None:
+            same = list(self.streams.arguments) == list(descriptor.get("stream_arguments") or ())
+            found["stream_arguments"] = Likeness.SAME if same else Likeness.DIFFERENT
         if self.description is not None:
             found["description"] = Likeness.SAME if self.description == descriptor["description"] else Likeness.DIFFERENT
         if self.runtime_config is not None:
@@ -112,7 +148,12 @@ class ModifyPipelineOperator(PipelineOperator):
 
     def _changes(self, descriptor: Mapping[str, Any], likeness: Mapping[str, Likeness]) -> dict[str, Any]:
         """The fields that are to be sent."""
-        given = {"program_code": self.sql, "udf_python": self.udf_python, "description": self.description}
+        given = {
+            "program_code": self.sql,
+            "udf_python": self.udf_python,
+            "description": self.description,
+            **self.streams.to_wire(),
+        }
         changes = {name: value for name, value in given.items() if likeness.get(name, Likeness.SAME) is not Likeness.SAME}
         if likeness.get("runtime_config", Likeness.SAME) is not Likeness.SAME:
             changes["runtime_config"] = merged_configs(descriptor["runtime_config"], self.runtime_config)
@@ -138,13 +179,23 @@ class DeployPipelineOperator(ModifyPipelineOperator):
 
     XCom: as of ModifyPipelineOperator, with ``action``: ``created``, ``modified``, ``unchanged``, ``replaced`` or ``kept``.
 
-    :param sql: the program's text, or the path of a ``.sql`` file
+    :param sql: the program's text, or the path of a ``.sql`` file; may be left out beside a stream program
+    :param stream_program: see ModifyPipelineOperator
     :param if_exists: what to do with an existing pipeline: ``modify`` it when it differs, keeping its state; ``keep`` it as it is;
         or ``replace`` it, which stops it and throws its state away
     """
 
-    def __init__(self, *, sql: str, if_exists: str = "modify", **kwargs: Any) -> None:
-        super().__init__(sql=sql, **kwargs)
+    def __init__(
+        self,
+        *,
+        sql: str | None = None,
+        stream_program: StreamProgramSource | None = None,
+        if_exists: str = "modify",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(sql=sql, stream_program=stream_program, **kwargs)
+        if sql is None and stream_program is None:
+            raise ValueError("there is no program to deploy: give sql, stream_program, or both")
         if if_exists not in _IF_EXISTS:
             raise ValueError(f"if_exists is {if_exists!r}; known: {', '.join(_IF_EXISTS)}")
         self.if_exists = if_exists
@@ -164,8 +215,10 @@ class DeployPipelineOperator(ModifyPipelineOperator):
             return {**result, "action": "modified" if result["changed"] else "unchanged"}
         create(
             self.pipeline_name,
-            str(self.sql),
+            self.sql or "",
             udf_python=self.udf_python or "",
+            stream_program=self.streams.files,
+            stream_arguments=self.streams.arguments,
             description=self.description or "",
             runtime_config=self.runtime_config,
         )

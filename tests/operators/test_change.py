@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
 
 import croniter  # noqa: F401  Airflow imports it for the first DAG, and it starts a program then
 import pytest
+from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_pipelines.operators.change import DeployPipelineOperator, ModifyPipelineOperator
@@ -184,3 +186,73 @@ def test_a_program_may_be_a_file_with_templates(tmp_path: Path) -> None:
 def test_it_refuses_words_it_does_not_know() -> None:
     with pytest.raises(ValueError, match="known: modify, replace, keep"):
         DeployPipelineOperator(**COMMON, sql=OLD, if_exists="fail")
+
+
+@pytest.fixture
+def dag(tmp_path: Path) -> DAG:
+    """A DAG in a folder with a stream program and other DAGs."""
+    (tmp_path / "streams").mkdir()
+    (tmp_path / "streams" / "fraud_v1.py").write_text("import rules\nprint(f'{{not a template}}')\n")
+    (tmp_path / "streams" / "rules.py").write_text("LIMIT = 1\n")
+    (tmp_path / "streams" / "another_dag.py").write_text("")
+    dag = DAG("d", schedule=None)
+    dag.fileloc = str(tmp_path / "dag.py")
+    return dag
+
+
+def rendered(operator: Any, **context: Any) -> dict[str, Any]:
+    operator.render_template_fields(context)
+    result: dict[str, Any] = operator.execute(context)
+    return result
+
+
+def test_a_stream_program_is_read_from_the_folder_of_the_dag_when_the_task_runs(scripted: ScriptedService, dag: DAG) -> None:
+    scripted.answers["POST", ""] = lambda: (201, scripted.pipeline())
+    operator = DeployPipelineOperator(
+        **COMMON, dag=dag, stream_program="streams/fraud_{{ version }}.py", stream_arguments=["--day", "{{ ds }}"]
+    )
+    assert rendered(operator, version="v1", ds="2026-01-02")["action"] == "created"
+    ((_, _, _, body),) = [call for call in scripted.calls if call[0] == "POST"]
+    assert list(body["stream_files"]) == ["fraud_v1.py", "rules.py"]
+    assert "{{not a template}}" in body["stream_files"]["fraud_v1.py"], "braces of Python are left alone"
+    assert (body["program_code"], body["stream_arguments"]) == ("", ["--day", "2026-01-02"])
+
+
+def test_a_stream_program_may_lie_where_templates_are_searched(scripted: ScriptedService, dag: DAG, tmp_path: Path) -> None:
+    scripted.answers["POST", ""] = lambda: (201, scripted.pipeline())
+    dag.template_searchpath = [str(tmp_path / "nowhere"), str(tmp_path / "streams")]
+    rendered(DeployPipelineOperator(**COMMON, dag=dag, stream_program="fraud_v1.py", stream_files=["another_dag.py"]))
+    ((_, _, _, body),) = [call for call in scripted.calls if call[0] == "POST"]
+    assert list(body["stream_files"]) == ["fraud_v1.py", "rules.py", "another_dag.py"]
+
+
+def test_texts_are_no_templates(scripted: ScriptedService, dag: DAG) -> None:
+    scripted.answers["POST", ""] = lambda: (201, scripted.pipeline())
+    operator = DeployPipelineOperator(**COMMON, dag=dag, stream_program={"a.py": "f'{{x}}{% y %}'", "b.py": ""})
+    rendered(copy.deepcopy(operator))
+    ((_, _, _, body),) = [call for call in scripted.calls if call[0] == "POST"]
+    assert body["stream_files"] == {"a.py": "f'{{x}}{% y %}'", "b.py": ""}
+    assert repr(operator.stream_program) == "<stream program of a.py, b.py>"
+
+
+def test_only_a_stream_program_that_differs_is_sent(scripted: ScriptedService) -> None:
+    files = {"fraud.py": "import rules", "rules.py": ""}
+    scripted.up("Running", stream_files=files, stream_arguments=["x"])
+    same = DeployPipelineOperator(**COMMON, stream_program=files, stream_arguments=["x"])
+    assert same.execute({})["action"] == "unchanged"
+    assert patches(scripted) == []
+    with pytest.raises(AirflowFailException, match="is Running and differs in stream_files: it can be modified when it is stopped"):
+        ModifyPipelineOperator(**COMMON, stream_program={"fraud.py": "import rules"}).execute({})
+    scripted.pipeline(stream_files=files, stream_arguments=["x"])
+    accepts(scripted)
+    changed = ModifyPipelineOperator(**COMMON, stream_program=dict(reversed(files.items())), stream_arguments=[]).execute({})
+    assert changed["changed"] == ["stream_arguments", "stream_files"]
+    assert patches(scripted) == [{"stream_files": files, "stream_arguments": []}]
+    assert list(patches(scripted)[0]["stream_files"]) == ["rules.py", "fraud.py"]
+
+
+def test_a_deployment_needs_a_program_that_is_there(scripted: ScriptedService, dag: DAG) -> None:
+    with pytest.raises(ValueError, match="give sql, stream_program, or both"):
+        DeployPipelineOperator(**COMMON)
+    with pytest.raises(AirflowFailException, match=r"there is no stream program .*/missing\.py"):
+        DeployPipelineOperator(**COMMON, dag=dag, stream_program="missing.py").execute({})
