@@ -218,7 +218,7 @@ class Circuit:
         """
         for operator in self._stream_operators():
             states = self._snapshot.states.get(operator.relation) or operator.empty_states()
-            self._gain(operator, with_changes(states, self._opened_streams.changes()))
+            self._gain(operator, with_changes(states, self._opened_streams.changes(), operator.node.program.operators))
 
     def _stream_operators(self) -> list[StreamGraphOperator]:
         return [operator for operator in self.operators if isinstance(operator, StreamGraphOperator)]

@@ -164,7 +164,7 @@ class StreamProgram:
         return cls(
             name=parts["name"],
             plan=plan,
-            operators=tuple(map(_operator, parts["operators"])),
+            operators=tuple(map(operator_from_json, parts["operators"])),
             sources=tuple(StreamSource(**each) for each in parts["sources"]),
             inputs=tuple(RelationInput(**each) for each in parts["inputs"]),
             outputs=tuple(map(_output, parts["outputs"])),
@@ -173,7 +173,11 @@ class StreamProgram:
         )
 
 
-def _operator(parts: Mapping[str, Any]) -> StreamOperator:
+def operator_from_json(parts: Mapping[str, Any]) -> StreamOperator:
+    """An operator as :meth:`StreamProgram.to_json` wrote it.
+
+    :param parts: what it wrote
+    """
     states = parts["states"]
     kept = None if states is None else tuple(StreamState(**each) for each in states)
     return StreamOperator(**{**parts, "inputs": tuple(parts["inputs"]), "states": kept})

@@ -6,7 +6,9 @@ a page is the one that counts.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from typing import Final
 
 import pyarrow as pa
@@ -17,6 +19,7 @@ from airflow_pipelines.engine.arrow import VERSION, WEIGHT
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.operators.state import StateSchema
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.program.streams import StreamOperator, operator_from_json
 from airflow_pipelines.sql.plan.ir.merge import Merge
 from airflow_pipelines.streams.worker.messages import PageKey, StateChanges, StoredPages
 
@@ -26,6 +29,8 @@ PROGRESS: Final = "progress"
 _KEY: Final = ("uid", "key_group", "depth", "bits")
 _VALUES: Final = ("data", "due_event", "due_processing")
 _PAGES_AT_A_TIME: Final = 64
+_PROGRAM, _OPERATORS = 0, 1
+"""Parts of what is kept besides pages: what the process of the program gave, and JSON of the program's operators."""
 
 SCHEMAS: Final[Mapping[str, StateSchema]] = {
     PAGES: StateSchema(
@@ -73,20 +78,23 @@ def due_of(progress: Trace) -> int | None:
     return newest[1]
 
 
-def with_changes(states: Mapping[str, Trace], changes: StateChanges) -> dict[str, Batch]:
+def with_changes(states: Mapping[str, Trace], changes: StateChanges, operators: Iterable[StreamOperator]) -> dict[str, Batch]:
     """What the states gain by what has changed.
 
     :param states: the states so far
     :param changes: what the program says
+    :param operators: those of the program
     :returns: rows by the names of the states
     """
     version = 1 + max((newest_version(states[name]) for name in (PAGES, REST)), default=0)
     known = known_pages(states[PAGES])
+    described = json.dumps([asdict(operator) for operator in operators]).encode()
+    weight = 0 if states[REST].batches else 1
     rest = pa.table(
         {
-            "part": pa.array([0], pa.int32()),
-            "data": pa.array([changes.rest], pa.binary()),
-            WEIGHT: pa.array([0 if states[REST].batches else 1], pa.int64()),
+            "part": pa.array([_PROGRAM, _OPERATORS], pa.int32()),
+            "data": pa.array([changes.rest, described], pa.binary()),
+            WEIGHT: pa.array([weight, weight], pa.int64()),
         }
     )
     return {
@@ -117,17 +125,43 @@ def known_pages(pages: Trace) -> frozenset[PageKey]:
     return frozenset(key for key, weight in weights.items() if weight)
 
 
+def page_bytes(pages: Trace) -> dict[str, int]:
+    """How much each operator keeps in pages.
+
+    :param pages: the state
+    :returns: bytes by uid of the operator
+    """
+    sizes: dict[str, int] = {}
+    for part in pages_of(pages):
+        sizes[part.uid] = sizes.get(part.uid, 0) + sum(len(page[0]) for page in part.pages.values())
+    return sizes
+
+
 def rest_of(state: Trace) -> bytes | None:
-    """What is kept besides pages; None before the first checkpoint.
+    """What the process of the program keeps besides pages; None before the first checkpoint.
 
     :param state: the state
     """
-    found: tuple[int, bytes | None] = (-1, None)
+    return _newest_part(state, _PROGRAM)
+
+
+def operators_of(state: Trace) -> tuple[StreamOperator, ...]:
+    """The operators that the program had when it was saved.
+
+    :param state: the state
+    """
+    described = _newest_part(state, _OPERATORS)
+    return () if described is None else tuple(map(operator_from_json, json.loads(described)))
+
+
+def _newest_part(state: Trace, part: int) -> bytes | None:
+    newest: tuple[int, bytes | None] = (-1, None)
     for batch in state.batches:
         rows = batch.to_arrow()
+        rows = rows.filter(pc.equal(rows["part"], part))
         for version, data in zip(rows[VERSION].to_pylist(), rows["data"].to_pylist(), strict=True):
-            found = max(found, (version, data), key=lambda one: one[0])
-    return found[1]
+            newest = max(newest, (version, data), key=lambda one: one[0])
+    return newest[1]
 
 
 def pages_of(state: Trace) -> Iterator[StoredPages]:

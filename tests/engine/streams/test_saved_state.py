@@ -23,15 +23,22 @@ from airflow_pipelines.engine.streams.saved_state import (
     REST,
     SCHEMAS,
     due_of,
+    operators_of,
+    page_bytes,
     pages_of,
     progress_row,
     rest_of,
     with_changes,
 )
 from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.program.streams import StreamOperator, StreamState
 from airflow_pipelines.streams.worker.messages import PageKey, StateChanges, StoredPages
 
 Page = tuple[bytes, int | None, int | None]
+OPERATORS = (
+    StreamOperator("a", "count", "Keyed", "f", states=(StreamState("n", "value"),)),
+    StreamOperator("b", "print", "Sink", "g"),
+)
 
 
 @dataclass
@@ -46,7 +53,7 @@ class _State:
         for (uid, group, depth, bits), page in written.items():
             by_uid.setdefault(uid, {})[group, depth, bits] = page
         changes = StateChanges([StoredPages(uid, pages) for uid, pages in by_uid.items()], gone, rest)
-        for name, batch in with_changes(self.traces, changes).items():
+        for name, batch in with_changes(self.traces, changes, OPERATORS).items():
             self.traces[name] = self.traces[name].append(batch)
         self.expected = {key: page for key, page in {**self.expected, **written}.items() if key not in gone}
 
@@ -71,6 +78,7 @@ def test_pages_are_what_was_written_last(changes: list[tuple[dict[PageKey, Page]
     for written, gone in changes:
         state.change({key: page for key, page in written.items() if key not in gone}, gone)
         assert state.pages() == state.expected
+        assert operators_of(state.traces[REST]) == OPERATORS
 
 
 def test_pages_in_files_are_read_some_at_a_time(tmp_path: Path) -> None:
@@ -115,3 +123,10 @@ def test_when_it_is_due_is_what_was_said_last(dues: list[int | None]) -> None:
 def test_nothing_is_due_and_nothing_is_kept_before_the_first_step() -> None:
     state = _State()
     assert (due_of(state.traces[PROGRESS]), rest_of(state.traces[REST]), state.pages()) == (None, None, {})
+
+
+def test_the_sizes_of_pages_are_known_by_operator() -> None:
+    state = _State()
+    state.change({("a", 0, 0, 0): (b"12345", 1, None), ("a", 1, 0, 0): (b"12", None, None), ("b", 1, 0, 0): (b"1", None, None)}, [])
+    state.change({("a", 0, 0, 0): (b"123", 1, None)}, [("b", 1, 0, 0)])
+    assert page_bytes(state.traces[PAGES]) == {"a": 5}

@@ -1,0 +1,165 @@
+"""What a change of a stream program does to its state, operator by operator.
+
+Operators are matched by uid. Code may change and the state stays; what cannot be gone on with is dropped, and shown to whoever
+approves the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+
+from airflow_pipelines.contract.change_plan import OperatorChange, OperatorChangeKind
+from airflow_pipelines.contract.error_codes import ErrorCode
+from airflow_pipelines.contract.problems import Problem
+from airflow_pipelines.engine.streams.runtime import Dropped
+from airflow_pipelines.program.streams import StreamOperator, StreamProgram, StreamState
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOperator:
+    """An operator of the saved program, and what it keeps.
+
+    :param operator: what it was
+    :param states: what it keeps by key; what its functions have asked for
+    :param size_bytes: how much that is
+    """
+
+    operator: StreamOperator
+    states: tuple[StreamState, ...] = ()
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamChange:
+    """What becomes of the state of a stream program.
+
+    :param dropped: what of the saved state is not used
+    :param fresh_inputs: uids of the relation inputs that get the contents of their relations
+    :param operators: the operators with which something happens
+    :param refusals: why the changed program cannot go on
+    """
+
+    dropped: Dropped = frozenset()
+    fresh_inputs: frozenset[str] = frozenset()
+    operators: tuple[OperatorChange, ...] = ()
+    refusals: tuple[Problem, ...] = ()
+
+
+def stream_change(kept: Iterable[KeptOperator], new: StreamProgram | None, fresh_relations: Set[str]) -> StreamChange:
+    """Compare a saved stream program with a new one.
+
+    :param kept: the operators of the saved one
+    :param new: the new one; None when the new program has none
+    :param fresh_relations: relations of the new program that are new or start anew
+    """
+    before = {each.operator.uid: each for each in kept}
+    after = {} if new is None else {operator.uid: operator for operator in new.operators}
+    inputs = () if new is None else new.inputs
+    fresh_inputs = frozenset(each.uid for each in inputs if each.uid not in before or each.relation in fresh_relations)
+    anew = _downstream(after, {uid for uid in fresh_inputs if uid in before})
+    dropped: set[str | tuple[str, str]] = set()
+    changes: list[OperatorChange] = []
+    refusals: list[Problem] = []
+    for uid, old in before.items():
+        operator = after.get(uid)
+        fate = _Fate(old, operator, starts_anew=uid in anew)
+        refusals += fate.refusals()
+        dropped |= fate.dropped()
+        change = fate.change()
+        if change is not None:
+            changes.append(change)
+    changes += [OperatorChange(uid, after[uid].name, OperatorChangeKind.ADDED) for uid in after if uid not in before]
+    return StreamChange(frozenset(dropped), fresh_inputs, tuple(changes), tuple(refusals))
+
+
+def _downstream(operators: Mapping[str, StreamOperator], start: Set[str]) -> frozenset[str]:
+    """Some operators and all that read them, themselves or through others."""
+    found = set(start)
+    # Operators come after what they read, so that one pass finds all.
+    for uid, operator in operators.items():
+        if not found.isdisjoint(operator.inputs):
+            found.add(uid)
+    return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fate:
+    """What becomes of one operator of the saved program.
+
+    :param old: what it was
+    :param new: what it is now, None when it is no more
+    :param starts_anew: whether it starts without state, because of what it reads
+    """
+
+    old: KeptOperator
+    new: StreamOperator | None
+    starts_anew: bool
+
+    def refusals(self) -> list[Problem]:
+        old, new = self.old.operator, self.new
+        if new is None or self.starts_anew or not (old.is_keyed and new.is_keyed and self.old.size_bytes):
+            return []
+        found = []
+        if old.max_parallelism != new.max_parallelism:
+            found.append(
+                f"has state in {old.max_parallelism} key groups, and the changed program has a maximum parallelism of"
+                f" {new.max_parallelism}. It cannot change: set_max_parallelism({old.max_parallelism})"
+            )
+        if old.key_type != new.key_type:
+            found.append(
+                f"has state by keys of the type {old.key_type or 'that their values have'}, and the changed program declares"
+                f" {new.key_type or 'no type'} for them: the same key would not be found again. Declare the type as it was"
+            )
+        other = "Or give the operator another uid: it then starts without state, which is shown for approval."
+        return [
+            Problem(ErrorCode.BOOTSTRAP_NOT_ALLOWED, f"The operator {old.name!r} (uid {old.uid!r}) {text}. {other}")
+            for text in found
+        ]
+
+    def dropped(self) -> set[str | tuple[str, str]]:
+        uid = self.old.operator.uid
+        if self.new is None or self.starts_anew or self._loses_keys:
+            return {uid}
+        return {(uid, name) for name in self._lost_states()}
+
+    def change(self) -> OperatorChange | None:
+        old, names = self.old.operator, tuple(state.name for state in self.old.states)
+        size = self.old.size_bytes
+        if self.new is None:
+            return OperatorChange(old.uid, old.name, OperatorChangeKind.REMOVED, (), names, "it is no more", None, size)
+        if self.starts_anew:
+            reason = "a relation that it reads, itself or through other operators, starts anew"
+            return OperatorChange(old.uid, self.new.name, OperatorChangeKind.STARTED_ANEW, (), names, reason, None, size)
+        lost = {name: "it has no keys any more" for name in names} if self._loses_keys else self._lost_states()
+        if old.fingerprint == self.new.fingerprint and not lost:
+            return None
+        kept = tuple(name for name in names if name not in lost)
+        reason = "; ".join(f"{name}: {why}" for name, why in lost.items())
+        return OperatorChange(old.uid, self.new.name, OperatorChangeKind.MODIFIED, kept, tuple(lost), reason, None, size)
+
+    @property
+    def _loses_keys(self) -> bool:
+        return self.new is not None and self.old.operator.is_keyed and not self.new.is_keyed
+
+    def _lost_states(self) -> dict[str, str]:
+        """The states that the new program cannot go on with, and why."""
+        if self.new is None or self.new.states is None:
+            # What it declares is not known before it runs; whatever does not fit is refused then.
+            return {}
+        declared = {state.name: state for state in self.new.states}
+        reasons = {state.name: _reason(state, declared.get(state.name)) for state in self.old.states}
+        return {name: reason for name, reason in reasons.items() if reason}
+
+
+def _reason(old: StreamState, new: StreamState | None) -> str:
+    """Why a state cannot be gone on with; empty when it can."""
+    if new is None:
+        return "it is not declared any more"
+    if old.kind != new.kind:
+        return f"it was a {old.kind} state, and is a {new.kind} state"
+    if old.type != new.type:
+        return f"its type was {old.type or 'not declared'}, and is {new.type or 'not declared'}"
+    if bool(old.ttl) != bool(new.ttl):
+        return "it has no time to live any more" if old.ttl else "it has a time to live now"
+    return ""

@@ -1,0 +1,131 @@
+"""What a change of a stream program does to its state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from airflow_pipelines.contract.change_plan import OperatorChange, OperatorChangeKind
+from airflow_pipelines.host.stream_changes import KeptOperator, StreamChange, stream_change
+from airflow_pipelines.program.streams import RelationInput, StreamOperator, StreamProgram, StreamState
+
+SOURCE = StreamOperator("in", "Source: orders", "Data Source", "f0")
+TOTALS = (StreamState("total", "value", "INT"), StreamState("seen", "map"))
+COUNT = StreamOperator("count", "Count", "Keyed Process", "f1", ("in",), True, "STRING", 128, TOTALS)
+SINK = StreamOperator("out", "Sink: print", "Data Sink", "f2", ("count",))
+KEPT = (KeptOperator(SOURCE), KeptOperator(COUNT, TOTALS, 4096), KeptOperator(SINK))
+
+
+def _change(
+    *operators: StreamOperator, inputs: tuple[RelationInput, ...] = (), fresh: frozenset[str] = frozenset()
+) -> StreamChange:
+    return stream_change(KEPT, StreamProgram("p", b"", operators, inputs=inputs), fresh)
+
+
+def test_the_same_program_goes_on_with_everything() -> None:
+    assert _change(SOURCE, COUNT, SINK) == StreamChange()
+
+
+def test_state_stays_when_code_changes() -> None:
+    change = _change(SOURCE, replace(COUNT, fingerprint="other"), SINK)
+    assert change.dropped == frozenset()
+    assert change.operators == (
+        OperatorChange("count", "Count", OperatorChangeKind.MODIFIED, ("total", "seen"), (), "", None, 4096),
+    )
+
+
+def test_an_operator_elsewhere_with_the_same_uid_goes_on() -> None:
+    assert _change(SOURCE, SINK, replace(COUNT, inputs=("out",))).dropped == frozenset()
+
+
+def test_the_state_of_an_operator_that_is_gone_is_dropped() -> None:
+    change = _change(SOURCE, replace(SINK, inputs=("in",)))
+    assert change.dropped == {"count"}
+    assert [(each.uid, each.change, each.dropped_states, each.bytes) for each in change.operators] == [
+        ("count", OperatorChangeKind.REMOVED, ("total", "seen"), 4096)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        (None, "total: it is not declared any more"),
+        (StreamState("total", "list", "INT"), "total: it was a value state, and is a list state"),
+        (StreamState("total", "value", "STRING"), "total: its type was INT, and is STRING"),
+        (StreamState("total", "value"), "total: its type was INT, and is not declared"),
+        (StreamState("total", "value", "INT", "10 ms"), "total: it has a time to live now"),
+    ],
+)
+def test_a_state_that_is_declared_otherwise_is_dropped_alone(state: StreamState | None, reason: str) -> None:
+    states = (TOTALS[1],) if state is None else (state, TOTALS[1])
+    change = _change(SOURCE, replace(COUNT, states=states), SINK)
+    assert change.dropped == {("count", "total")}
+    assert [(each.kept_states, each.dropped_states, each.reason) for each in change.operators] == [(("seen",), ("total",), reason)]
+
+
+def test_a_longer_time_to_live_drops_nothing() -> None:
+    before = (StreamState("total", "value", "INT", "10 ms"),)
+    kept = (KeptOperator(replace(COUNT, states=before), before, 1),)
+    after = replace(COUNT, states=(StreamState("total", "value", "INT", "20 ms"),))
+    assert stream_change(kept, StreamProgram("p", b"", (after,)), frozenset()).dropped == frozenset()
+
+
+def test_nothing_is_dropped_where_it_is_not_known_what_is_declared() -> None:
+    assert _change(SOURCE, replace(COUNT, states=None, fingerprint="x"), SINK).dropped == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("operator", "fix"),
+    [
+        (replace(COUNT, max_parallelism=64), "set_max_parallelism(128)"),
+        (replace(COUNT, key_type="INT"), "Declare the type as it was"),
+        (replace(COUNT, key_type=""), "declares no type"),
+    ],
+)
+def test_what_finds_keys_cannot_change(operator: StreamOperator, fix: str) -> None:
+    refused = _change(SOURCE, operator, SINK).refusals
+    assert len(refused) == 1
+    assert fix in refused[0].message
+    assert "'Count' (uid 'count')" in refused[0].message
+
+
+def test_what_finds_keys_may_change_before_there_is_any() -> None:
+    change = stream_change((KeptOperator(COUNT),), StreamProgram("p", b"", (replace(COUNT, max_parallelism=64),)), frozenset())
+    assert change.refusals == ()
+
+
+def test_state_by_key_goes_with_the_keys() -> None:
+    change = _change(SOURCE, replace(COUNT, is_keyed=False, states=()), SINK)
+    assert (change.dropped, change.refusals) == ({"count"}, ())
+    assert [each.dropped_states for each in change.operators] == [("total", "seen")]
+
+
+def test_what_reads_a_relation_that_starts_anew_starts_anew() -> None:
+    inputs = (RelationInput("in", "orders", True),)
+    change = _change(SOURCE, COUNT, SINK, inputs=inputs, fresh=frozenset({"orders"}))
+    assert change.fresh_inputs == {"in"}
+    assert change.dropped == {"in", "count", "out"}
+    assert {each.uid: each.change for each in change.operators} == dict.fromkeys(
+        ("in", "count", "out"), OperatorChangeKind.STARTED_ANEW
+    )
+
+
+def test_a_relation_that_is_read_for_the_first_time_drops_nothing() -> None:
+    customers = StreamOperator("customers", "customers", "Data Source", "f5")
+    change = _change(
+        SOURCE,
+        customers,
+        replace(COUNT, inputs=("in", "customers")),
+        SINK,
+        inputs=(RelationInput("customers", "customers", False),),
+    )
+    assert change.fresh_inputs == {"customers"}
+    assert change.dropped == frozenset()
+    assert [(each.uid, each.change) for each in change.operators] == [("customers", OperatorChangeKind.ADDED)]
+
+
+def test_all_is_dropped_with_the_stream_program() -> None:
+    change = stream_change(KEPT, None, frozenset())
+    assert change.dropped == {"in", "count", "out"}
+    assert {each.change for each in change.operators} == {OperatorChangeKind.REMOVED}
