@@ -397,7 +397,9 @@ class Circuit:
         return merged
 
     def close(self) -> None:
-        """Forget all batches in Spark and end the threads."""
+        """Forget all batches in Spark, and end the threads and the process of the stream program."""
+        if self.streams is not None:
+            self.streams.close()
         self._workers.close()
         self._large_contents.forget()
         self.batch_views.close()

@@ -161,7 +161,7 @@ class Snapshot:
         return cls(
             int(manifest["step"]),
             {name: Trace.from_manifest(part, store, limits) for name, part in manifest["traces"].items()},
-            {name: _states_from_manifest(part, store, limits) for name, part in manifest["states"].items()},
+            {name: states_of(part, store, limits) for name, part in manifest["states"].items()},
             manifest.get("clock"),
             manifest.get("waterlines", {}),
             saved_layouts(manifest),
@@ -177,7 +177,14 @@ def _states_to_manifest(states: Mapping[str, Trace]) -> dict[str, Any]:
     return {_SEVERAL: {name: trace.to_manifest() for name, trace in sorted(states.items())}}
 
 
-def _states_from_manifest(part: Mapping[str, Any], store: BatchStore, limits: Limits) -> dict[str, Trace]:
+def states_of(part: Mapping[str, Any], store: BatchStore, limits: Limits = DEFAULT_LIMITS) -> dict[str, Trace]:
+    """The states of one operator in a manifest, by name.
+
+    :param part: what a manifest has of the operator
+    :param store: has the batches' files
+    :param limits: says what is small
+    :raises StorageError: when a file is missing or damaged
+    """
     return {name: Trace.from_manifest(state, store, limits) for name, state in _parts_of(part).items()}
 
 

@@ -14,6 +14,7 @@ from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.renaming import renamed_relations
 from airflow_pipelines.engine.snapshot import Holdings
 from airflow_pipelines.engine.wiring import Wiring, wired
+from airflow_pipelines.host.stream_changes import KeptOperator, StreamChange, stream_change
 from airflow_pipelines.program.diff import PipelineDiff, ProgramDiff, compare
 from airflow_pipelines.program.fingerprints import Fingerprints
 from airflow_pipelines.program.identity import ProgramIdentity
@@ -50,6 +51,7 @@ class BootstrapPlan:
     :param outdated: views that have not changed, but are evaluated anew because of how they were saved; each with the reason
     :param renamed: views that take over what was saved under another name, with that name
     :param renamed_relations: the new names of all relations that these views consist of, by the names that they were saved under
+    :param streams: what becomes of the state of a stream program
     :param refusals: why the new program cannot go on from what is saved
     """
 
@@ -60,6 +62,7 @@ class BootstrapPlan:
     outdated: Mapping[str, str] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     renamed_relations: Mapping[str, str] = field(default_factory=dict)
+    streams: StreamChange = field(default_factory=StreamChange)
     refusals: tuple[Problem, ...] = ()
 
     def check(self, mode: BootstrapMode) -> None:
@@ -88,6 +91,7 @@ class SavedProgram:
     :param front_end: the one that compiles it
     :param journaled: layouts of the relations in the journal's records
     :param running: the wiring of its circuit, None when it does not run
+    :param operators: gives the operators of its stream program, and what they keep
     """
 
     identity: ProgramIdentity
@@ -95,6 +99,7 @@ class SavedProgram:
     front_end: FrontEnd
     journaled: Mapping[str, str] = field(default_factory=dict)
     running: Wiring | None = None
+    operators: Callable[[], tuple[KeptOperator, ...]] = tuple
 
     def wiring(self) -> Wiring:
         """The wiring that this release gives the program."""
@@ -127,6 +132,7 @@ def plan_bootstrap(saved: SavedProgram, new: Program, wiring: Wiring) -> Bootstr
     sources = replace(sources, unchanged=kept | renamed.keys())
     refusals = [] if changes.is_empty else _refusals(saved.late(), sources, evaluated)
     outdated_views, unusable = _outdated_views(saved, new, wiring, kept)
+    streams = stream_change(saved.operators(), new.streams, changes.fresh_tables | evaluated)
     connectors = {
         connector.endpoint
         for connector in new.connectors
@@ -140,7 +146,8 @@ def plan_bootstrap(saved: SavedProgram, new: Program, wiring: Wiring) -> Bootstr
         outdated=outdated_views,
         renamed=renamed,
         renamed_relations=names,
-        refusals=(*refusals, *unusable),
+        streams=streams,
+        refusals=(*refusals, *unusable, *streams.refusals),
     )
 
 
@@ -177,7 +184,7 @@ class _Sources:
             (view, name)
             for view in views
             for name in self._tables_behind(view, views | readable)
-            if name not in self.fresh_tables and not tables[name].materialized
+            if name not in self.fresh_tables | self.program.hidden_relations and not tables[name].materialized
         )
 
     def _tables_behind(self, view: str, others: Set[str]) -> set[str]:

@@ -92,6 +92,7 @@ def planned_change(bootstrap: BootstrapPlan, saved: SavedProgram, new: NewProgra
             evaluated=_evaluations(bootstrap, saved, new.program, new.wiring),
             dropped=_dropped(bootstrap, saved),
             refusals=tuple(Refusal(problem.code.value, problem.message) for problem in bootstrap.refusals),
+            operators=bootstrap.streams.operators,
             files=file_changes(identity.source, new.source),
         ),
     )

@@ -33,14 +33,17 @@ from airflow_pipelines.host.deliveries import Deliveries
 from airflow_pipelines.host.durability import Durability, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
 from airflow_pipelines.host.front_ends import front_end_for
+from airflow_pipelines.host.kept_operators import kept_operators
 from airflow_pipelines.host.listeners import Listener
 from airflow_pipelines.host.merged_steps import RecordedStep, merged_steps
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.step_input import Consumption, StepInput
+from airflow_pipelines.host.stream_changes import KeptOperator
 from airflow_pipelines.host.transactions import Transaction
 from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.program.sources import ProgramSource
+from airflow_pipelines.program.streams import STREAM_PROGRAM
 
 KEPT_STATS = 100
 
@@ -183,6 +186,9 @@ class LivePipeline:
         self.circuit.awaited = plan.evaluated | plan.outdated.keys()
         self.circuit.restore(snapshot.renamed(plan.renamed_relations, self.circuit.layouts).keep(plan.kept))
         self.clock.resume(snapshot.clock)
+        if self.circuit.streams is not None:
+            self.circuit.streams.dropped = plan.streams.dropped
+            self.circuit.streams.fresh_inputs = plan.streams.fresh_inputs
         self.circuit.open_streams()
 
     def bootstrap(self, plan: BootstrapPlan, *, silent: bool) -> None:
@@ -273,6 +279,11 @@ class LivePipeline:
         took = (time.monotonic() - started) * 1000
         self.log.info("checkpoint %s: step %d, %d bytes, %.0f ms", info.uuid, info.steps, info.size, took)
         return info
+
+    def kept_operators(self) -> tuple[KeptOperator, ...]:
+        """The operators of the stream program, and what they kept at the newest checkpoint."""
+        states = self.circuit.snapshot.states.get(STREAM_PROGRAM)
+        return () if states is None else kept_operators(states)
 
     def save_recovery_point(self) -> None:
         """Replace the journal by a recovery point."""

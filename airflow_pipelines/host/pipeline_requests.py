@@ -184,6 +184,7 @@ class PipelineRequests:
             live.circuit.snapshot.holdings,
             front_end_for(live.identity.source, live.sessions),
             running=live.circuit.wiring,
+            operators=live.kept_operators,
         )
         new = NewProgram(source, None, compiled, wired(compiled, "auto"), front_end_for(source, live.sessions))
         return planned_change(plan_bootstrap(running, compiled, new.wiring), running, new)

@@ -7,6 +7,7 @@ from typing import Protocol, TypeAlias
 
 from airflow_pipelines.streams.worker.messages import Feed, StateChanges, Stepped, StoredPages
 
+END_S = 10.0
 Dropped: TypeAlias = frozenset[str | tuple[str, str]]
 """State that is not used: uids of operators, or uids with the name of a state."""
 
@@ -36,8 +37,11 @@ class Worker(Protocol):
     def committed(self) -> None:
         """What the last call of :meth:`changes` gave is durable: sinks make their output visible."""
 
-    def close(self) -> None:
-        """End the process. May be called from any thread."""
+    def close(self, wait_s: float) -> None:
+        """End the process. May be called from any thread.
+
+        :param wait_s: how long a step that it runs may go on
+        """
 
 
 class StreamStateLostError(Exception):
@@ -91,10 +95,13 @@ class StreamRuntime:
         self.latest = self._worker.open(rest, pages, self.dropped)
         return self.latest
 
-    def close(self) -> None:
-        """End the process, also while it runs a step. May be called from any thread."""
+    def close(self, wait_s: float = END_S) -> None:
+        """End the process. May be called from any thread.
+
+        :param wait_s: how long a step that it runs may go on, and functions may take to close
+        """
         if self._worker is not None:
-            self._worker.close()
+            self._worker.close(wait_s)
 
     def step(self, now_ms: int, feeds: Sequence[Feed]) -> Stepped:
         """Run the program over what is fed to it.

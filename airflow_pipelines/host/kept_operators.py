@@ -1,0 +1,44 @@
+"""Reads from a saved state which operators a stream program had, and what they keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from airflow_pipelines.engine.snapshot import states_of
+from airflow_pipelines.engine.storage.batch_store import BatchStore
+from airflow_pipelines.engine.streams.saved_state import PAGES, REST, operators_of, page_bytes, rest_of
+from airflow_pipelines.engine.trace import Trace
+from airflow_pipelines.host.stream_changes import KeptOperator
+from airflow_pipelines.program.streams import STREAM_PROGRAM, StreamState
+from airflow_pipelines.streams.worker.rest import read_header
+
+
+def saved_operators(manifest: Mapping[str, Any], batches: BatchStore) -> tuple[KeptOperator, ...]:
+    """The operators of a checkpoint.
+
+    :param manifest: the snapshot in the checkpoint
+    :param batches: has its files
+    :raises StorageError: when a file is missing or damaged
+    """
+    saved = manifest["states"].get(STREAM_PROGRAM)
+    return () if saved is None else kept_operators(states_of(saved, batches))
+
+
+def kept_operators(states: Mapping[str, Trace]) -> tuple[KeptOperator, ...]:
+    """The operators of which something is kept.
+
+    :param states: the states of the program
+    """
+    rest = rest_of(states[REST])
+    header = {} if rest is None else read_header(rest).operators
+    sizes = page_bytes(states[PAGES])
+    return tuple(
+        KeptOperator(
+            operator,
+            tuple(StreamState(**asdict(state)) for state in header[operator.uid].states) if operator.uid in header else (),
+            sizes.get(operator.uid, 0),
+        )
+        for operator in operators_of(states[REST])
+    )
