@@ -34,6 +34,7 @@ class Timers:
         self._store = store
         self._heaps: tuple[list[int], list[int]] = ([], [])
         self._at: tuple[dict[int, list[tuple[Entry, Any]]], dict[int, list[tuple[Entry, Any]]]] = ({}, {})
+        self._stale: tuple[dict[int, int], dict[int, int]] = ({}, {})
         store.timers = self
 
     def register(self, domain: int, timestamp: int, namespace: Any = None) -> None:
@@ -71,20 +72,32 @@ class Timers:
             self._forget(domain, timestamp, entry, namespace)
 
     def _forget(self, domain: int, timestamp: int, entry: Entry, namespace: Any) -> None:
-        """Give up the place of a timer, if that takes no long search: many timers are deleted long before they would fire."""
+        """Give up the place of a timer that its entry does not have any more: many timers are deleted long before they would fire,
+        and keys go to rest. Where many timers have one timestamp, that is done for many at once.
+        """
         at = self._at[domain]
         waiting = at.get(timestamp)
-        if waiting is None or len(waiting) > _SHORT:
+        if waiting is None:
             return
-        if len(waiting) > 1:
-            left = [each for each in waiting if each[0] is not entry or each[1] != namespace]
-            if left:
-                at[timestamp] = left
+        if len(waiting) > _SHORT:
+            stale = self._stale[domain].get(timestamp, 0) + 1
+            self._stale[domain][timestamp] = stale
+            if 2 * stale < len(waiting):
                 return
-        elif waiting[0][0] is not entry or waiting[0][1] != namespace:
-            return
+            left = [each for each in waiting if (domain, timestamp, each[1]) in each[0].timers]
+        else:
+            left = [each for each in waiting if each[0] is not entry or each[1] != namespace]
+        if left:
+            at[timestamp] = left
+            self._stale[domain].pop(timestamp, None)
+        else:
+            self._drop(domain, timestamp)
+
+    def _drop(self, domain: int, timestamp: int) -> None:
+        """There is no timer at some time any more."""
+        at, heap = self._at[domain], self._heaps[domain]
         del at[timestamp]
-        heap = self._heaps[domain]
+        self._stale[domain].pop(timestamp, None)
         if len(heap) > 2 * len(at) + _SPARE:
             heap[:] = at
             heapq.heapify(heap)
@@ -102,6 +115,7 @@ class Timers:
         while heap and heap[0] <= until:
             timestamp = heapq.heappop(heap)
             waiting = at.pop(timestamp, ())
+            self._stale[domain].pop(timestamp, None)
             for entry, namespace in _in_order(waiting):
                 timer = (domain, timestamp, namespace)
                 if timer in entry.timers:
@@ -128,7 +142,9 @@ class Timers:
         """
         heap, at = self._heaps[domain], self._at[domain]
         while heap and not any((domain, heap[0], namespace) in entry.timers for entry, namespace in at.get(heap[0], ())):
-            at.pop(heapq.heappop(heap), None)
+            timestamp = heapq.heappop(heap)
+            at.pop(timestamp, None)
+            self._stale[domain].pop(timestamp, None)
         stored = self._store.next_stored_due(domain)
         hot = heap[0] if heap else None
         return hot if stored is None else stored if hot is None else min(hot, stored)
@@ -148,7 +164,8 @@ class Timers:
 
     def cooled(self, entry: Entry) -> None:
         """An entry goes to rest."""
-        for domain, timestamp, namespace in entry.timers:
+        timers, entry.timers = entry.timers, NO_TIMERS
+        for domain, timestamp, namespace in timers:
             self._forget(domain, timestamp, entry, namespace)
 
 

@@ -1,13 +1,19 @@
 """Pages of state, timers in them, and time to live."""
 
+import copy
+import datetime
+import decimal
+import random
 import threading
 
 import pytest
 
 from airflow_pipelines.streams.clock import StepClock
+from airflow_pipelines.streams.elements import MAX_TIMESTAMP, MIN_TIMESTAMP
 from airflow_pipelines.streams.errors import StreamProgramError
-from airflow_pipelines.streams.keys import key_group
+from airflow_pipelines.streams.keys import canonical_bytes, key_group
 from airflow_pipelines.streams.state import pages_at_rest
+from airflow_pipelines.streams.state import store as store_module
 from airflow_pipelines.streams.state.access import KeyedStates
 from airflow_pipelines.streams.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from airflow_pipelines.streams.state.entries import EVENT_TIME, PROCESSING_TIME
@@ -232,3 +238,279 @@ def test_what_has_expired_is_left_out_when_its_page_is_written(states):
     for key in range(10):
         states.store.hot[key].note_change()
     assert states.store.pages() == {}
+
+
+def touched(store, *keys):
+    for key in keys:
+        put(store, key, key)
+
+
+def test_keys_go_to_rest_one_by_one_and_those_that_are_touched_stay(monkeypatch):
+    store = KeyedStore(8, hot_keys=100)
+    sizes = []
+    for number in range(1_000):
+        touched(store, number, "always", number // 2 * 2)
+        store.evict()
+        sizes.append(len(store._entries))
+    assert max(sizes) == 100
+    assert "always" in store.hot
+    kept = [number for number in range(1_000) if canonical_bytes(number) in store._entries]
+    assert min(kept) > 700
+    assert all(store.find(number).values == {"v": number} for number in range(1_000))
+
+
+class Counted:
+    """Counts how many were made of bytes."""
+
+    decoded = 0
+
+    def __init__(self, number):
+        self.number = number
+
+    def __setstate__(self, state):
+        Counted.decoded += 1
+        self.__dict__.update(state)
+
+
+def test_a_key_at_rest_is_touched_without_decoding_others_and_they_are_written_as_they_were():
+    Counted.decoded = 0
+    store = KeyedStore(1)
+    for number in range(50):
+        put(store, number, Counted(number))
+    again = restored(1, store.pages())
+    again.hot[7].values["v"] = "changed"
+    again.hot[7].note_change()
+    [page] = again.changes().written.values()
+    assert Counted.decoded == 1
+    values = {entry.key: entry.values["v"] for entry in restored(1, {(0, 0, 0): page}).entries()}
+    assert values.pop(7) == "changed"
+    assert {key: value.number for key, value in values.items()} == {number: number for number in range(50) if number != 7}
+
+
+def test_keys_that_are_equal_share_one_entry_hot_and_at_rest():
+    store = KeyedStore(8, hot_keys=0)
+    for equal in ((1, 1.0, True, decimal.Decimal(1)), ((1, "a"), (1.0, "a")), ("a",)):
+        put(store, equal[0], "kept")
+        for key in equal:
+            assert store.find(key).values == {"v": "kept"}
+            assert store.hot[key].values == {"v": "kept"}
+            store.evict()
+            assert not store._entries
+            assert store.hot[key].values == {"v": "kept"}
+    assert type(store.find(True).key) is int
+
+
+@pytest.mark.parametrize("key", [["a", 1], {"a": [1]}, bytearray(b"a"), float("nan"), (float("nan"), 1)])
+def test_keys_without_a_hash_and_keys_that_are_not_equal_to_themselves_are_kept(key):
+    store = KeyedStore(8, hot_keys=2)
+    for turn in range(3):
+        found = store.find(copy.deepcopy(key))
+        assert found.values == ({} if turn == 0 else {"v": turn - 1})
+        found.values["v"] = turn
+        found.note_change()
+        touched(store, "x", "y", "z")
+        store.evict()
+    if key == key:
+        store.drop(store.find(key))
+        assert store.find(key).values == {}
+    else:
+        same = [store.hot[copy.deepcopy(key)] for _ in range(10)]
+        assert len({id(entry) for entry in same}) == 1
+        assert len(store.hot) <= len(store._entries)
+
+
+def test_keys_come_back_as_what_they_were():
+    keys = ["text", "\ud800", "", 0, -5, 2**70, True, 1.5, b"bytes", (1, "a"), datetime.date(2020, 1, 2), frozenset([1, 2])]
+    store = KeyedStore(8)
+    for key in keys:
+        put(store, key, 1)
+    found = [entry.key for entry in restored(8, store.pages()).entries()]
+    assert sorted(map(repr, found)) == sorted(map(repr, keys))
+
+
+def test_walking_over_all_keys_takes_the_same_order_whatever_is_hot_or_how_pages_split(monkeypatch):
+    orders = []
+    for hot_keys, page_bytes in ((1_000, 8_192), (0, 8_192), (3, 100), (50, 400)):
+        monkeypatch.setattr(pages_at_rest, "PAGE_BYTES", page_bytes)
+        store = KeyedStore(4, SpilledPages(0), hot_keys)
+        for number in range(200):
+            put(store, number, number)
+            if number % 37 == 0:
+                store.evict()
+            if number == 100:
+                store.changes()
+        store.evict()
+        put(store, 0, "again")
+        walked = []
+        for entry in store.entries():
+            walked.append(entry.key)
+            entry.values["v"] = "walked"
+            entry.note_change()
+        assert sorted(walked) == list(range(200))
+        assert all(store.find(number).values == {"v": "walked"} for number in range(200))
+        orders.append(walked)
+    assert orders[0] == orders[1] == orders[2] == orders[3]
+
+
+def test_a_walk_over_all_keys_keeps_few_of_them_hot():
+    store = KeyedStore(128, SpilledPages(0), hot_keys=100)
+    for number in range(3_000):
+        put(store, number, number)
+        store.evict()
+    most = 0
+    for entry in store.entries():
+        entry.values["v"] += 1
+        entry.note_change()
+        most = max(most, len(store._entries))
+    assert most < 400
+    assert sum(entry.values["v"] for entry in store.entries()) == sum(range(1, 3_001))
+
+
+def test_changes_applied_one_after_the_other_are_the_whole(monkeypatch):
+    monkeypatch.setattr(pages_at_rest, "PAGE_BYTES", 200)
+    monkeypatch.setattr(store_module, "WAITING_BYTES", 2_000)
+    chosen = random.Random(5)
+    store = KeyedStore(4, SpilledPages(1_000), hot_keys=10)
+    pages, known = {}, set()
+    for _ in range(60):
+        for _ in range(chosen.randrange(30)):
+            key = chosen.randrange(150)
+            if chosen.random() < 0.3:
+                store.drop(store.hot[key])
+            else:
+                put(store, key, "x" * chosen.randrange(40))
+        store.evict()
+        if chosen.random() < 0.5:
+            changes = store.changes()
+            assert changes.gone <= set(pages), "a page that was never given is not gone"
+            assert not changes.gone & set(changes.written)
+            for page_id in changes.gone:
+                del pages[page_id]
+            pages.update(changes.written)
+            known |= changes.gone
+            if chosen.random() < 0.5:
+                assert store.pages() == pages
+        elif chosen.random() < 0.2:
+            store.pages()
+    assert known, "nothing ever split or was given up"
+
+
+def test_timers_at_rest_are_found_without_touching_the_others_of_their_pages():
+    store = KeyedStore(1, SpilledPages(0), hot_keys=0)
+    timers = Timers(store)
+    for number in range(50):
+        store.entry = put(store, number, number)
+        timers.register(EVENT_TIME, 1_000 + number)
+        timers.register(EVENT_TIME, 5_000)
+        timers.register(PROCESSING_TIME, 10)
+        store.evict()
+    assert store._entries == {}
+    assert timers.next_due(EVENT_TIME) == 1_000
+    fired = []
+    for timestamp, entry, _ in timers.due(EVENT_TIME, 1_001):
+        fired.append((timestamp, entry.key))
+        timers.register(EVENT_TIME, 1_040)
+    assert fired == [(1_000, 0), (1_001, 1)]
+    assert len(store._entries) == 2
+    store.evict()
+    store.changes()
+    assert timers.next_due(EVENT_TIME) == 1_002
+    fired = [(timestamp, entry.key) for timestamp, entry, _ in timers.due(EVENT_TIME, 4_999)]
+    expected = [*((1_000 + number, number) for number in range(2, 50)), (1_040, 0), (1_040, 1)]
+    assert sorted(fired) == sorted(expected)
+    assert [timestamp for timestamp, _ in fired] == sorted(timestamp for timestamp, _ in fired)
+    assert len(list(timers.due(EVENT_TIME, 5_000))) == 50
+    assert timers.next_due(EVENT_TIME) is None
+    assert len(list(timers.due(PROCESSING_TIME, 10))) == 50
+
+
+def test_a_timer_that_was_deleted_while_its_key_was_hot_does_not_fire_from_its_page():
+    store = KeyedStore(1, hot_keys=0)
+    timers = Timers(store)
+    for key in ("a", "b"):
+        store.entry = put(store, key, key)
+        timers.register(EVENT_TIME, 10)
+    store.changes()
+    store.evict()
+    store.entry = store.hot["a"]
+    timers.delete(EVENT_TIME, 10)
+    timers.register(EVENT_TIME, 20)
+    assert [entry.key for _, entry, _ in timers.due(EVENT_TIME, 10)] == ["b"]
+    store.evict()
+    assert [(timestamp, entry.key) for timestamp, entry, _ in timers.due(EVENT_TIME, 100)] == [(20, "a")]
+
+
+@pytest.mark.parametrize("timestamp", [MAX_TIMESTAMP, MAX_TIMESTAMP - 1, MIN_TIMESTAMP, 2**70])
+def test_timers_at_the_ends_of_time_are_kept_at_rest(timestamp):
+    store = KeyedStore(1, hot_keys=0)
+    timers = Timers(store)
+    store.entry = store.hot["a"]
+    timers.register(EVENT_TIME, timestamp)
+    store.evict()
+    again = Timers(restored(1, store.pages()))
+    assert [fired for fired, _, _ in again.due(EVENT_TIME, MIN_TIMESTAMP)] == ([timestamp] if timestamp == MIN_TIMESTAMP else [])
+    at_the_end = [fired for fired, _, _ in again.due(EVENT_TIME, MAX_TIMESTAMP)]
+    assert at_the_end == ([timestamp] if MIN_TIMESTAMP < timestamp <= MAX_TIMESTAMP else [])
+
+
+def test_timers_of_keys_that_went_to_rest_leave_nothing_in_memory():
+    store = KeyedStore(8, hot_keys=100)
+    timers = Timers(store)
+    for number in range(5_000):
+        store.entry = store.hot[number]
+        timers.register(EVENT_TIME, 10**6)
+        store.evict()
+    assert sum(map(len, timers._at[EVENT_TIME].values())) <= 210
+    assert len(list(timers.due(EVENT_TIME, 10**6))) == 5_000
+
+
+def test_expired_values_leave_a_page_that_is_written_for_another_key_and_cost_no_decoding_before(states):
+    value = states.all.get_state(described(ValueStateDescriptor("v")))
+    listed = states.all.get_list_state(described(ListStateDescriptor("l")))
+    store = states.store
+    for number in range(400):
+        states.key(number)
+        value.update("x" * 100)
+        listed.add(number)
+        if number % 2:
+            states.clock.now += 1
+    before = store.pages()
+    store._hot_keys = 0
+    store.evict()
+    states.clock.now += 98
+    for number in range(1000, 1050):
+        states.key(number)
+        value.update("new")
+    assert sum(len(page.data) for page in store.pages().values()) < sum(len(page.data) for page in before.values()) / 5
+    alive = {number for number in range(400) if store.find(number).values}
+    assert alive == {398, 399}
+    states.clock.now += 1000
+    states.key(1000)
+    value.update("last")
+    assert states.all.get_state(described(ValueStateDescriptor("v"))).value() == "last"
+
+
+def test_what_cannot_be_kept_loses_nothing_else():
+    store = KeyedStore(8, hot_keys=5)
+    touched(store, *range(20))
+    store.evict()
+    put(store, "a", threading.Lock())
+    touched(store, *range(3))
+    for _ in range(2):
+        with pytest.raises(StreamProgramError, match="The state 'v' of the key 'a'"):
+            store.changes()
+    put(store, "a", "fine")
+    changes = store.changes()
+    again = restored(8, changes.written)
+    assert {entry.key: entry.values["v"] for entry in again.entries()} == {**{number: number for number in range(20)}, "a": "fine"}
+
+
+def test_a_scratch_file_that_cannot_be_written_loses_nothing(tmp_path):
+    folder = tmp_path / "missing"
+    store = KeyedStore(8, SpilledPages(0, str(folder)), hot_keys=5)
+    touched(store, *range(20))
+    with pytest.raises(StreamProgramError, match="cannot be written to a file in"):
+        store.changes()
+    folder.mkdir()
+    again = restored(8, store.changes().written)
+    assert sorted(entry.key for entry in again.entries()) == list(range(20))

@@ -49,7 +49,8 @@ def state_of(store: KeyedStore, clock: StepClock, descriptor: StateDescriptor, s
         if kind is None:
             raise StreamProgramError(f"{descriptor!r} does not describe a state: use a ValueStateDescriptor or one of its kind.")
         make = _MAKERS[kind]
-    return make(store, clock, descriptor, slot)
+    state: State = make(store, clock, descriptor, slot)
+    return state
 
 
 def _value(store: KeyedStore, clock: StepClock, descriptor: StateDescriptor, slot: Any) -> ValueState:
@@ -81,9 +82,6 @@ _MAKERS: Mapping[type[StateDescriptor], Callable[[KeyedStore, StepClock, Any, An
     ReducingStateDescriptor: _reducing,
     AggregatingStateDescriptor: _aggregating,
 }
-
-
-_NOTHING_ASKED: Any = (None, None, None)
 
 
 class KeyedStates:
@@ -145,9 +143,9 @@ class KeyedStates:
 
     def _get(self, descriptor: StateDescriptor, expected: type[StateDescriptor]) -> State:
         if isinstance(descriptor, expected):
-            asked, ttl, state = self._last.get(descriptor.name, _NOTHING_ASKED)
-            if asked is descriptor and ttl is descriptor.ttl:
-                return state  # some ask for the same state again for each element
+            last = self._last.get(descriptor.name)
+            if last is not None and last[0] is descriptor and last[1] is descriptor.ttl:
+                return last[2]  # some ask for the same state again for each element
         else:
             raise StreamProgramError(f"A {expected.__name__} is needed here, and {descriptor!r} is none.")
         if self._store is None:

@@ -144,14 +144,15 @@ class EntryCodec:
             for slot, value in values.items():
                 to_bytes(value, f"The state {slot!r} of the key {key!r}")
             raise
+        if not timers and expiry == NEVER:
+            return Row(bits, framed(entry.data, data))
         event = processing = _NONE
         for domain, timestamp, _ in timers:
             if domain == EVENT_TIME:
                 event = min(event, timestamp)
             else:
                 processing = min(processing, timestamp)
-        times = (_indexed(event), _indexed(processing), expiry) if timers else (NEVER, NEVER, expiry)
-        return Row(bits, framed(entry.data, data), times)
+        return Row(bits, framed(entry.data, data), (_indexed(event), _indexed(processing), expiry))
 
     def _sweep(self, entry: Entry) -> int:
         expiry = NEVER
@@ -167,7 +168,7 @@ class EntryCodec:
 
 def _indexed(timestamp: float) -> int:
     """The time of a timer as pages have it: timers of the end of time are noted just before it, since its number says "never"."""
-    return NEVER if timestamp == _NONE else max(-NEVER, min(NEVER - 1, math.floor(timestamp)))
+    return NEVER if timestamp == _NONE else max(-NEVER - 1, min(NEVER - 1, math.floor(timestamp)))
 
 
 def restored(data: bytes, kept: bytes, changes: dict[Entry, None]) -> Entry:

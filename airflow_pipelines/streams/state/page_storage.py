@@ -176,7 +176,12 @@ class SpilledPages(PageStorage):
         return self._recent_bytes + sum(length for (_, length), _ in self._spilled.values())
 
     @property
-    def spilled_bytes(self) -> int:
+    def memory_bytes(self) -> int:
+        """How many bytes of pages are in memory."""
+        return self._recent_bytes
+
+    @property
+    def file_bytes(self) -> int:
         """How large the file is."""
         return self._file.size
 

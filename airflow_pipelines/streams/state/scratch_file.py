@@ -35,11 +35,7 @@ class ScratchFile:
         """
         room = _room(len(data))
         free = self._free.get(room)
-        if free:
-            start = free.pop()
-        else:
-            start = self._end
-            self._end += room
+        start = free[-1] if free else self._end
         try:
             self._write_all(data, start)
         except OSError as error:
@@ -47,6 +43,10 @@ class ScratchFile:
                 f"State that does not fit into memory cannot be written to a file in {self._folder}: {error}."
                 " Name a folder with more room, or allow pages more memory."
             ) from error
+        if free:
+            free.pop()
+        else:
+            self._end += room
         return (start, len(data))
 
     def _write_all(self, data: bytes, start: int) -> None:

@@ -23,7 +23,7 @@ from airflow_pipelines.streams.state.pages_at_rest import PageChanges, PagesAtRe
 HOT_KEYS = 200_000
 _SAMPLE = 32
 WAITING_BYTES = 64 * 1024 * 1024
-_OBJECT_BYTES = 300
+_OBJECT_BYTES = 400
 """About what an entry that waits takes besides its own bytes."""
 
 
@@ -261,12 +261,12 @@ class KeyedStore:
         self.hot.clear()
 
     def _cool(self, entry: Entry) -> None:
-        """Bring an entry to rest."""
+        """Bring an entry to rest that was not touched lately."""
         data = entry.data
         if entry.is_changed or entry.timers:
             page_id, bits = self._pages.locate(data)
             row = self._codec.row(entry, bits)
-            if row is not None:
+            if row is not None and entry.timers:
                 for domain in (EVENT_TIME, PROCESSING_TIME):
                     if row.times[domain] != NEVER:
                         self._pages.due.note(domain, row.times[domain], page_id)
@@ -274,7 +274,8 @@ class KeyedStore:
                 self._wait(page_id, data, row)
             if entry.timers and self.timers is not None:
                 self.timers.cooled(entry)
-        self._forget(entry)
+        del self._entries[data]
+        entry.forget()
 
     def _wait(self, page_id: PageId, data: bytes, row: Row | None) -> None:
         """Have a change wait until its page is written."""
