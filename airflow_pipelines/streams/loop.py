@@ -230,6 +230,7 @@ class ChainTask:
             writer.restore(turn)
         if snapshot.channels is not None:
             self._channels.restore(pickle.loads(snapshot.channels))  # noqa: S301 (the program's own storage)
+            self._idle = self._channels.all_idle
         for step in reversed(self.chain.steps):
             self._open_step(step, snapshot)
         self._announce()
@@ -239,13 +240,23 @@ class ChainTask:
             self._head = GroupedInput(head)
 
     def _announce(self) -> None:
-        """Tell the readers how far event time has come: after a restore their number, and so their channels, may be others
-        than before.
+        """Tell the readers how far event time has come, and what is idle: after a restore their number, and so their channels, may
+        be others than before.
         """
         for link, writer in self.exchanges.items():
             watermark = self.operators[link.edge.source].current_watermark
             if watermark > MIN_TIMESTAMP:
                 writer.watermark(watermark)
+            if self._is_idle(link.edge.source):
+                writer.idleness(idle=True)
+
+    def _is_idle(self, node_id: int) -> bool:
+        """Whether what an operator gives is idle."""
+        own = self.operators[node_id].own_idleness
+        if own is not None:
+            return own
+        inputs = next(step.inputs for step in self.chain.steps if step.node.id == node_id)
+        return self._is_idle(inputs[0].source) if inputs else self._idle
 
     def _open_step(self, step: Step, snapshot: TaskSnapshot) -> None:
         operator = self.operators[step.node.id]

@@ -155,20 +155,24 @@ class Combination:
     """The watermark of several inputs: the minimum over those that are not idle. It never goes back.
 
     :param inputs: names of the inputs
+    :param watermark: where it begins
     """
 
-    def __init__(self, inputs: Iterable[Hashable]) -> None:
+    def __init__(self, inputs: Iterable[Hashable], watermark: int = MIN_TIMESTAMP) -> None:
         self._watermarks: dict[Hashable, int] = dict.fromkeys(inputs, MIN_TIMESTAMP)
         self._idle: set[Hashable] = set()
         self._ended: set[Hashable] = set()
-        self.watermark = MIN_TIMESTAMP
+        self.watermark = watermark
 
-    def add(self, name: Hashable) -> None:
+    def add(self, name: Hashable, *, idle: bool = False) -> None:
         """There is one more input. Nothing is known of its event time.
 
         :param name: the input
+        :param idle: whether it is idle
         """
         self._watermarks[name] = MIN_TIMESTAMP
+        if idle:
+            self._idle.add(name)
 
     def update(self, name: Hashable, watermark: int) -> bool:
         """An input has come so far.

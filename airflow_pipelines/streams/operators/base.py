@@ -123,6 +123,11 @@ class Operator(ABC):
         """
         self.output.idleness(idle=idle)
 
+    @property
+    def own_idleness(self) -> bool | None:
+        """Whether what it gives is idle; None where that follows from what it gets."""
+        return None
+
     def processing_time(self, now: int) -> None:  # noqa: B027
         """Processing time has come so far.
 

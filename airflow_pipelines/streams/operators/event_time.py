@@ -83,6 +83,9 @@ class EventTime:
         :param now: ms
         :returns: a later watermark, None when there is none
         """
+        # A clock that went back must not hold up what is due until it is where it was.
+        self._next_emission = min(self._next_emission, now + self._interval)
+        self._last_element = min(self._last_element, now)
         if self._idle_after is not None and now - self._last_element >= self._idle_after:
             self.is_idle = True
         if not self._interval or now < self._next_emission:
@@ -111,14 +114,18 @@ class EventTime:
 
         :returns: something that can be pickled
         """
-        return self.watermark, self._generator.snapshot_state()
+        now = self._context.clock.now
+        return self.watermark, self._generator.snapshot_state(), (self._next_emission - now, now - self._last_element, self.is_idle)
 
     def restore(self, state: Any) -> None:
-        """Go on from a snapshot.
+        """Go on from a snapshot. The time between the snapshot and now does not count.
 
         :param state: what :meth:`snapshot` gave
         """
-        self.watermark, generator = state
+        now = self._context.clock.now
+        self.watermark, generator, (until_emission, since_element, self.is_idle) = state
+        self._next_emission = now + until_emission
+        self._last_element = now - since_element
         self._generator.restore_state(generator)
 
 
@@ -154,6 +161,12 @@ class _AssignEventTime(Operator):
         self._event_time = EventTime(self._strategy, self.context)
         if state is not None:
             self._event_time.restore(state)
+            self._told_idle = self._event_time.is_idle
+
+    @property
+    def own_idleness(self) -> bool:
+        """Whether elements have not come for so long that it holds nobody back."""
+        return self._told_idle
 
     def process(self, batch: Batch, port: int) -> None:
         batch, watermarks = self._event_time.see(batch)

@@ -62,19 +62,26 @@ class SourceOperator(Operator):
         self._spec = spec
         self._splits: list[_Split] = []
         self._descriptions: Sequence[Any] | None = None
-        self._combination = Combination(())
+        self._combination: Combination
         self._idle = False
         self._ended = False
 
     def open(self, state: Any | None) -> None:
         """Open the readers of this task at their positions."""
         kept: dict[int, tuple[Any, Any, bool]] = {}
+        self._combination = Combination((), self.current_watermark)
         if state is None:
             descriptions = self._spec.source.splits(self.context.subtask.parallelism)
         else:
             descriptions, kept = state
         if descriptions is not None:
             self._add_splits(descriptions, kept)
+            self._idle = state is not None and self._combination.all_idle
+
+    @property
+    def own_idleness(self) -> bool:
+        """Whether none of its splits holds anybody back."""
+        return self._idle
 
     @property
     def number_of_splits(self) -> int | None:
@@ -99,7 +106,7 @@ class SourceOperator(Operator):
         ]
         self._splits += added
         for split in added:
-            self._combination.add(split.number)
+            self._combination.add(split.number, idle=split.event_time is not None and split.event_time.is_idle)
         for split in added:
             if split.event_time is not None:
                 self._combination.update(split.number, split.event_time.watermark)
@@ -170,8 +177,10 @@ class SourceOperator(Operator):
             self.output.emit(batch)
             return
         if split.event_time.is_idle:
-            self._combination.set_idle(split.number, idle=False)
+            has_moved = self._combination.set_idle(split.number, idle=False)
             self._tell_idleness()
+            if has_moved:  # all were idle, and this one is ahead of where they were
+                self._advance(self._combination.watermark)
         start = 0
         batch, watermarks = split.event_time.see(batch)
         for count, watermark in watermarks:

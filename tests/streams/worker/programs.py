@@ -12,7 +12,10 @@ from airflow_pipelines.streams.relations import RelationSink
 from airflow_pipelines.streams.sources import CollectionSource
 from airflow_pipelines.streams.worker.bound import bind
 from airflow_pipelines.streams.worker.client import WorkerProcess
-from airflow_pipelines.streams.worker.messages import FeedKind, SourceFeed, StoredPages, elements_payload
+from airflow_pipelines.streams.worker.messages import FeedKind, Open, SourceFeed, StoredPages, elements_payload
+from airflow_pipelines.streams.worker.rest import Rest
+from airflow_pipelines.streams.worker.run import ProgramRun
+from airflow_pipelines.streams.worker.stored_state import StoredState
 
 ROOT = str(Path(__file__).parents[3])
 TEXT = pa.schema([("text", pa.string())])
@@ -22,8 +25,13 @@ def as_text(value):
     return 0, (repr(value),)
 
 
-def source(env, uid="in", strategy=None):
-    return env.from_source(CollectionSource([]), strategy or WatermarkStrategy.no_watermarks(), uid).uid(uid)
+class Endless(CollectionSource):
+    is_bounded = False
+
+
+def source(env, uid="in", strategy=None, bounded=True):
+    made = CollectionSource([]) if bounded else Endless([])
+    return env.from_source(made, strategy or WatermarkStrategy.no_watermarks(), uid).uid(uid)
 
 
 def program(stream, to_row=as_text, schema=TEXT, types=(("text", "STRING"),), parallelism=1, **settings):
@@ -82,8 +90,38 @@ class Kept:
         return [StoredPages(uid, pages) for uid, pages in found.items()]
 
 
-def start(bound, lines=None, **settings):
+class Held:
+    """A program in this process that is used as one in its own."""
+
+    def __init__(self, bound):
+        self._bound = bound
+
+    def open(self, rest=None, pages=(), dropped=frozenset(), *, schemas=None, now_ms=None):
+        self._run, opened = begin(self._bound, rest, pages, dropped, schemas=schemas, now_ms=now_ms)
+        return opened
+
+    def step(self, now_ms, feeds):
+        return self._run.step(now_ms, feeds)
+
+    def changes(self):
+        return self._run.changes()
+
+    def committed(self):
+        self._run.committed()
+
+    def close(self, kill_after_s=0):
+        self._run.close()
+
+
+def begin(bound, rest=None, pages=(), dropped=frozenset(), *, schemas=None, now_ms=None):
+    opening = Open(b"", rest, dropped, schemas or {}, now_ms)
+    state = StoredState(None if rest is None else Rest.from_bytes(rest), pages, dropped)
+    run = ProgramRun(bound, opening, state)
+    return run, run.opened()
+
+
+def start(bound, lines=None, memory_bytes=None, **settings):
     """The process of a program; what it prints goes to a list."""
     printed = [] if lines is None else lines
     process = ProcessSettings(paths=settings.pop("paths", (ROOT,)), **settings)
-    return WorkerProcess(bound.to_bytes(), process, lambda stream, line: printed.append((stream, line)))
+    return WorkerProcess(bound.to_bytes(), process, lambda stream, line: printed.append((stream, line)), memory_bytes)
