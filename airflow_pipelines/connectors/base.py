@@ -78,6 +78,14 @@ class Resting(Protocol):
         """Let go of it until the next read. Called by the thread that reads."""
 
 
+@runtime_checkable
+class Committing(Protocol):
+    """A source that wants to know what need not be read again. It stays open after its end, until the pipeline ends."""
+
+    def commit(self, position: Position) -> None:
+        """The effect of all that was read up to a position is on disk. Does not wait; may be called from another thread."""
+
+
 class OutputTransport(Protocol):
     """A sink that gets each step's encoded delta."""
 
@@ -104,6 +112,10 @@ class Rewindable(Protocol):
 
 class ConnectorFailure(Exception):
     """A connector cannot go on: what, where, and what to do about it."""
+
+
+class FatalConnectorFailure(ConnectorFailure):
+    """A connector cannot go on, and what the pipeline would do without it is not what was asked for: the pipeline stops."""
 
 
 class UnknownOptionError(ValueError):

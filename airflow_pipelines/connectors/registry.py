@@ -32,11 +32,13 @@ from airflow_pipelines.connectors.transports.empty_input import EmptyInput, Empt
 from airflow_pipelines.connectors.transports.file_input import FileInput, FileInputOptions
 from airflow_pipelines.connectors.transports.file_output import FileOutput, FileOutputOptions
 from airflow_pipelines.connectors.transports.null_output import NullOutput, NullOutputOptions
+from airflow_pipelines.connectors.transports.stream_source import STREAM_SOURCE, StreamSource, StreamSourceOptions
 from airflow_pipelines.connectors.transports.url_input import UrlInput, UrlInputOptions
 from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.storage.fence import Fence
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import References, ReferenceWithoutValueError
+from airflow_pipelines.streams.reading.client import ReadingProcess
 
 Options = TypeVar("Options", bound=BaseModel)
 
@@ -160,6 +162,16 @@ def open_input(connector: Connector, schema: RelationSchema, references: Referen
     return FileInput(FileInputOptions.model_validate(config), format_name, new_parser)
 
 
+def open_stream_source(connector: Connector, schema: RelationSchema, process: Callable[[], ReadingProcess]) -> InputTransport:
+    """The input that reads a source of a stream program; it is not opened yet.
+
+    :param connector: that of the source's hidden table
+    :param schema: of the table
+    :param process: gives the process that reads the sources of the program
+    """
+    return StreamSource(StreamSourceOptions.model_validate(dict(connector.transport_config)), schema, process)
+
+
 def open_output(
     connector: Connector,
     schema: RelationSchema,
@@ -218,6 +230,9 @@ def options_of_format(format_name: str, given: Mapping[str, Any]) -> dict[str, A
 
 
 def _check_direction(connector: Connector, where: str) -> None:
+    if connector.transport == STREAM_SOURCE:
+        message = f"transport {STREAM_SOURCE!r} is what reads the sources of stream programs, and cannot be declared"
+        raise InvalidOptionError(f"{where}: {message}", STREAM_SOURCE)
     transport = _TRANSPORTS.get(connector.transport) or PLANNED_TRANSPORTS.get(connector.transport)
     usable = [name for name, each in _TRANSPORTS.items() if each.direction is connector.direction]
     if transport is None:

@@ -311,7 +311,8 @@ class RuntimeConfig(_Section):
     env: Annotated[
         dict[str, str],
         Effect(
-            "what `${env:NAME}` in connectors stands for, before what `connector_env` lets through; each value is kept as a secret"
+            "what `${env:NAME}` in connectors stands for, before what `connector_env` lets through, and environment variables of "
+            "stream programs; each value is kept as a secret"
         ),
     ] = Field(default_factory=dict, repr=False)
     logging: Annotated[str | None, _inactive("a pipeline's log has one level")] = None

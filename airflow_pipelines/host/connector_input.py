@@ -11,8 +11,10 @@ from dataclasses import replace
 
 from airflow_pipelines.connectors.base import (
     ChunkInTransaction,
+    Committing,
     ConnectorError,
     ConnectorFailure,
+    FatalConnectorFailure,
     InputChunk,
     InputTransport,
     Resting,
@@ -58,6 +60,8 @@ class ConnectorInput:
         """
         self._table = table
         self.endpoint = endpoint
+        self.failure: FatalConnectorFailure | None = None
+        """Why the pipeline cannot go on."""
         self.labels = frozenset(options.labels)
         self.start_after = frozenset(options.start_after or ())
         self.endpoint.waiting = bool(self.start_after)
@@ -77,6 +81,7 @@ class ConnectorInput:
         self._closed = False
         self._transport: InputTransport | None = None
         self._resting: Resting | None = None
+        self._committing: Committing | None = None
         self._thread = threading.Thread(target=self._run, name=f"input {endpoint.name}", daemon=True)
 
     def restored(self, was_started: bool) -> None:
@@ -136,6 +141,12 @@ class ConnectorInput:
             self._condition.notify_all()
         return taken
 
+    def commit(self) -> None:
+        """The effect of all that steps have consumed is on disk."""
+        position = self.endpoint.position
+        if self._committing is not None and position is not None:
+            self._committing.commit(position)
+
     @property
     def drained(self) -> bool:
         """Whether steps have taken everything that was read."""
@@ -168,6 +179,11 @@ class ConnectorInput:
     def _run(self) -> None:
         try:
             self._read_all()
+        except FatalConnectorFailure as error:
+            # It becomes the pipeline's own error, which is logged.
+            self._show(self._log.redact(str(error)))
+            self.failure = error
+            self._arrived(0, 0)
         except ConnectorFailure as error:
             self._fail(str(error))
         except Exception as error:  # noqa: BLE001  whatever a source raises ends this connector only, and is shown with it
@@ -175,7 +191,8 @@ class ConnectorInput:
                 self._log.failure("connector %s: %s", self.endpoint.name, traceback.format_exc())
                 self._fail(f"{type(error).__name__}: {error}")
         finally:
-            if self._transport is not None:
+            waits_for_commit = self._committing is not None and self.endpoint.metrics.end_of_input
+            if self._transport is not None and not waits_for_commit:
                 self._transport.close()
 
     def _read_all(self) -> None:
@@ -183,6 +200,7 @@ class ConnectorInput:
             return
         transport = self._transport = self._open_transport()
         self._resting = transport if isinstance(transport, Resting) else None
+        self._committing = transport if isinstance(transport, Committing) else None
         self._transport.open(self.endpoint.position)
         self._log.info("connector %s: reading", self.endpoint.name)
         while self._wait_ready():
@@ -228,10 +246,13 @@ class ConnectorInput:
 
     def _fail(self, message: str) -> None:
         message = self._log.redact(message)
-        self.endpoint.fatal_error = message
-        self.endpoint.metrics.transport_errors.add(ConnectorError("transport", message))
+        self._show(message)
         self._log.failure("connector %s cannot go on: %s", self.endpoint.name, message)
         self._arrived(0, 0)
+
+    def _show(self, message: str) -> None:
+        self.endpoint.fatal_error = message
+        self.endpoint.metrics.transport_errors.add(ConnectorError("transport", message))
 
 
 def _is_boundary(before: InputChunk, after: InputChunk) -> bool:

@@ -9,13 +9,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from airflow_pipelines.connectors.base import InputChunk
+from airflow_pipelines.connectors.base import FatalConnectorFailure, InputChunk
 from airflow_pipelines.connectors.changes import Changes, changes_of
 from airflow_pipelines.connectors.formats.defaults import Now
 from airflow_pipelines.connectors.http import encode_egress
 from airflow_pipelines.connectors.indexes import key_columns
-from airflow_pipelines.connectors.registry import connector_options, open_input, open_output
+from airflow_pipelines.connectors.registry import connector_options, open_input, open_output, open_stream_source
 from airflow_pipelines.connectors.start_check import check_usable
+from airflow_pipelines.connectors.transports.stream_source import STREAM_SOURCE
 from airflow_pipelines.engine.batch import Batch
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.storage.checkpoint import Counters
@@ -30,6 +31,7 @@ from airflow_pipelines.host.outputs import OutputEndpoint
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.snapshots import check_snapshot
 from airflow_pipelines.host.start_after import check_start_after
+from airflow_pipelines.host.stream_processes import StreamProcesses
 from airflow_pipelines.program.connectors import Connector, ConnectorDirection
 from airflow_pipelines.references import References
 
@@ -56,6 +58,7 @@ class Endpoints:
     :param fence: the run's epoch in the storage folder
     :param workers: those of the pipeline, which some limits are for each of
     :param now: the pipeline's clock
+    :param streams: starts the processes of the program's stream program; None without one
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class Endpoints:
         *,
         workers: int,
         now: Now,
+        streams: StreamProcesses | None = None,
     ) -> None:
         """Make all endpoints, and open none.
 
@@ -80,6 +84,7 @@ class Endpoints:
         self._log = log
         self._references = references
         self._now = now
+        self._streams = streams
         self._positions = storage / OUTPUTS if storage is not None else None
         self._fence = fence if storage is not None else None
         self.listeners = Listeners()
@@ -89,7 +94,8 @@ class Endpoints:
         self._readers: dict[str, ConnectorInput] = {}
         declared = program.connectors
         for connector in declared:
-            check_usable(connector, program.schemas[connector.relation], program.indexes)
+            if connector.transport != STREAM_SOURCE:
+                check_usable(connector, program.schemas[connector.relation], program.indexes)
         options = {connector.endpoint: connector_options(connector) for connector in declared}
         sources = [connector for connector in declared if connector.direction is ConnectorDirection.INPUT]
         check_start_after({connector.endpoint: options[connector.endpoint] for connector in sources})
@@ -348,17 +354,31 @@ class Endpoints:
         """The effect of everything consumed so far is on disk."""
         for endpoint in list(self.inputs.values()):
             endpoint.secure()
+        for reader in self._readers.values():
+            reader.commit()
+
+    @property
+    def failure(self) -> FatalConnectorFailure | None:
+        """Why the pipeline cannot go on: that of the first connector that says so."""
+        return next((reader.failure for reader in self._readers.values() if reader.failure is not None), None)
 
     def close(self) -> None:
         """Stop all connectors, flush the outputs and end the listeners' streams."""
         for reader in self._readers.values():
             reader.close()
+        if self._streams is not None:
+            self._streams.stop_reading()
         for output in self.outputs.values():
             output.close()
         self.listeners.close()
 
     def _input_opener(self, connector: Connector) -> Callable[[], Any]:
         schema = self._program.schemas[connector.relation]
+        if connector.transport == STREAM_SOURCE:
+            if self._streams is None:
+                raise RuntimeError(f"{connector.endpoint} reads a stream program, whose processes nobody starts")
+            reading = self._streams.reading
+            return lambda: open_stream_source(connector, schema, reading)
         return lambda: open_input(connector, schema, self._references, self._now)
 
     def _output_opener(self, connector: Connector) -> Callable[[], Any]:

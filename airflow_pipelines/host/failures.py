@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from airflow_pipelines.connectors.base import FatalConnectorFailure
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.errors import StepError
@@ -34,6 +35,8 @@ def as_problem(failure: Exception, pipeline: str | None = None) -> Problem:
             row = f", for example for the row {json.dumps(dict(failing_row.row), ensure_ascii=False)} of {failing_row.relation}"
         text = f"The step failed while evaluating {failure.view}: {cause}{where}{row}. Nothing of the step was kept."
         return Problem(ErrorCode.WORKER_PANIC, text, details)
+    if isinstance(failure, FatalConnectorFailure):
+        return Problem(ErrorCode.WORKER_PANIC, f"The pipeline cannot go on: {failure}")
     if isinstance(failure, ProgramErrors):
         messages = [message.to_wire() for message in failure.messages]
         return Problem(ErrorCode.START_FAILED_DUE_TO_FAILED_COMPILATION, str(failure), {"messages": messages})

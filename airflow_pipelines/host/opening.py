@@ -30,8 +30,10 @@ from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.run_state import RunState
 from airflow_pipelines.host.standby import Standby, was_activated
+from airflow_pipelines.host.stream_processes import StreamProcesses
 from airflow_pipelines.program.fingerprints import program_hash
 from airflow_pipelines.program.identity import ProgramIdentity
+from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.references import References, ReferenceWithoutValueError
 
 STANDBY: Final = "standby"
@@ -75,6 +77,7 @@ class Opening:
         self._metrics = metrics
         self._log = log
         self._arrived = arrived
+        self._stream_processes: dict[str, StreamProcesses] = {}
 
     def open(self) -> LivePipeline:
         """Bring the pipeline up, as it was after the last committed step that is saved.
@@ -111,6 +114,8 @@ class Opening:
             self.sync.wait(COPY_S)
         if self.live is not None:
             self.live.circuit.close()
+        for processes in self._stream_processes.values():
+            processes.close()
         if self.durability is not None:
             self.durability.close()
 
@@ -192,6 +197,7 @@ class Opening:
             durability.fence,
             workers=options.workers,
             now=clock.now,
+            streams=self._processes_of(program, deployment.source),
         )
         self._state.watch_errors(lambda: endpoints.num_errors)
         circuit = Circuit(program, self._sessions, durability.batches, limits=options.limits)
@@ -209,6 +215,17 @@ class Opening:
             clock=clock,
         )
         return live
+
+    def _processes_of(self, program: Program, source: ProgramSource) -> StreamProcesses | None:
+        """What starts the processes of a program's stream program; the same for the same source."""
+        if program.streams is None:
+            return None
+        name = source.digest[:16]
+        if name not in self._stream_processes:
+            self._stream_processes[name] = StreamProcesses(
+                program.streams, source.stream_files, name, Path(self._deployment.storage), self.options.variables, self._log
+            )
+        return self._stream_processes[name]
 
     def _resume(self, live: LivePipeline, saved: SavedState) -> None:
         """Go on from saved state: decide about changes, restore, replay the journal, evaluate what is new."""

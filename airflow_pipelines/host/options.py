@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -37,6 +38,7 @@ class RuntimeOptions:
     :param clock: how NOW() moves
     :param limits: the sizes by which the engine chooses between its ways of working
     :param verification: how often batch files are compared with their hashes
+    :param variables: the ``env`` of the configuration, which the processes of a stream program have in their environment
     :param memory_limit: bytes of memory that the pipeline may use, which its metrics show; None for no limit
     :param references: what those in connectors stand for: the ``env`` of the configuration, before what the host has
     """
@@ -52,6 +54,7 @@ class RuntimeOptions:
     limits: Limits = DEFAULT_LIMITS
     verification: Verification = Verification.ONCE
     references: References = NO_REFERENCES
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     memory_limit: int | None = None
 
     @classmethod
@@ -77,6 +80,8 @@ class RuntimeOptions:
             limits=_limits(config.dev_tweaks),
             verification=Verification(config.dev_tweaks.verify_batches or Verification.ONCE),
             references=references,
+            # By asking for them, so that the log shows none of them.
+            variables={name: references.value(f"${{env:{name}}}") for name in config.env},
             memory_limit=_memory_limit(config),
         )
 

@@ -6,6 +6,7 @@ import threading
 import time
 from pathlib import Path
 
+from airflow_pipelines.connectors.base import FatalConnectorFailure
 from airflow_pipelines.contract.deployment import Deployment
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
@@ -161,11 +162,11 @@ class PipelineRunner:
         problem = as_problem(failure, self.deployment.pipeline_name)
         unexpected = problem is not failure and problem.code is ErrorCode.WORKER_PANIC
         # What a step fails on is in the message; its stack would only push that out of a log's last lines.
-        known = isinstance(failure, StepError) or not unexpected
+        foreseen = isinstance(failure, StepError | FatalConnectorFailure)
         if isinstance(failure, StepError) and failure.trace is not None:
             self.log.failure("what %s failed with:\n%s", failure.view, failure.trace)
-        self.log.failure("%s: %s", problem.code, problem.message, cause=None if known else failure)
-        if isinstance(failure, StepError):
+        self.log.failure("%s: %s", problem.code, problem.message, cause=None if foreseen or not unexpected else failure)
+        if foreseen:
             self._checkpointer.keep_last_step()
         return problem
 

@@ -38,7 +38,8 @@ class StepLoop:
         """Run steps until the pipeline is suspended.
 
         :raises TakenDown: when it is to end at once
-        :raises Exception: when a step or the last checkpoint fails, or a later run uses the storage
+        :raises Exception: when a step or the last checkpoint fails, a connector that the pipeline cannot go on without fails, or
+            a later run uses the storage
         """
         self._checkpointer.begin()
         while True:
@@ -55,6 +56,8 @@ class StepLoop:
             for task in self._intake.take_tasks():
                 task()
             self._state.check()
+            if (failure := self._live.endpoints.failure) is not None:
+                raise failure
             self._step_or_maintain()
             self._state.tell_errors()
             self._live.flush_outputs()
@@ -68,7 +71,7 @@ class StepLoop:
         waits = transaction is not None and state.desired is RuntimeStatus.SUSPENDED and not state.taken_down
         if (state.has_to_change and not waits) or state.has_errors_to_tell:
             return True
-        if self._intake.has_tasks:
+        if self._intake.has_tasks or self._live.endpoints.failure is not None:
             return True
         if transaction is None:
             return self._intake.has_before(None) or (state.is_running and self._live.endpoints.have_work())

@@ -180,8 +180,9 @@ class ChildProcess:
 
 def _start(module: str, settings: ProcessSettings, connection: socket.socket) -> subprocess.Popen[bytes]:
     code = (
-        f"import sys; sys.path[:1] = {list(settings.paths)!r}; sys.path.append({_ROOT!r}); "
-        f"import runpy; runpy.run_module({module!r}, run_name='__main__')"
+        # This package as it is here, whatever else the interpreter has.
+        f"import sys; sys.path[:1] = [{_ROOT!r}]; import airflow_pipelines; sys.path[:1] = {list(settings.paths)!r}; "
+        f"sys.path.append({_ROOT!r}); import runpy; runpy.run_module({module!r}, run_name='__main__')"
     )
     return subprocess.Popen(
         [settings.executable, "-c", code, str(connection.fileno()), str(os.getpid())],

@@ -195,4 +195,4 @@ def _fingerprint(step: Step, edges: list[Edge], own: OwnCode) -> str:
 
 
 def _source(step: Step, source: Source) -> SourceDescription:
-    return SourceDescription(step.uid, step.name, type(source).__name__, source.is_bounded)
+    return SourceDescription(step.uid, step.name, source.position_kind, source.is_bounded)

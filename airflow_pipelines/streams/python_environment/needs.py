@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from airflow_pipelines.streams.errors import StreamProgramError
 
@@ -77,6 +79,26 @@ class PythonNeeds:
     archives: tuple[Archive, ...] = ()
     files: tuple[Path, ...] = ()
     executable: str | None = None
+
+    @classmethod
+    def from_json(cls, parts: Mapping[str, Any], folder: Path) -> PythonNeeds:
+        """What a program said that it needs when it was bound to its pipeline.
+
+        :param parts: its dependencies as JSON
+        :param folder: the folder of its files, from which relative paths are
+        :returns: the needs
+        """
+        requirements = parts.get("requirements")
+        found = None
+        if requirements is not None:
+            packages = requirements["cached_packages"]
+            found = Requirements(requirements["text"], requirements["constraints"], None if packages is None else folder / packages)
+        return cls(
+            requirements=found,
+            archives=tuple(Archive(folder / path, target) for path, target in parts.get("archives", ())),
+            files=tuple(folder / path for path in parts.get("files", ())),
+            executable=parts.get("executable"),
+        )
 
     def __post_init__(self) -> None:
         targets = [archive.target for archive in self.archives]

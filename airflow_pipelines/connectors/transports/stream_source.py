@@ -1,0 +1,107 @@
+"""Reads a source of a stream program, in the process of the program that reads its sources."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field
+
+from airflow_pipelines.connectors.base import FatalConnectorFailure, InputChunk
+from airflow_pipelines.engine.changes import OP, Op, TableChanges
+from airflow_pipelines.engine.schema import RelationSchema
+from airflow_pipelines.engine.storage.connector_state import Position
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.reading.client import ReadingProcess, SourceClient
+from airflow_pipelines.streams.worker.messages import SourceFeed
+
+STREAM_SOURCE = "stream_source"
+"""The transport's name. Programs cannot declare it: each source of a stream program has one."""
+_POSITION = "position"
+
+
+class StreamSourceOptions(BaseModel):
+    """Options of the transport.
+
+    :param uid: of the source's operator
+    :param kind: what makes its positions
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    uid: str = Field(min_length=1)
+    kind: str = ""
+
+
+class StreamSource:
+    """An input whose rows are messages about a source: each has some thousand elements, which is what counts as records."""
+
+    def __init__(self, options: StreamSourceOptions, schema: RelationSchema, process: Callable[[], ReadingProcess]) -> None:
+        """Make an input that is not open yet.
+
+        :param options: which source
+        :param schema: of the table that has its messages
+        :param process: gives the process that reads it, which is started when it is not there
+        """
+        self._options = options
+        self._table = schema.name
+        self._schema = schema.arrow.append(pa.field(OP, pa.int8(), nullable=False))
+        self._process = process
+        self._client: SourceClient | None = None
+
+    def open(self, position: Position | None) -> None:
+        """Have the source opened at a position. What goes wrong there is found with the first read.
+
+        :raises FatalConnectorFailure: when the process cannot be started
+        """
+        try:
+            self._client = self._process().source(self._options.uid)
+        except StreamProgramError as error:
+            raise FatalConnectorFailure(str(error)) from error
+        self._client.open(None if position is None else _bytes(position))
+
+    def read(self, max_records: int, timeout_s: float) -> InputChunk | None:
+        """The next messages.
+
+        :raises FatalConnectorFailure: when the code of the source raises an error, or its process ends
+        """
+        if self._client is None:
+            return None
+        try:
+            given = self._client.read(max_records, timeout_s)
+        except StreamProgramError as error:
+            raise FatalConnectorFailure(str(error)) from error
+        if given is None:
+            return None
+        return InputChunk(
+            changes=TableChanges(self._table, self._rows(given.feeds)) if given.feeds else None,
+            records=given.records,
+            size_bytes=sum(len(feed.payload) for feed in given.feeds),
+            position={_POSITION: base64.b64encode(given.position).decode("ascii")},
+            end_of_input=given.has_ended,
+        )
+
+    def commit(self, position: Position) -> None:
+        """Tell the source what is durable."""
+        if self._client is not None:
+            self._client.commit(_bytes(position))
+
+    def close(self) -> None:
+        """Have the source closed; a read in another thread comes back."""
+        if self._client is not None:
+            self._client.close()
+
+    def _rows(self, feeds: tuple[SourceFeed, ...]) -> pa.Table:
+        columns = [
+            [feed.split for feed in feeds],
+            [int(feed.kind) for feed in feeds],
+            [feed.records for feed in feeds],
+            [feed.payload for feed in feeds],
+            [int(Op.INSERT)] * len(feeds),
+        ]
+        return pa.table([pa.array(values, field.type) for values, field in zip(columns, self._schema, strict=True)], self._schema)
+
+
+def _bytes(position: Position) -> bytes:
+    return base64.b64decode(position[_POSITION])
