@@ -17,8 +17,10 @@ from airflow_pipelines.streams.runtime import RuntimeContext
 from airflow_pipelines.streams.sinks import SubtaskInfo
 from airflow_pipelines.streams.sources import Polled, Source, SourceReader
 
-_QUICK = 0.05
+_QUICK = 0.005
 _MANY = 100
+_LONGEST_POLL = 0.02
+"""Seconds after which what is there goes on, however quickly more comes: the first element waits for the last."""
 
 
 class SourceContext:
@@ -145,7 +147,7 @@ class FunctionReader(SourceReader):
         """What the function gives, until it says that nothing is there now or has waited for something."""
         values: list[Any] = []
         timestamps: list[int | None] = []
-        before = time.monotonic()
+        began = before = time.monotonic()
 
         def take(value: Any, timestamp: int | None) -> bool:
             nonlocal before
@@ -155,7 +157,7 @@ class FunctionReader(SourceReader):
             self._quick_ones = 0 if now - before > _QUICK else self._quick_ones + 1
             before = now
             # A function that has just waited may wait again: what is there does not wait with it.
-            return self._quick_ones >= _MANY
+            return self._quick_ones >= _MANY and now - began < _LONGEST_POLL
 
         has_ended = self.hand_over(limit, take)
         if time.monotonic() - before > _QUICK:

@@ -22,6 +22,7 @@ from airflow_pipelines.datastream import (
 from airflow_pipelines.datastream.common import RestartStrategies
 from airflow_pipelines.datastream.state import ValueStateDescriptor
 from airflow_pipelines.datastream.window import TumblingEventTimeWindows
+from airflow_pipelines.streams.function_source import FunctionSource
 from tests.datastream.programs import Contents, collected, environment, first, timed
 
 
@@ -146,18 +147,32 @@ class _Numbers(SourceFunction):
         self.next = state
 
 
-def test_the_elements_of_a_source_that_waits_do_not_wait_for_more():
+@pytest.mark.parametrize("seconds", [0.06, 0.01])
+def test_the_elements_of_a_source_that_waits_do_not_wait_for_more(seconds):
     handled = []
 
     class Waiting(SourceFunction):
         def run(self, ctx):
             for number in range(4):
-                time.sleep(0.06)
+                time.sleep(seconds)
                 yield number
                 assert handled == list(range(number + 1)), "the program has not seen the last element yet"
 
     stream = environment().add_source(Waiting()).map(lambda number: handled.append(number) or number)
     assert collected(stream) == [0, 1, 2, 3]
+
+
+def test_a_step_does_not_wait_long_for_a_source_that_waits_a_little_each_time():
+    class Waiting(SourceFunction):
+        def run(self, ctx):
+            while True:
+                time.sleep(0.001)
+                yield "element"
+
+    reader = FunctionSource(Waiting()).open(0, None)
+    for _ in range(3):
+        assert 1 <= len(reader.poll(10_000).values) <= 21
+    reader.close()
 
 
 def test_a_source_function_yields_elements_with_timestamps():
