@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint format bench fuzz chaos soak answers docs bench-quick clean
+.PHONY: help setup demo test test-fast lint format bench fuzz chaos soak answers docs bench-quick compare-flink clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ chaos: setup ## Kill a pipeline 500 times, at named points and at any time, and 
 
 soak: setup ## Drive pipelines for an hour without pause, check their rows, and watch what must not only grow
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.soak
+
+compare-flink: setup ## Run the same stream programs in PyFlink, in an environment of its own, and compare the results (a quarter of an hour)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tools.compare_flink $(COMPARE)
 
 docs: setup ## Write docs/constructs.md and docs/refusals.md from what the compiler says, and the tables of docs/datastream.md
 	@$(BIN)/python -m tools.constructs

@@ -8,10 +8,7 @@ planning excluded. Each of its readers has a Parquet file of its own in the orde
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,17 +17,9 @@ import pyspark
 
 from benchmarks.nexmark.flink_queries import QUERIES
 from benchmarks.nexmark.streams import Stream
+from tools.flink import VERSION, Flink, run, tool
 
-VERSION = "2.3.0"
-"""The newest version on PyPI that installs with Python 3.11 and runs on Java 17."""
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "build" / "flink"
 PARQUET = f"org.apache.flink:flink-sql-parquet:{VERSION}"
-PATIENCE_S = 3600.0
-
-
-class FlinkUnavailableError(Exception):
-    """Flink could not be set up here; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -43,29 +32,31 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Flink:
-    """An environment with Flink in it: its Python, and the jars that a job needs."""
+class FlinkSql:
+    """Flink with what its SQL needs to read Parquet.
 
-    python: Path
+    :param flink: where it is installed
+    :param jars: what a job needs besides
+    """
+
+    flink: Flink
     jars: tuple[Path, ...]
 
     @classmethod
-    def set_up(cls, folder: Path = FOLDER) -> Flink:
-        """Install Flink into ``folder`` unless it is there already.
+    def set_up(cls) -> FlinkSql:
+        """Install what is missing.
 
         :raises FlinkUnavailableError: when a tool is missing or an installation fails
         """
-        python, jars, done = folder / "venv" / "bin" / "python", folder / "jars", folder / f"installed-{VERSION}"
+        flink = Flink.set_up()
+        jars, done = flink.folder / "jars", flink.folder / f"jars-{VERSION}"
         if not done.exists():
-            uv = _tool("uv")
-            _run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder / "venv"])
-            _run([uv, "pip", "install", "--quiet", "--system-certs", "--python", python, f"apache-flink=={VERSION}"])
             # Flink reads Parquet with a jar of its own that PyPI's package lacks, and with Hadoop's client, which PySpark brings.
-            _run([_tool("mvn"), "-q", "-B", "dependency:copy", f"-Dartifact={PARQUET}", f"-DoutputDirectory={jars}"])
+            run([tool("mvn"), "-q", "-B", "dependency:copy", f"-Dartifact={PARQUET}", f"-DoutputDirectory={jars}"])
             for jar in (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-*.jar"):
                 shutil.copy(jar, jars)
             done.touch()
-        return cls(python, tuple(sorted(jars.glob("*.jar"))))
+        return cls(flink, tuple(sorted(jars.glob("*.jar"))))
 
     def times(self, stream: Stream, names: Sequence[str], runs: int, cores: int, heap: str) -> Mapping[str, Answer]:
         """The median of the seconds of each query's jobs over the stream; jobs that are thrown away warm the process up.
@@ -88,7 +79,7 @@ class Flink:
         self, stream: Stream, names: Iterable[str], cores: int, heap: str, options: tuple[str, ...]
     ) -> list[tuple[str, Answer]]:
         command: list[str | Path] = [
-            self.python,
+            self.flink.python,
             "-m",
             "benchmarks.nexmark.flink_job",
             "--events",
@@ -97,8 +88,7 @@ class Flink:
             *self.jars,
         ]
         command += ["--parallelism", str(cores), *options, "--", *names]
-        environment = {**os.environ, "JVM_ARGS": f"-Xmx{heap}", "PYTHONPATH": str(ROOT)}
-        lines = _run(command, environment).splitlines()
+        lines = run(command, self.flink.environment(heap)).splitlines()
         found = [json.loads(line) for line in lines if line.startswith("{")]
         return [(entry.pop("query"), Answer(**entry)) for entry in found]
 
@@ -111,22 +101,3 @@ def _median(answers: Sequence[Answer]) -> Answer:
 
 def _known(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name in QUERIES)
-
-
-def _tool(name: str) -> str:
-    beside = Path(sys.executable).with_name(name)
-    found = str(beside) if beside.exists() else shutil.which(name)
-    if found is None:
-        raise FlinkUnavailableError(f"{name} is needed to install Flink and is not on the path")
-    return found
-
-
-def _run(command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> str:
-    words = [str(word) for word in command]
-    try:
-        done = subprocess.run(words, env=environment, check=True, capture_output=True, text=True, timeout=PATIENCE_S, cwd=ROOT)
-    except subprocess.CalledProcessError as error:
-        raise FlinkUnavailableError(f"{' '.join(words[:4])} ... failed: {error.stderr[-2000:]}") from error
-    except subprocess.TimeoutExpired as error:
-        raise FlinkUnavailableError(f"{' '.join(words[:4])} ... took more than {PATIENCE_S:.0f} s") from error
-    return done.stdout

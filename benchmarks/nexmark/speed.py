@@ -16,13 +16,14 @@ from statistics import median
 
 from airflow_pipelines.engine.spark.sessions import SparkSessions, build_spark
 from benchmarks.measure import Bound, Measurement, geometric_mean
-from benchmarks.nexmark.flink import Answer, Flink, FlinkUnavailableError
+from benchmarks.nexmark.flink import Answer, FlinkSql
 from benchmarks.nexmark.flink_queries import NOT_EXPRESSIBLE
 from benchmarks.nexmark.ours import by_name, count_rows, run_query
 from benchmarks.nexmark.queries import QUERIES, Query
 from benchmarks.nexmark.streams import Stream, write_stream
 from benchmarks.nexmark.structured import expressible, run_structured
 from benchmarks.options import Options
+from tools.flink import FlinkUnavailableError
 
 LARGE, SMALL = 1_000_000, 100_000
 """Sizes of batches in events. Ratios are those of the large ones; the small ones see only the first million events."""
@@ -91,7 +92,7 @@ def _flink(
 ) -> Mapping[str, Answer]:
     """Flink's figures; gives the sizes of its answers over the small stream."""
     try:
-        flink = Flink.set_up()
+        flink = FlinkSql.set_up()
     except FlinkUnavailableError as unavailable:
         report(f"Flink is left out: {unavailable}")
         return {}
