@@ -67,6 +67,8 @@ def bind_streams(files: Sequence[SourceFile], limit_s: float = EXECUTION_SECONDS
         write_files(files, folder)
         environment = {
             **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+            # What is written to both outputs stays in order.
+            "PYTHONUNBUFFERED": "1",
             "HOME": temporary,
             "TMPDIR": temporary,
             BINDING_FOLDER: str(result),

@@ -14,10 +14,12 @@ from pathlib import Path
 from types import ModuleType
 
 from airflow_pipelines.datastream import binding
+from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import user_traceback
 
 REPORT = "report.json"
 """The file of :data:`~airflow_pipelines.datastream.binding.BINDING_FOLDER` that says how it went."""
+_HEADING = "Traceback (most recent call last):\n"
 
 
 @dataclass(frozen=True)
@@ -87,12 +89,17 @@ def _failure(error: BaseException, message: str) -> BindingFailure:
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
     module = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
-    text = _relative("".join(traceback.format_exception(type(error), error, trace)))
+    places = [frame for frame in traceback.extract_tb(trace) if _is_own(frame.filename)]
+    if isinstance(error, StreamProgramError):
+        # The error is about the program, and how this package has found it helps nobody.
+        lines = [_HEADING, *traceback.format_list(places), *traceback.format_exception_only(error)]
+    else:
+        lines = traceback.format_exception(type(error), error, trace)
+    text = _relative("".join(lines))
     if isinstance(error, SyntaxError) and error.filename is not None:
         end = max(error.end_offset or 0, (error.offset or 1) + 1) - 1
         place = (error.lineno or 0, error.offset or 1, error.end_lineno or error.lineno or 0, end)
         return BindingFailure(type(error).__name__, error.msg, _relative(error.filename), *place, text)
-    places = [frame for frame in traceback.extract_tb(trace) if _is_own(frame.filename)]
     if not places:
         return BindingFailure(type(error).__name__, message, traceback=text, module=module)
     frame = places[-1]

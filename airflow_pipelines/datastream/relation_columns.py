@@ -157,7 +157,7 @@ def _name_and_rest(part: str) -> tuple[str, str]:
             end += 2 if part[end] == part[0] else 1
         name, rest = part[: end + 1], part[end + 1 :]
     else:
-        name, _, rest = part.partition(" ")
+        name, rest = [*part.split(maxsplit=1), "", ""][:2]
     if not name or not rest.strip():
         raise StreamProgramError(f"The column {part!r} of the schema is no name with a type. {_FORMS}")
     return name, rest

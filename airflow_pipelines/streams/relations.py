@@ -42,8 +42,8 @@ class RelationSource(Source):
 
     def _refuse(self) -> NoReturn:
         raise StreamProgramError(
-            f"The program reads the relation {self.relation!r}, which is a table or view of its pipeline. Run it as a part of one:"
-            " in a process of its own there are no relations."
+            f"The program reads the relation {self.relation!r}, which is a table or view of its pipeline. In a process of its"
+            " own there are no relations: run it as a pipeline, with `airflow-pipelines run FILE --name NAME`."
         )
 
 
@@ -67,6 +67,6 @@ class RelationSink(Sink):
     def open(self, subtask: SubtaskInfo) -> SinkWriter:
         """Refused: only a pipeline has relations."""
         raise StreamProgramError(
-            f"The program makes the relation {self.relation!r}, which is a view of its pipeline. Run it as a part of one: in a"
-            " process of its own there are no relations."
+            f"The program makes the relation {self.relation!r}, which is a view of its pipeline. In a process of its own there"
+            " are no relations: run it as a pipeline, with `airflow-pipelines run FILE --name NAME`."
         )

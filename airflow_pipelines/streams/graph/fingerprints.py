@@ -31,7 +31,7 @@ from types import (
 )
 from typing import Any
 
-from airflow_pipelines.streams.graph.function_sources import described_function, described_module
+from airflow_pipelines.streams.graph.function_sources import described_function, described_module, imports_of, nested_code
 
 _ATOMS = frozenset({type(None), type(...), type(NotImplemented), bool, int, float, complex, str, bytes})
 _PACKAGE = "airflow_pipelines."
@@ -68,6 +68,20 @@ class OwnCode:
         file = getattr(sys.modules.get(name), "__file__", None)
         return file is not None and any(Path(file).absolute().is_relative_to(folder) for folder in self.folders)
 
+    def file_of(self, name: str) -> str | None:
+        """The file of one of the program's own modules, whether it was imported or not.
+
+        :param name: of the module
+        :returns: None for a module that is not the program's own
+        """
+        for folder in self.folders:
+            # A file that was added alone is a module of its folder.
+            module = (folder.parent if folder.suffix == ".py" else folder).joinpath(*name.split("."))
+            for file in (module / "__init__.py", module.with_name(f"{module.name}.py")):
+                if file.is_file():
+                    return str(file)
+        return None
+
 
 def fingerprint(value: Any, own: OwnCode) -> str:
     """The fingerprint of something that consists of functions and values.
@@ -87,8 +101,8 @@ class _Walk:
     def __init__(self, own: OwnCode) -> None:
         self._own = own
         # Functions and classes that are found by their names stand for themselves where they are used, and are described once.
-        self._waiting: list[Any] = []
-        self._named: dict[int, Any] = {}
+        self._waiting: list[tuple[str, Callable[[], bytes]]] = []
+        self._named: dict[int | str, Any] = {}
         self._path: dict[int, int] = {}
         self._lowest = math.inf
         self._known: dict[int, bytes] = {}
@@ -98,8 +112,8 @@ class _Walk:
         """What is described once: in an order that depends on nothing but what it is."""
         found = []
         while self._waiting:
-            value = self._waiting.pop()
-            found.append(_hash("reached", _qualified(value), self._content(value)))
+            name, content = self._waiting.pop()
+            found.append(_hash("reached", name, content()))
         return sorted(found)
 
     def digest(self, value: Any) -> bytes:
@@ -154,7 +168,7 @@ class _Walk:
             return self._content(value)
         if id(value) not in self._named:
             self._named[id(value)] = value
-            self._waiting.append(value)
+            self._waiting.append((value.__qualname__, functools.partial(self._content, value)))
         code = _text_of_code(value.__code__) if isinstance(value, FunctionType) else ""
         return _hash("own", value.__qualname__, code)
 
@@ -170,7 +184,7 @@ class _Walk:
     def _function(self, function: FunctionType) -> bytes:
         code = function.__code__
         used = {name: self._used(value, rest) for name, value, rest in _globals_of(code, function.__globals__)}
-        imported = [self._imported(name) for name in sorted(_imports_of(code))]
+        imported = [self._imported(name) for name in sorted(imports_of(code))]
         return _hash("function", _text_of_code(code), self._function_values(function), _hash("uses", *_items(used)), *imported)
 
     def _function_values(self, function: FunctionType) -> bytes:
@@ -196,14 +210,21 @@ class _Walk:
         return self.digest(value)
 
     def _imported(self, name: str) -> bytes:
-        """A module that is imported where code runs."""
-        module = sys.modules.get(name)
-        return _hash("imports", name) if module is None else self.digest(module)
+        """A module that is imported where code runs, or used as a value: it counts with all that it has."""
+        file = self._own.file_of(name)
+        if file is not None and file not in self._named:
+            self._named[file] = name
+            self._waiting.append((name, functools.partial(self._file, file)))
+        return _hash("module", name)
+
+    def _file(self, file: str) -> bytes:
+        described = described_module(file)
+        if described is None:
+            return _hash("no source")
+        return _hash("source", described.text, *map(self._imported, sorted(described.imports)))
 
     def _module(self, module: ModuleType) -> bytes:
-        if not self._own.has(module.__name__):
-            return _hash("module", module.__name__)
-        return _hash("own module", described_module(getattr(module, "__file__", None) or "") or module.__name__)
+        return self._imported(module.__name__)
 
     def _class(self, cls: type) -> bytes:
         bases = [self.digest(base) for base in cls.__bases__]
@@ -308,7 +329,7 @@ def _is_found_by_name(value: Any) -> bool:
 
 def _globals_of(code: CodeType, values: Mapping[str, Any]) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
     """The global variables that code uses: the name with the attributes that follow it, the variable's value, and these."""
-    for each in _nested(code):
+    for each in nested_code(code):
         instructions = list(dis.get_instructions(each))
         for place, instruction in enumerate(instructions):
             if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME") and instruction.argval in values:
@@ -321,22 +342,6 @@ def _attributes_after(instructions: list[dis.Instruction], place: int) -> Iterat
         if instruction.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
             return
         yield instruction.argval
-
-
-def _imports_of(code: CodeType) -> set[str]:
-    return {
-        instruction.argval
-        for each in _nested(code)
-        for instruction in dis.get_instructions(each)
-        if instruction.opname == "IMPORT_NAME" and instruction.argval
-    }
-
-
-def _nested(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _nested(constant)
 
 
 @functools.lru_cache(4096)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import dis
 import linecache
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 from typing import Any, TypeAlias
@@ -29,14 +31,58 @@ def described_function(code: CodeType) -> str | None:
     return f"{type(definition).__name__ == 'AsyncFunctionDef'}{_described(definition.args)}{_described(body)}"
 
 
-def described_module(filename: str) -> str | None:
-    """What all of a module computes, as text.
+@dataclass(frozen=True)
+class DescribedModule:
+    """What all of a module computes.
+
+    :param text: its statements
+    :param imports: names of modules that it may import, and of what may be modules
+    """
+
+    text: str
+    imports: frozenset[str]
+
+
+def described_module(filename: str) -> DescribedModule | None:
+    """What all of a module computes.
 
     :param filename: of the module
-    :returns: its statements; None when there is no source
+    :returns: None when there is no source
     """
     tree = _tree(filename)
-    return None if tree is None else _described(tree)
+    if tree is None:
+        return None
+    return DescribedModule(_described(tree), frozenset(imports_of(compile(tree, filename, "exec", dont_inherit=True))))
+
+
+def imports_of(code: CodeType) -> set[str]:
+    """The modules that code imports where it runs.
+
+    :param code: the code
+    :returns: names of modules, and of what is imported from them, which may be modules as well
+    """
+    found: set[str] = set()
+    for each in nested_code(code):
+        module = ""
+        for instruction in dis.get_instructions(each):
+            if instruction.opname == "IMPORT_NAME":
+                module = instruction.argval
+                found.add(module)
+            elif instruction.opname == "IMPORT_FROM":
+                found.add(f"{module}.{instruction.argval}")
+    return found - {""}
+
+
+def nested_code(code: CodeType) -> Iterator[CodeType]:
+    """Code, and that of the functions and classes that are defined within it.
+
+    :param code: the code
+    :returns: the outermost first
+    """
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from nested_code(constant)
 
 
 def _described(value: Any) -> str:
