@@ -175,7 +175,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             with progress_line(job_name) as progress:
                 return self._job(plan, settings).run(progress.update)
         except BaseException as error:  # noqa: BLE001 (raised again)
-            raise error.with_traceback(user_traceback(error.__traceback__)) from error.__cause__
+            raise error.with_traceback(user_traceback(error)) from error.__cause__
 
     def execute_async(self, job_name: str = "Stream program") -> JobClient:
         """Run in another thread.
@@ -221,7 +221,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             except BaseException as error:  # noqa: BLE001 (raised again)
                 with dependencies:
                     runner.abort()
-                raise error.with_traceback(user_traceback(error.__traceback__)) from error.__cause__
+                raise error.with_traceback(user_traceback(error)) from error.__cause__
             return sink.values
 
         def close() -> None:

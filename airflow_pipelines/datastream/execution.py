@@ -96,7 +96,7 @@ class LocalJob:
         except BaseException as error:  # noqa: BLE001 (raised again)
             self._status = JobStatus.FAILED
             self._end(error)
-            raise error.with_traceback(user_traceback(error.__traceback__)) from error.__cause__
+            raise error.with_traceback(user_traceback(error)) from error.__cause__
         self._status = JobStatus.CANCELED if self._cancelled.is_set() and not self._runner.has_ended else JobStatus.FINISHED
         result = JobExecutionResult(self._id, int((time.monotonic() - began) * 1000), self._runner.metrics())
         self._result.set_result(result)

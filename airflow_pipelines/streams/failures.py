@@ -8,6 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from airflow_pipelines.streams.errors import StreamProgramError
+
 _MACHINERY = str(Path(__file__).parent.parent)
 _NOTED = "_stream_operator"
 _LONGEST = 500
@@ -58,16 +60,22 @@ def _note(error: BaseException, name: str, text: str) -> None:
     error.add_note(text)
 
 
-def user_traceback(trace: TracebackType | None) -> TracebackType | None:
-    """The part of a traceback that begins with the user's code.
+def user_traceback(error: BaseException) -> TracebackType | None:
+    """The part of an error's traceback that is about the user's code.
 
-    :param trace: where an error was raised
-    :returns: the same without the frames of this package before the first frame of other code; all of it when there is no other
+    :param error: the error
+    :returns: its traceback without the frames of this package before the first frame of other code, all of it when there is no
+        other. Of an error whose message says what the program did wrong, there are no frames of this package after the last one
+        of other code either
     """
-    first = trace
-    while first is not None and is_machinery(first.tb_frame.f_code.co_filename):
-        first = first.tb_next
-    return trace if first is None else first
+    frames = list(_frames(error.__traceback__))
+    users = [number for number, each in enumerate(frames) if not is_machinery(each.tb_frame.f_code.co_filename)]
+    if not isinstance(error, StreamProgramError):
+        return frames[users[0]] if users else error.__traceback__
+    if not users:
+        return None
+    frames[users[-1]].tb_next = None
+    return frames[users[0]]
 
 
 def is_machinery(filename: str) -> bool:
@@ -87,3 +95,9 @@ def failed_operator(error: BaseException) -> str:
     """
     name: str | None = getattr(error, _NOTED, None)
     return name or ""
+
+
+def _frames(trace: TracebackType | None) -> Iterator[TracebackType]:
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from airflow_pipelines.streams.culprits import culprit
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.runtime import RuntimeContext
 from airflow_pipelines.streams.timers import TimeDomain
@@ -550,31 +551,10 @@ def own_copy(function: F) -> F:
     """
     try:
         return copy.deepcopy(function)
-    except Exception as error:
-        path = culprit(function, type(function).__name__)
+    except Exception as error:  # noqa: BLE001 (whatever it is, the message has it)
+        path, value = culprit(function, copy.deepcopy)
         raise StreamProgramError(
-            f"{path} cannot be copied to where the function runs ({type(error).__name__}: {error})."
-            " Make connections, locks and open files in open(), where each parallel instance makes its own."
-        ) from error
-
-
-def culprit(value: Any, path: str) -> str:
-    """What exactly cannot be copied.
-
-    :param value: an object that cannot be copied
-    :param path: how it is called
-    :returns: the path to the innermost object that cannot be copied
-    """
-    parts: list[tuple[str, Any]] = []
-    if isinstance(value, dict):
-        parts = [(f"{path}[{key!r}]", item) for key, item in value.items()]
-    elif isinstance(value, list | tuple | set):
-        parts = [(f"{path}[{index}]", item) for index, item in enumerate(value)]
-    elif hasattr(value, "__dict__"):
-        parts = [(f"{path}.{key}", item) for key, item in vars(value).items()]
-    for name, item in parts:
-        try:
-            copy.deepcopy(item)
-        except Exception:  # noqa: BLE001 (whatever it is, this is the one)
-            return culprit(item, name)
-    return f"{path} (of type {type(value).__name__})"
+            f"{type(function).__name__}{path} (of type {type(value).__name__}) cannot be copied to where the function runs"
+            f" ({type(error).__name__}: {error}). Make connections, locks and open files in open(), where each parallel instance"
+            " makes its own."
+        ) from None

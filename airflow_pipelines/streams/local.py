@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain as chained
 from typing import Any
 
+from airflow_pipelines.streams.call_watch import CallWatch
 from airflow_pipelines.streams.clock import Clock, StepClock, SystemClock
 from airflow_pipelines.streams.elements import MIN_TIMESTAMP, Element
 from airflow_pipelines.streams.errors import StreamProgramError
@@ -124,6 +125,7 @@ class LocalRunner:
         self._waiting: dict[tuple[int, int], list[tuple[Channel, list[Element]]]] = {}
         self._cancelled = threading.Event()
         self._watch = WatermarkWatch()
+        self._calls = CallWatch(self._settings.call_seconds)
         self._warn = warn
         self.elements_read = 0
         if snapshot is not None:
@@ -164,13 +166,18 @@ class LocalRunner:
         :param limits: how many elements at most of a split, by the uid of the source and the number of the split
         :param default: how many of others
         :returns: how many elements were read
+        :raises FunctionTimeLimitError: when one call of a function goes on for too long
         """
+        with self._calls:
+            return self._step(limits or {}, default)
+
+    def _step(self, limits: Mapping[str, Mapping[int, int]], default: int) -> int:
         self._step_clock.now = now = self._clock.now()
         number = 0
         for chain in self._plan.chains:
             for task in self._tasks[chain.number]:
                 if task.source is not None:
-                    number += task.poll((limits or {}).get(chain.head.uid, {}), default)
+                    number += task.poll(limits.get(chain.head.uid, {}), default)
                 else:
                     task.run(self._waiting.pop((chain.number, task.index), ()))
                 task.processing_time(now)
@@ -297,6 +304,7 @@ class LocalRunner:
 
         :raises Exception: the first that was raised
         """
+        self._calls.close()
         first: Exception | None = None
         for tasks in self._tasks.values():
             for task in tasks:

@@ -58,6 +58,9 @@ class SourceReader(ABC):
 class Source(ABC):
     """Where elements come from. Travels by value, so it holds no open files or connections."""
 
+    gives_timestamps = True
+    """Whether it may know timestamps of its elements."""
+
     @property
     @abstractmethod
     def is_bounded(self) -> bool:
@@ -95,6 +98,7 @@ class CollectionSource(Source):
     """
 
     values: Sequence[Any]
+    gives_timestamps = False
 
     @property
     def is_bounded(self) -> bool:

@@ -16,11 +16,35 @@ import pickle
 import uuid
 from typing import Any
 
+from airflow_pipelines.streams.culprits import culprit
+from airflow_pipelines.streams.errors import StreamProgramError
+
 ATOMIC: frozenset[type] = frozenset({
     type(None), bool, int, float, complex, str, bytes, range, type, decimal.Decimal, fractions.Fraction, uuid.UUID,
     datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone,
 })  # fmt: skip
 """Types whose values never change and contain nothing that does."""
+
+
+class CannotCopyError(StreamProgramError):
+    """A value cannot be given to the next operator.
+
+    :param value: the value
+    :param reason: why it cannot be copied
+    """
+
+    def __init__(self, value: Any, reason: Exception) -> None:
+        super().__init__(value, reason)
+        self.value = value
+        self._reason = reason
+
+    def __str__(self) -> str:
+        path, part = culprit(self.value, isolate)
+        place = f" Its part at {path} is of type {type(part).__name__}:" if path else ""
+        return (
+            f"A value of type {type(self.value).__name__} cannot be given on, since the next operator gets a copy.{place}"
+            f" {self._reason}. Give on what it is made of; connections, locks and the like are made in open()."
+        )
 
 
 def isolate(value: Any) -> Any:
@@ -32,15 +56,19 @@ def isolate(value: Any) -> Any:
     kind = value.__class__
     if kind in ATOMIC:
         return value
-    if kind is tuple:
-        for item in value:
-            if item.__class__ not in ATOMIC:
-                return tuple([isolate(item) for item in value])
-        return value
-    if kind is list:
-        return [isolate(item) for item in value]
-    if kind is dict:
-        return {isolate(key): isolate(item) for key, item in value.items()}
+    try:
+        if kind is tuple:
+            for item in value:
+                if item.__class__ not in ATOMIC:
+                    return tuple([isolate(item) for item in value])
+            return value
+        if kind is list:
+            return [isolate(item) for item in value]
+        if kind is dict:
+            return {isolate(key): isolate(item) for key, item in value.items()}
+    except CannotCopyError as error:
+        error.value = value
+        raise
     if getattr(kind, "is_immutable_value", False) or isinstance(value, enum.Enum):
         return value
     return _copy(value)
@@ -51,7 +79,10 @@ def _copy(value: Any) -> Any:
         return pickle.loads(pickle.dumps(value, 5))  # noqa: S301 (what was pickled on the same line)
     except (pickle.PicklingError, AttributeError, TypeError):
         # A class inside of a function cannot be found by its name; what it holds can still be copied.
-        return copy.deepcopy(value)
+        try:
+            return copy.deepcopy(value)
+        except Exception as error:  # noqa: BLE001 (whatever it is, the message has it)
+            raise CannotCopyError(value, error) from None
 
 
 def isolate_all(values: list[Any]) -> list[Any]:

@@ -5,6 +5,7 @@ import pytest
 from airflow_pipelines.datastream.common import Time
 from airflow_pipelines.streams.elements import OutputTag
 from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.function_source import SourceFunction
 from airflow_pipelines.streams.functions import (
     AggregateFunction,
     AllWindowFunction,
@@ -210,10 +211,15 @@ def test_window_functions_have_state_of_the_window_and_of_the_key():
 
 
 def test_windows_that_cannot_work_are_refused_with_what_to_do():
-    stream = environment().from_collection([("a", 1)]).key_by(first)
+    class Timeless(SourceFunction):
+        def run(self, ctx):
+            yield "a", 1
+
+    stream = environment().add_source(Timeless()).key_by(first)
     with pytest.raises(StreamProgramError, match=r"without a timestamp.*assign_timestamps_and_watermarks") as refused:
         collected(stream.window(TumblingEventTimeWindows.of(10)).process(Contents()))
     assert "('a', 1)" in refused.value.__notes__[0]
+    stream = environment().from_collection([("a", 1)]).key_by(first)
     with pytest.raises(StreamProgramError, match="can_merge"):
         stream.window(EventTimeSessionWindows.with_gap(1)).trigger(_CannotMerge())
     with pytest.raises(StreamProgramError, match="windows of event time"):

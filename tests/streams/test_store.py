@@ -153,7 +153,10 @@ def test_timers_that_are_deleted_leave_nothing_behind():
 def test_a_value_that_cannot_be_kept_is_named_by_the_path_to_it():
     store = KeyedStore(8)
     put(store, "a", {"fine": 1, "helpers": [len, threading.Lock()]})
-    with pytest.raises(StreamProgramError, match=r"The state 'v' of the key 'a'\['helpers'\]\[1\] \(of type lock\) cannot be kept"):
+    with pytest.raises(
+        StreamProgramError,
+        match=r"The state 'v' of the key 'a' cannot be kept: its value at \['helpers'\]\[1\] is of type lock \(cannot",
+    ):
         store.pages()
 
 

@@ -85,6 +85,7 @@ class FileSource(Source):
     stream_format: StreamFormat
     paths: tuple[str, ...]
     discovery_interval: float | None = None
+    gives_timestamps = False
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:

@@ -25,6 +25,7 @@ class NumberSequenceSource(Source):
 
     start: int
     end: int
+    gives_timestamps = False
 
     def __post_init__(self) -> None:
         checks.integer("start", self.start, -(2**63), 2**63 - 1)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.graph.nodes import DEFAULT_MAX_PARALLELISM, Edge, Exchange, ExchangeKind, Graph, Node
+from airflow_pipelines.streams.graph.timestamps import refuse_windows_without_timestamps
 
 
 @dataclass(frozen=True)
@@ -120,9 +121,11 @@ def plan_of(graph: Graph, sinks: Sequence[int], defaults: Defaults) -> Plan:
     :param sinks: ids of the nodes that shall run, with all that they need
     :param defaults: what holds for nodes that say nothing else
     :returns: the plan
-    :raises StreamProgramError: when two operators have the same uid, or parallelism and exchanges do not fit
+    :raises StreamProgramError: when two operators have the same uid, parallelism and exchanges do not fit, or windows of event
+        time would get elements without timestamps
     """
     nodes = graph.upstream_of(list(sinks))
+    refuse_windows_without_timestamps(graph, nodes)
     uids = _uids(nodes)
     members: list[list[Step]] = []
     chain_of: dict[int, int] = {}

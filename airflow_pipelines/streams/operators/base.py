@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,17 @@ class Output(Protocol):
         ...
 
 
+class Timestamps(enum.Enum):
+    """Whether the elements that an operator gives have timestamps."""
+
+    OF_INPUT = enum.auto()
+    """As those that it takes."""
+    NONE = enum.auto()
+    """They have none."""
+    OWN = enum.auto()
+    """They may have some, whatever it takes."""
+
+
 @dataclass(frozen=True)
 class TaskSettings:
     """What holds for all operators of a program. Travels by value.
@@ -38,7 +50,7 @@ class TaskSettings:
     :param is_batch: input is grouped by key, and each key's result is final
     :param watermark_interval: ms between periodic watermarks; 0 for none
     :param share_values: values are passed on without being copied ("object reuse")
-    :param call_seconds: how long one call of a function may go on giving results
+    :param call_seconds: how long one call of a function may compute, or go on giving results
     :param job_parameters: what the program gives to its functions
     :param attempt: from 0, one more for each restart
     :param hot_keys: how many keys of an operator a task keeps as objects at most, between two steps
@@ -170,6 +182,20 @@ class OperatorSpec(ABC):
     """Whether it keeps state and timers by key."""
     has_two_inputs = False
     """Whether its inputs have different meanings."""
+    has_watermark_strategy = False
+    """Whether it makes event time."""
+
+    @property
+    def needs_timestamps(self) -> bool:
+        """Whether it refuses elements without a timestamp."""
+        return False
+
+    def timestamps(self) -> Timestamps:
+        """Whether what it gives has timestamps.
+
+        :returns: where they come from
+        """
+        return Timestamps.OF_INPUT
 
     @abstractmethod
     def create(self) -> Operator:

@@ -16,7 +16,7 @@ from airflow_pipelines.streams.functions import (
     TimerService,
     own_copy,
 )
-from airflow_pipelines.streams.operators.base import Operator, OperatorSpec
+from airflow_pipelines.streams.operators.base import Operator, OperatorSpec, Timestamps
 from airflow_pipelines.streams.operators.collector import Collector
 from airflow_pipelines.streams.operators.keyed import KeyedOperator, KeyedTimers
 from airflow_pipelines.streams.operators.life import FunctionLife
@@ -117,6 +117,10 @@ class KeyedBroadcast(OperatorSpec):
     def create(self) -> Operator:
         """Make one parallel instance."""
         return _KeyedBroadcast(own_copy(self.function), self.descriptors)
+
+    def timestamps(self) -> Timestamps:
+        """Those of elements and of timers."""
+        return Timestamps.OWN
 
     def user_objects(self) -> Mapping[str, Any]:
         """The function."""

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP, MIN_TIMESTAMP, Batch
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import last_given, note_element
-from airflow_pipelines.streams.operators.base import Operator, OperatorContext, OperatorSpec
+from airflow_pipelines.streams.operators.base import Operator, OperatorContext, OperatorSpec, Timestamps
 from airflow_pipelines.streams.watermarks import TimestampsAndWatermarks, WatermarkOutput
 
 
@@ -145,6 +145,12 @@ class AssignEventTime(OperatorSpec):
     def state_of_task(self, states: Sequence[Any], index: int, parallelism: int) -> Any:
         """The one that has come least far."""
         return min(states, key=lambda state: state[0])
+
+    has_watermark_strategy = True
+
+    def timestamps(self) -> Timestamps:
+        """Those of its strategy, or those that elements have."""
+        return Timestamps.OF_INPUT if self.strategy.assigner is None else Timestamps.OWN
 
     def user_objects(self) -> Mapping[str, Any]:
         """How event time is made."""

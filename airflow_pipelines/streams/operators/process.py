@@ -17,7 +17,7 @@ from airflow_pipelines.streams.functions import (
     TimerService,
     own_copy,
 )
-from airflow_pipelines.streams.operators.base import Operator, OperatorSpec
+from airflow_pipelines.streams.operators.base import Operator, OperatorSpec, Timestamps
 from airflow_pipelines.streams.operators.collector import Collector
 from airflow_pipelines.streams.operators.keyed import KeyedOperator, KeyedTimers, TimeOnly
 from airflow_pipelines.streams.operators.life import FunctionLife
@@ -61,6 +61,10 @@ class KeyedProcess(OperatorSpec):
     def create(self) -> Operator:
         """Make one parallel instance."""
         return _KeyedProcess(own_copy(self.function), self.methods)
+
+    def timestamps(self) -> Timestamps:
+        """Those of elements and of timers."""
+        return Timestamps.OWN
 
     def user_objects(self) -> Mapping[str, Any]:
         """The function."""

@@ -24,7 +24,7 @@ class Write(OperatorSpec):
 
     def create(self) -> Operator:
         """Make one parallel instance."""
-        return _SinkOperator(self.sink)
+        return SinkOperator(self.sink)
 
     def state_of_task(self, states: Sequence[Any], index: int, parallelism: int) -> Any:
         """What was prepared and perhaps not committed: each task commits a part of it."""
@@ -36,7 +36,12 @@ class Write(OperatorSpec):
         return {"sink": self.sink}
 
 
-class _SinkOperator(Operator):
+class SinkOperator(Operator):
+    """Writes to a sink.
+
+    :param sink: the sink
+    """
+
     def __init__(self, sink: Sink) -> None:
         super().__init__()
         self._sink = sink
@@ -44,6 +49,7 @@ class _SinkOperator(Operator):
         self._is_open = False
 
     def open(self, state: Any | None) -> None:
+        """Open the sink, and commit what was prepared before."""
         try:
             self._writer = self._sink.open(self.context.subtask)
             self._is_open = True
@@ -54,6 +60,7 @@ class _SinkOperator(Operator):
             raise
 
     def process(self, batch: Batch, port: int) -> None:
+        """Write."""
         try:
             self._writer.write(batch)
         except Exception as error:
@@ -61,6 +68,7 @@ class _SinkOperator(Operator):
             raise
 
     def watermark(self, timestamp: int) -> None:
+        """Tell the sink how far event time has come."""
         self.current_watermark = timestamp
         self._writer.watermark(timestamp)
 
@@ -68,17 +76,20 @@ class _SinkOperator(Operator):
         """Nothing follows a sink."""
 
     def snapshot(self) -> Any | None:
+        """What was prepared and not committed."""
         prepared = self._writer.prepare()
         if prepared is not None:
             self._prepared.append(prepared)
         return list(self._prepared) or None
 
     def committed(self) -> None:
+        """Commit what was prepared."""
         for prepared in self._prepared:
             self._writer.commit(prepared)
         self._prepared.clear()
 
     def close(self) -> None:
+        """Close the sink if it was opened."""
         if self._is_open:
             self._is_open = False
             self._writer.close()

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP, Batch
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import note_operator
-from airflow_pipelines.streams.operators.base import Operator, OperatorSpec
+from airflow_pipelines.streams.operators.base import Operator, OperatorSpec, Timestamps
 from airflow_pipelines.streams.operators.event_time import EventTime
 from airflow_pipelines.streams.sources import Source, SourceReader
 from airflow_pipelines.streams.watermarks import Combination, TimestampsAndWatermarks
@@ -37,6 +37,16 @@ class Read(OperatorSpec):
         for _, kept in states:
             merged.update(kept)
         return states[0][0], merged
+
+    @property
+    def has_watermark_strategy(self) -> bool:  # type: ignore[override]
+        """Whether it has one of its own."""
+        return self.event_time is not None
+
+    def timestamps(self) -> Timestamps:
+        """Those of its strategy or of the source."""
+        has_assigner = self.event_time is not None and self.event_time.assigner is not None
+        return Timestamps.OWN if has_assigner or self.source.gives_timestamps else Timestamps.NONE
 
     def user_objects(self) -> Mapping[str, Any]:
         """The source, and how it gets event time."""

@@ -19,7 +19,7 @@ from airflow_pipelines.streams.functions import (
     WindowFunction,
     own_copy,
 )
-from airflow_pipelines.streams.operators.base import Operator, OperatorSpec
+from airflow_pipelines.streams.operators.base import Operator, OperatorSpec, Timestamps
 from airflow_pipelines.streams.operators.keyed import KeyedOperator
 from airflow_pipelines.streams.operators.life import FunctionLife, runtime_context
 from airflow_pipelines.streams.operators.window_contents import Aggregated, AllElements, Contents, Reduced
@@ -63,6 +63,15 @@ class Windowed(OperatorSpec):
     def create(self) -> Operator:
         """Make one parallel instance."""
         return _Windows(self)
+
+    @property
+    def needs_timestamps(self) -> bool:
+        """Whether time is event time."""
+        return self.assigner.is_event_time()
+
+    def timestamps(self) -> Timestamps:
+        """Those of the windows."""
+        return Timestamps.OWN
 
     def user_objects(self) -> Mapping[str, Any]:
         """All that the program gave."""

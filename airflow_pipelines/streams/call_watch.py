@@ -1,0 +1,197 @@
+"""Ends a call of a user's function that computes for ever, and tells of one that waits for long.
+
+Another thread looks now and then at what the running thread does. That costs the calls themselves nothing, and finds a call that
+gives no result at all, which nobody could count.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Any
+
+from airflow_pipelines.streams.errors import FunctionTimeLimitError
+from airflow_pipelines.streams.failures import is_machinery, last_given, note_element
+from airflow_pipelines.streams.operators.base import Operator
+from airflow_pipelines.streams.operators.sink import SinkOperator
+from airflow_pipelines.streams.operators.source import SourceOperator
+
+_log = logging.getLogger("airflow_pipelines.streams")
+_LOOKS = 10
+_IDLE_LOOKS = 3
+_SHORTEST_PAUSE = 0.02
+_LONGEST_PAUSE = 5.0
+
+
+class _Interruption(BaseException):
+    """Raised in the middle of a call. Not an Exception: a function that tries again after every error shall not catch it."""
+
+
+@dataclass
+class _Call:
+    frame: FrameType
+    operator: str
+    since: float
+    cpu_before: float
+    was_told: bool = False
+
+
+class CallWatch:
+    """Looks at the calls of functions for elements and timers. Sources and sinks may wait as long as they like.
+
+    :param limit_seconds: for how long a call may compute
+    """
+
+    def __init__(self, limit_seconds: float) -> None:
+        self._limit = limit_seconds
+        self._pause = min(max(limit_seconds / _LOOKS, _SHORTEST_PAUSE), _LONGEST_PAUSE)
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._watcher: threading.Thread | None = None
+        self._pid = 0
+        self._thread: int | None = None
+        self._call: _Call | None = None
+
+    def __enter__(self) -> None:
+        """Watch what the current thread calls until the context ends."""
+        with self._lock:
+            self._thread = threading.get_ident()
+            if self._watcher is None or self._pid != os.getpid():
+                self._pid = os.getpid()
+                self._watcher = threading.Thread(target=self._watch, name="stream-calls", daemon=True)
+                self._watcher.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """End the watch.
+
+        :raises FunctionTimeLimitError: in place of what a call was doing when it had gone on for too long
+        """
+        try:
+            self._end()
+        except _Interruption:
+            self._end()
+        if isinstance(error, _Interruption):
+            raise self._error(trace) from None
+
+    def _end(self) -> None:
+        with self._lock:
+            thread, self._thread, self._call = self._thread, None, None
+            if thread is not None:
+                # One that was on its way when the call ended after all.
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        self._closed.set()
+
+    def _watch(self) -> None:
+        idle = 0
+        while not self._closed.wait(self._pause):
+            with self._lock:
+                idle = idle + 1 if self._thread is None else 0
+                if idle == _IDLE_LOOKS:
+                    self._watcher = None
+                    return
+                if self._thread is not None:
+                    self._look(self._thread)
+
+    def _look(self, thread: int) -> None:
+        frame = sys._current_frames().get(thread)
+        found = None if frame is None else _running_call(frame)
+        if found is None:
+            self._call = None
+            return
+        now, cpu = time.monotonic(), _cpu_seconds(thread)
+        if self._call is None or self._call.frame is not found[0]:
+            self._call = _Call(*found, now, cpu)
+            return
+        seconds = now - self._call.since
+        if cpu - self._call.cpu_before > self._limit:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Interruption))
+        elif seconds > self._limit and not self._call.was_told:
+            self._call.was_told = True
+            _log.warning(
+                "One call of %r has gone on for %.0f s, and the program waits for it: it is in %s",
+                self._call.operator,
+                seconds,
+                _place(_innermost(frame, self._call.frame)),
+            )
+
+    def _error(self, trace: TracebackType | None) -> FunctionTimeLimitError:
+        """The error of a call that was interrupted, with the operator and the element."""
+        operator: FrameType | None = None
+        call: TracebackType | None = None
+        while trace is not None:
+            if isinstance(trace.tb_frame.f_locals.get("self"), Operator):
+                operator, call = trace.tb_frame, None
+            elif operator is not None and call is None and not is_machinery(trace.tb_frame.f_code.co_filename):
+                call = trace
+            trace = trace.tb_next
+        name = "a function" if operator is None else repr(operator.f_locals["self"].name)
+        place = "" if call is None else f", in {_place(call.tb_frame)}"
+        error = FunctionTimeLimitError(
+            f"One call of {name} has computed for more than {self._limit:g} s{place}. A function must end for each element; if"
+            " it needs this long, raise the setting execution.call-time-limit-seconds."
+        ).with_traceback(call)
+        if operator is not None:
+            known, element = _element(operator)
+            if known:
+                note_element(error, operator.f_locals["self"].name, element)
+        return error
+
+
+def _running_call(frame: FrameType) -> tuple[FrameType, str] | None:
+    """The outermost frame of the user's code that an operator has called, and the name of the operator."""
+    call: FrameType | None = None
+    current: FrameType | None = frame
+    while current is not None:
+        if not _is_machinery(current):
+            call = current
+        else:
+            operator = current.f_locals.get("self")
+            if isinstance(operator, Operator):
+                may_wait = isinstance(operator, SourceOperator | SinkOperator)
+                return None if call is None or may_wait else (call, operator.name)
+        current = current.f_back
+    return None
+
+
+def _innermost(frame: FrameType | None, call: FrameType) -> FrameType:
+    """Where the user's code is: the innermost frame of the file of the call."""
+    current = frame
+    while current is not None and current is not call:
+        if current.f_code.co_filename == call.f_code.co_filename:
+            return current
+        current = current.f_back
+    return call
+
+
+def _place(frame: FrameType) -> str:
+    return f"{frame.f_code.co_name}() of {frame.f_code.co_filename}, line {frame.f_lineno}"
+
+
+def _element(frame: FrameType) -> tuple[bool, Any]:
+    """What an operator was calling its function for."""
+    known = frame.f_locals
+    if "value" in known:
+        return True, known["value"]
+    if "values" in known and "batch" in known:
+        return True, last_given(known["batch"].values, known["values"])
+    return False, None
+
+
+def _is_machinery(frame: FrameType) -> bool:
+    return is_machinery(frame.f_code.co_filename)
+
+
+def _cpu_seconds(thread: int) -> float:
+    """How long a thread has computed; where that cannot be known, no call counts as one that computes."""
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return 0.0
+    return time.clock_gettime(time.pthread_getcpuclockid(thread))
