@@ -51,6 +51,9 @@ cli.add_typer(secrets_cli, name="secrets")
 cli.add_typer(hosts_cli, name="hosts")
 cli.add_typer(pipelines_cli, name="pipelines")
 
+Url = Annotated[
+    str | None, typer.Option(help="Service to use (its key: AIRFLOW_PIPELINES_API_KEY); default: AIRFLOW_PIPELINES_URL, else none")
+]
 Home = Annotated[Path | None, typer.Option(help="Folder of the store; default: AIRFLOW_PIPELINES_HOME or ~/.airflow_pipelines")]
 
 
@@ -261,14 +264,27 @@ def list_pipelines(home: Home = None) -> None:
     control_plane.close()
 
 
+@pipelines_cli.command("graph")
+def draw_pipeline(
+    name: Annotated[str, typer.Argument(help="The pipeline's name")],
+    output: Annotated[Path | None, typer.Option(help="File for the picture; default: the standard output")] = None,
+    url: Url = None,
+    home: Home = None,
+) -> None:
+    """Draw the operators of a pipeline's stream program, in SVG."""
+    with PipelineClient(url, home=home) as client:
+        try:
+            text = Pipeline.get(name, client).stream_picture(None if output is None else str(output))
+        except (PipelinesError, OSError) as error:
+            _fail(str(error))
+    typer.echo(text if output is None else f"Wrote {output}")
+
+
 @pipelines_cli.command("stop")
 def stop_pipeline(
     name: Annotated[str, typer.Argument(help="The pipeline's name")],
     force: Annotated[bool, typer.Option("--force", help="Stop at once, without a checkpoint")] = False,
-    url: Annotated[
-        str | None,
-        typer.Option(help="Service to use (its key: AIRFLOW_PIPELINES_API_KEY); default: AIRFLOW_PIPELINES_URL, else none"),
-    ] = None,
+    url: Url = None,
     home: Home = None,
 ) -> None:
     """Stop a pipeline with a checkpoint, from which its next start goes on."""

@@ -45,7 +45,8 @@ class ServiceRequests(ABC):
         :param timeout_s: seconds to wait for the answer; default the client's
         :param idempotent: whether the call may be repeated when the service is busy or away (after 2, 4 and 8 seconds). Default:
             GETs are.
-        :returns: text for ``text/plain``, bytes for ``application/octet-stream``, None for an empty answer, else the JSON value
+        :returns: text for ``text/plain`` and pictures in SVG, bytes for ``application/octet-stream``, None for an empty answer,
+            else the JSON value
         :raises PipelineAPIError: when the service answers with an error
         :raises PipelineConnectionError: when the service cannot be reached
         :raises PipelineTimeoutError: when it does not answer in time

@@ -85,7 +85,7 @@ def parse(response: httpx.Response) -> Any:
     if not response.content:
         return None
     kind = response.headers.get("content-type", "").split(";")[0].strip().lower()
-    if kind == "text/plain":
+    if kind in ("text/plain", "image/svg+xml"):
         return response.text
     if kind in ("application/octet-stream", "application/zip", "application/gzip"):
         return response.content

@@ -66,6 +66,29 @@ class PipelineDiagnostics(PipelineBase):
         graph: dict[str, Any] = self.client.get(self._path("dataflow_graph"))
         return graph
 
+    def stream_graph(self) -> dict[str, Any]:
+        """The operators of the stream program, and how elements go from one to the other.
+
+        :returns: ``execution_plan`` with the nodes and their predecessors, ``operators`` with what names their state, and the
+            program's ``sources``, ``inputs`` and ``outputs``
+        :raises PipelineAPIError: when there is no stream program, or it is not compiled
+        """
+        graph: dict[str, Any] = self.client.get(self._path("stream_graph"))
+        return graph
+
+    def stream_picture(self, output_path: str | None = None) -> str:
+        """The stream program as a picture: a box for operators that hand elements on directly, and arrows for the other ways.
+
+        :param output_path: a file to write it to as well
+        :returns: an SVG document; in a notebook, ``IPython.display.SVG(pipeline.stream_picture())`` shows it
+        :raises PipelineAPIError: as :meth:`stream_graph`
+        :raises OSError: when the file cannot be written
+        """
+        text = str(self.client.get(self._path("stream_graph"), params={"format": "svg"}))
+        if output_path is not None:
+            Path(output_path).write_text(text, encoding="utf-8")
+        return text
+
     def support_bundle(
         self,
         output_path: str | None = None,

@@ -51,10 +51,11 @@ class BoundStreams:
     warnings: tuple[ProgramMessage, ...] = ()
 
 
-def bind_streams(files: Sequence[SourceFile], limit_s: float = EXECUTION_SECONDS) -> BoundStreams:
+def bind_streams(files: Sequence[SourceFile], arguments: Sequence[str] = (), limit_s: float = EXECUTION_SECONDS) -> BoundStreams:
     """Execute a stream program.
 
     :param files: its files: the first one is executed, the others are what it may import and read
+    :param arguments: its command line
     :param limit_s: for how long it may run
     :returns: what it consists of
     :raises ProgramErrors: when it cannot be executed, or asks for what a pipeline cannot have
@@ -73,7 +74,7 @@ def bind_streams(files: Sequence[SourceFile], limit_s: float = EXECUTION_SECONDS
             "TMPDIR": temporary,
             BINDING_FOLDER: str(result),
         }
-        command = [sys.executable, "-P", "-c", _MAIN, files[0].path]
+        command = [sys.executable, "-P", "-c", _MAIN, files[0].path, *arguments]
         ended = _run(command, folder, environment, limit_s)
         report = _read(result / REPORT)
         if report is None:

@@ -44,8 +44,9 @@ TRANSPORT = "stream_source"
 """Its transport."""
 _TYPES: Mapping[str, str] = {"int": "INTEGER", "tinyint": "TINYINT", "bigint": "BIGINT", "string": "VARCHAR", "binary": "VARBINARY"}
 
-_RECENT: Final[LRUCache[tuple[SourceFile, ...], BoundStreams]] = LRUCache(16)
-"""The stream programs executed last, by their files. A host compiles most programs twice: to check them, and to run them."""
+_RECENT: Final[LRUCache[tuple[tuple[SourceFile, ...], tuple[str, ...]], BoundStreams]] = LRUCache(16)
+"""The stream programs executed last, by their files and arguments. A host compiles most programs twice: to check them, and to run
+them."""
 _RECENT_LOCK: Final = Lock()
 
 
@@ -69,7 +70,7 @@ class StreamFrontEnd:
         :raises ProgramErrors: with the places of all errors found; those of the SQL text only when the stream program is right
         """
         until = time.monotonic() + limit_s
-        bound = _bound(source.stream_files, limit_s)
+        bound = _bound(source, limit_s)
         tables = output_tables(bound.program)
         left = max(0.0, until - time.monotonic())
         sql = compile_program(source.sql, self.sessions, self.check_connector, source.python_functions, left, tables)
@@ -84,7 +85,7 @@ class StreamFrontEnd:
         :returns: their canonical names
         :raises ProgramErrors: when the source cannot be read
         """
-        return parse_program(source.sql, given=output_tables(_bound(source.stream_files).program)).late_relations
+        return parse_program(source.sql, given=output_tables(_bound(source).program)).late_relations
 
     def declarations(self, source: ProgramSource) -> Mapping[str, str]:
         """How the relations of a program are written.
@@ -93,18 +94,19 @@ class StreamFrontEnd:
         :returns: the statement or call that declares each relation, by canonical name
         :raises ProgramErrors: when the source cannot be read
         """
-        streams = _bound(source.stream_files).program
+        streams = _bound(source).program
         statements = statement_texts(source.sql, output_tables(streams))
         return {**statements, **{output.relation: declared_text(output) for output in streams.outputs}}
 
 
-def _bound(files: tuple[SourceFile, ...], limit_s: float = math.inf) -> BoundStreams:
+def _bound(source: ProgramSource, limit_s: float = math.inf) -> BoundStreams:
+    key = source.stream_files, source.stream_arguments
     with _RECENT_LOCK:
-        known = _RECENT.get(files)
+        known = _RECENT.get(key)
     if known is None:
-        known = bind_streams(files, limit_s)
+        known = bind_streams(source.stream_files, source.stream_arguments, limit_s)
         with _RECENT_LOCK:
-            _RECENT[files] = known
+            _RECENT[key] = known
     return known
 
 
@@ -219,4 +221,9 @@ def _info(
         for each in streams.outputs
     ]
     connectors = [connector for table in sources.values() for connector in table.connectors]
-    return replace(info, outputs=(*info.outputs[:-1], *outputs, info.outputs[-1]), connectors=(*info.connectors, *connectors))
+    return replace(
+        info,
+        outputs=(*info.outputs[:-1], *outputs, info.outputs[-1]),
+        connectors=(*info.connectors, *connectors),
+        streams=streams,
+    )

@@ -1,6 +1,6 @@
 """Executes the file of a program so that it is bound to its pipeline, and writes how that went.
 
-Run with the file as first argument, in the folder with the program's files.
+Run with the file as first argument and its own arguments after it, in the folder with the program's files.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def _relative(text: str) -> str:
 
 def main() -> None:
     """Execute the file that the first argument names, and report."""
-    path = sys.argv[1]
-    sys.argv[:] = [path]
+    del sys.argv[0]
+    path = sys.argv[0]
     sys.path.insert(0, str(Path.cwd()))
     failure = execute_file(path)
     sys.stdout.flush()

@@ -12,6 +12,8 @@ from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.events import event_to_wire
+from airflow_pipelines.service.graphs.stream_graph import StreamGraph
+from airflow_pipelines.service.graphs.svg import picture
 from airflow_pipelines.service.hosts import HostUnreachable, problem_of
 from airflow_pipelines.service.records import PipelineRecord, Selector, descriptor
 from airflow_pipelines.service.support_bundles import BundlePart, SkippedPart, Source, SupportBundles
@@ -40,6 +42,29 @@ class Diagnostics:
         """
         return self._dataflow(self._control_plane.pipeline(name))
 
+    def stream_graph(self, name: str) -> dict[str, Any]:
+        """The operators of a pipeline's stream program, and how elements go from one to the other.
+
+        :param name: the pipeline's name
+        :returns: ``execution_plan`` with the nodes and their predecessors, ``operators`` with what names their state, and the
+            program's ``sources``, ``inputs`` and ``outputs``
+        :raises Problem: when the pipeline has no stream program, or that is not compiled
+        """
+        streams = self._streams(name)
+        return {
+            "name": streams["name"],
+            "execution_plan": json.loads(streams["execution_plan"]) if streams["execution_plan"] else {"nodes": []},
+            **{part: streams[part] for part in ("operators", "sources", "inputs", "outputs")},
+        }
+
+    def stream_picture(self, name: str) -> str:
+        """The same as a picture, in SVG.
+
+        :param name: the pipeline's name
+        :raises Problem: as :meth:`stream_graph`
+        """
+        return picture(StreamGraph.of_plan(self._streams(name)["execution_plan"]), name)
+
     def support_bundle(self, name: str, wanted: Set[BundlePart], *, collect: bool, limit: int) -> bytes:
         """A pipeline's support bundle.
 
@@ -53,6 +78,19 @@ class Diagnostics:
         if collect:
             self._bundles.collect(record, wanted, self._sources(record))
         return self._bundles.bundle(record, wanted, limit)
+
+    def _streams(self, name: str) -> dict[str, Any]:
+        record = self._control_plane.pipeline(name)
+        if not record.stream_files:
+            raise Problem(ErrorCode.INVALID_PARAM, f"Pipeline '{name}' has no stream program, only SQL: see its dataflow graph")
+        streams: dict[str, Any] | None = (record.program_info or {}).get("streams")
+        if streams is None:
+            raise Problem(
+                ErrorCode.PROGRAM_NOT_COMPILED,
+                f"The program of pipeline '{name}' is not compiled (its status is {record.program_status}), so that its graph is "
+                "not known. Wait until it is compiled, or correct it",
+            )
+        return streams
 
     def _sources(self, record: PipelineRecord) -> Mapping[str, Source]:
         return {

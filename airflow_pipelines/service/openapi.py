@@ -250,6 +250,9 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
     "GET /v0/pipelines/{name}/dataflow_graph": Operation(
         "What each relation of the program is computed from", answer=OBJECT, failures=_COMPILER
     ),
+    "GET /v0/pipelines/{name}/stream_graph": Operation(
+        "The operators of the stream program, as JSON or as a picture", answer=OBJECT, kinds=(JSON, "image/svg+xml")
+    ),
     "GET /v0/pipelines/{name}/support_bundle": Operation(
         "Diagnostic information as a ZIP file", answer=TEXT | {"format": "binary"}, kinds=(BYTES,)
     ),

@@ -37,3 +37,12 @@ def test_a_profile_of_native_code_is_an_error_of_the_service(service: Scripted, 
     with pytest.raises(PipelineAPIError, match="run on Spark"):
         pipeline.get_samply_profile(str(tmp_path / "profile"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_graph_of_a_stream_program_is_an_object_and_a_picture(service: Scripted, tmp_path: Path) -> None:
+    pipeline = pipeline_of(service, up("Running"))
+    service.on("GET pipelines/p/stream_graph", {"execution_plan": {"nodes": []}}, (200, "<svg/>"))
+    assert pipeline.stream_graph() == {"execution_plan": {"nodes": []}}
+    path = tmp_path / "graph.svg"
+    assert pipeline.stream_picture(str(path)) == path.read_text() == "<svg/>"
+    assert service.asked("GET pipelines/p/stream_graph")[1][0] == {"format": "svg"}

@@ -33,7 +33,7 @@ END = "stream.print()\nenv.execute()\n"
 
 def bound(text: str, limit_s: float = 60, **modules: str) -> BoundStreams:
     others = (SourceFile(f"{name}.py", module) for name, module in modules.items())
-    return bind_streams((SourceFile("program.py", text), *others), limit_s)
+    return bind_streams((SourceFile("program.py", text), *others), limit_s=limit_s)
 
 
 def program(text: str, **modules: str) -> StreamProgram:
@@ -381,3 +381,20 @@ def _wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+def test_a_program_finds_its_arguments_on_its_command_line() -> None:
+    text = """
+import argparse
+from airflow_pipelines.datastream import StreamExecutionEnvironment
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--name", default="nobody")
+name = parser.parse_args().name
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([1]).print()
+env.execute(name)
+"""
+    files = (SourceFile("program.py", text),)
+    assert bind_streams(files).program.name == "nobody"
+    assert bind_streams(files, ("--name=-x 'ä'",)).program.name == "-x 'ä'"

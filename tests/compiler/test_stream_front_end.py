@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from airflow_pipelines.compiler.stream_front_end import StreamFrontEnd
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.stream_nodes import StreamGraph, StreamOutput
@@ -45,6 +47,9 @@ def test_a_stream_program_with_a_keyed_function_becomes_a_program(sessions: Spar
     streams = program.streams
     assert streams is not None
     assert [operator.uid for operator in streams.operators] == ["words", "count", "counts out"]
+    shown = json.loads(json.dumps(program.info.to_wire()))["streams"]
+    assert [operator["uid"] for operator in shown["operators"]] == ["words", "count", "counts out"]
+    assert json.loads(shown["execution_plan"])["nodes"]
     assert list(program.tables) == ["t", "stream source words"]
     assert list(program.views) == [STREAM_PROGRAM, "counts", "twice"]
     assert program.views["counts"].kind is ViewKind.MATERIALIZED

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
@@ -22,6 +24,14 @@ def router(control_plane: ControlPlane) -> APIRouter:
     @router.get("/dataflow_graph")
     def dataflow_graph(name: str) -> JsonAnswer:
         return JsonAnswer(diagnostics.dataflow(name))
+
+    @router.get("/stream_graph")
+    def stream_graph(name: str, format: Literal["json", "svg"] = "json") -> Response:
+        if format == "json":
+            return JsonAnswer(diagnostics.stream_graph(name))
+        # A browser that shows it by itself runs nothing of it.
+        headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+        return Response(diagnostics.stream_picture(name), media_type="image/svg+xml", headers=headers)
 
     @router.get("/support_bundle")
     def support_bundle(

@@ -1,0 +1,1 @@
+"""Graphs of pipelines as pictures."""

@@ -1,0 +1,110 @@
+"""The operators of a stream program as a graph of chains: operators that hand elements on directly are one box."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+DIRECT: Final = "FORWARD"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNode:
+    """An operator of an execution plan.
+
+    :param id: its number
+    :param name: for people
+    :param parallelism: the number of its tasks
+    :param reads: the numbers of the operators that it reads, each with how elements are handed over
+    """
+
+    id: int
+    name: str
+    parallelism: int
+    reads: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Operators that hand elements on directly.
+
+    :param nodes: the operators, in that order
+    """
+
+    nodes: tuple[PlanNode, ...]
+
+    @property
+    def name(self) -> str:
+        """What it is called in a graph."""
+        return str(self.nodes[0].id)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """How elements go from one chain to another.
+
+    :param source: name of the chain that gives them
+    :param target: name of the chain that reads them
+    :param strategies: ``HASH``, ``BROADCAST``, ``REBALANCE`` ...; several when they are connected more than once
+    """
+
+    source: str
+    target: str
+    strategies: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamGraph:
+    """The chains of a stream program, and how they are connected."""
+
+    chains: tuple[Chain, ...]
+    exchanges: tuple[Exchange, ...]
+
+    @classmethod
+    def of_plan(cls, execution_plan: str) -> StreamGraph:
+        """Read an execution plan.
+
+        :param execution_plan: the JSON that ``get_execution_plan`` gives
+        """
+        nodes = [_node(each) for each in json.loads(execution_plan)["nodes"]] if execution_plan else []
+        chains = _chains(nodes)
+        head = {node.id: chain.name for chain in chains for node in chain.nodes}
+        return cls(tuple(chains), tuple(_exchanges(chains, head)))
+
+
+def _node(parts: Mapping[str, Any]) -> PlanNode:
+    reads = tuple((int(each["id"]), str(each["ship_strategy"])) for each in parts.get("predecessors", ()))
+    return PlanNode(int(parts["id"]), str(parts["contents"]), int(parts["parallelism"]), reads)
+
+
+def _chains(nodes: Sequence[PlanNode]) -> list[Chain]:
+    readers = Counter(source for node in nodes for source, _ in node.reads)
+    by_id = {node.id: node for node in nodes}
+    following: dict[int, PlanNode] = {}
+    for node in nodes:
+        if len(node.reads) == 1:
+            source, strategy = node.reads[0]
+            if strategy == DIRECT and readers[source] == 1 and by_id[source].parallelism == node.parallelism:
+                following[source] = node
+    inner = {node.id for node in following.values()}
+    return [Chain(tuple(_followed(node, following))) for node in nodes if node.id not in inner]
+
+
+def _followed(node: PlanNode, following: Mapping[int, PlanNode]) -> Iterator[PlanNode]:
+    found: PlanNode | None = node
+    while found is not None:
+        yield found
+        found = following.get(found.id)
+
+
+def _exchanges(chains: Sequence[Chain], head: Mapping[int, str]) -> Iterator[Exchange]:
+    for chain in chains:
+        strategies: dict[str, list[str]] = {}
+        for source, strategy in chain.nodes[0].reads:
+            found = strategies.setdefault(head[source], [])
+            if strategy not in found:
+                found.append(strategy)
+        yield from (Exchange(source, chain.name, tuple(names)) for source, names in strategies.items())
