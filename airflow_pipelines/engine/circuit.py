@@ -396,6 +396,11 @@ class Circuit:
             file_index(self.store).forget()
         return merged
 
+    def interrupt(self) -> None:
+        """End what the stream program does at the moment: a step under way fails. May be called from any thread."""
+        if self.streams is not None:
+            self.streams.close(0)
+
     def close(self) -> None:
         """Forget all batches in Spark, and end the threads and the process of the stream program."""
         if self.streams is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.spark.sessions import SparkSessions
 from airflow_pipelines.engine.storage.checkpoint_sources import CheckpointSources
 from airflow_pipelines.engine.storage.sync import Owner
+from airflow_pipelines.engine.streams.runtime import StreamRuntime
 from airflow_pipelines.host.approval import Approval
 from airflow_pipelines.host.bootstrap import BootstrapMode, BootstrapPlan, SavedProgram, plan_bootstrap
 from airflow_pipelines.host.change_planning import NewProgram, planned_change
@@ -24,13 +26,16 @@ from airflow_pipelines.host.durability import Durability, SavedState
 from airflow_pipelines.host.endpoints import Endpoints
 from airflow_pipelines.host.fence_watch import FenceWatch
 from airflow_pipelines.host.front_ends import front_end_for
+from airflow_pipelines.host.kept_operators import saved_operators
 from airflow_pipelines.host.live import LivePipeline
 from airflow_pipelines.host.options import FaultTolerance, RuntimeOptions
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.run_state import RunState
 from airflow_pipelines.host.standby import Standby, was_activated
+from airflow_pipelines.host.stream_changes import KeptOperator
 from airflow_pipelines.host.stream_processes import StreamProcesses
+from airflow_pipelines.host.stream_worker import StreamWorker, arrow_schemas
 from airflow_pipelines.program.fingerprints import program_hash
 from airflow_pipelines.program.identity import ProgramIdentity
 from airflow_pipelines.program.sources import ProgramSource
@@ -200,7 +205,8 @@ class Opening:
             streams=self._processes_of(program, deployment.source),
         )
         self._state.watch_errors(lambda: endpoints.num_errors)
-        circuit = Circuit(program, self._sessions, durability.batches, limits=options.limits)
+        runtime = self._stream_runtime(program, deployment.source)
+        circuit = Circuit(program, self._sessions, durability.batches, limits=options.limits, streams=runtime)
         circuit.has_consumers = endpoints.has_consumers
         fingerprints = program.fingerprints
         live = self.live = LivePipeline(
@@ -213,8 +219,17 @@ class Opening:
             metrics=self._metrics,
             log=self._log,
             clock=clock,
+            stream_runtime=self._stream_runtime,
         )
         return live
+
+    def _stream_runtime(self, program: Program, source: ProgramSource) -> StreamRuntime | None:
+        """What runs the stream program of a program; None for one without."""
+        processes = self._processes_of(program, source)
+        if processes is None:
+            return None
+        schemas = arrow_schemas(program)
+        return StreamRuntime(lambda: StreamWorker(processes.worker(), schemas))
 
     def _processes_of(self, program: Program, source: ProgramSource) -> StreamProcesses | None:
         """What starts the processes of a program's stream program; the same for the same source."""
@@ -230,7 +245,8 @@ class Opening:
     def _resume(self, live: LivePipeline, saved: SavedState) -> None:
         """Go on from saved state: decide about changes, restore, replay the journal, evaluate what is new."""
         front_end = front_end_for(saved.program.source, self._sessions)
-        before = SavedProgram(saved.program, saved.holdings, front_end, saved.layouts)
+        operators = partial(self._kept_operators, saved)
+        before = SavedProgram(saved.program, saved.holdings, front_end, saved.layouts, operators=operators)
         plan = plan_bootstrap(before, live.program, live.circuit.wiring)
         # Whoever approves may still choose another mode.
         plan.check(self._approval.mode if self._approval.is_given else BootstrapMode.PLAIN)
@@ -260,6 +276,13 @@ class Opening:
             self._bootstrap(live, plan)
         if live.durability.journals and (saved.records or not plan.diff.is_empty):
             live.save_recovery_point()
+
+    def _kept_operators(self, saved: SavedState) -> tuple[KeptOperator, ...]:
+        """The operators of a saved stream program. Without a checkpoint there is a journal alone, and nothing that they keep."""
+        if saved.base is not None and self.durability is not None:
+            return saved_operators(saved.base.contents.snapshot, self.durability.batches)
+        program = front_end_for(saved.program.source, self._sessions).compile(saved.program.source)
+        return () if program.streams is None else tuple(map(KeptOperator, program.streams.operators))
 
     def _bootstrap(self, live: LivePipeline, plan: BootstrapPlan) -> None:
         """Evaluate what is new, and give outputs what they are to have of it."""

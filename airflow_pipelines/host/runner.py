@@ -106,6 +106,8 @@ class PipelineRunner:
                 self._opening.endpoints.listeners.close()
             cancel_jobs(self._sessions.small.sparkContext, self._job_group)
             self._thread.join(CANCEL_AGAIN_S)
+            if self._thread.is_alive() and self._opening.live is not None:
+                self._opening.live.circuit.interrupt()
         return not self._thread.is_alive()
 
     def join(self, timeout_s: float | None = None) -> None:

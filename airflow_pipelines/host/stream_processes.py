@@ -17,6 +17,7 @@ from airflow_pipelines.streams.processes import ProcessSettings
 from airflow_pipelines.streams.python_environment.environment import make_environment
 from airflow_pipelines.streams.python_environment.needs import PythonNeeds
 from airflow_pipelines.streams.reading.client import ReadingProcess
+from airflow_pipelines.streams.worker.client import WorkerProcess
 
 FILES, ENVIRONMENTS = "stream-files", "python"
 """Folders of a pipeline's storage: files of stream programs that run, and environments of their processes."""
@@ -75,6 +76,15 @@ class StreamProcesses:
                 if self._stopped:
                     self._reading.close()
             return self._reading
+
+    def worker(self) -> WorkerProcess:
+        """Start a process that runs it.
+
+        :raises StreamProgramError: when it cannot be started
+        """
+        process = WorkerProcess(self._program.plan, self.settings, self.log_line)
+        self._log.info("stream program: process %d runs it", process.pid)
+        return process
 
     def log_line(self, stream: str, line: str) -> None:
         """Write into the pipeline's log what a process has written.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from airflow_pipelines.engine.errors import StepError
+from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.streams.runtime import Dropped
 from airflow_pipelines.program.streams import STREAM_PROGRAM
 from airflow_pipelines.streams.errors import StreamProgramError
@@ -47,6 +48,16 @@ class StreamWorker:
     def close(self, wait_s: float) -> None:
         """See :class:`Worker`."""
         self._process.close(wait_s)
+
+
+def arrow_schemas(program: Program) -> dict[str, bytes]:
+    """The schemas of the relations that the stream program of a program makes.
+
+    :param program: the program
+    :returns: Arrow schemas in IPC format, by uid of the operator
+    """
+    outputs = () if program.streams is None else program.streams.outputs
+    return {output.uid: bytes(program.schemas[output.relation].arrow.serialize()) for output in outputs}
 
 
 @contextmanager
