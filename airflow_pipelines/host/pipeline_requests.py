@@ -32,6 +32,7 @@ from airflow_pipelines.host.opening import Opening
 from airflow_pipelines.host.pipeline_metrics import PipelineMetrics
 from airflow_pipelines.host.profile import circuit_profile
 from airflow_pipelines.host.run_state import RunState
+from airflow_pipelines.host.stream_statistics import statistics_to_wire
 from airflow_pipelines.host.time_series import TimeSeries
 from airflow_pipelines.host.tokens import CompletionToken
 from airflow_pipelines.host.transactions import Transactions
@@ -337,7 +338,8 @@ class PipelineRequests:
 
         :param errors: whether the errors of connectors are listed
         """
-        endpoints = self.readable().endpoints
+        live = self.readable()
+        endpoints = live.endpoints
         counters = self._metrics.counters()
         bootstrapping = self._state.is_bootstrapping
         complete = not bootstrapping and endpoints.all_ended and counters.completed_records == counters.input_records
@@ -357,6 +359,7 @@ class PipelineRequests:
             "suspend_error": suspend_error,
             "checkpoint_activity": self._checkpointer.requests.activity(),
             "permanent_checkpoint_errors": None if suspend_error is None else suspend_error.get("Permanent"),
+            **_of_streams(live),
         }
 
     def _commit_progress(self) -> dict[str, int] | None:
@@ -380,3 +383,9 @@ class PipelineRequests:
         if self._state.is_bootstrapping:
             return {"Temporary": ["Bootstrapping"]}
         return None if self._transactions.current is None else {"Temporary": [TRANSACTION_IN_PROGRESS]}
+
+
+def _of_streams(live: LivePipeline) -> dict[str, Any]:
+    """What the stream program of a pipeline says of itself; nothing where there is none."""
+    streams, runtime = live.program.streams, live.circuit.streams
+    return {} if streams is None or runtime is None else statistics_to_wire(streams, runtime.statistics)

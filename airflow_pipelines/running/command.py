@@ -73,7 +73,7 @@ def run(
 
     The pipeline outlives this command: Ctrl-C leaves it running.
     """
-    console = Console(highlight=False)
+    console = Console(stderr=True, highlight=False)
     options = RunOptions(approves_all=approve, waits=wait, stays_up=keep_running)
     try:
         files = collect_stream_files(program, file or ())

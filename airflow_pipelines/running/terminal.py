@@ -1,4 +1,4 @@
-"""What ``airflow-pipelines run`` shows: lines that come, changes, questions, and a line with the progress in a terminal."""
+"""What ``airflow-pipelines run`` shows: lines that come, changes, questions, and in a terminal a line with the progress."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from airflow_pipelines.contract.stats import PipelineStatistics
+from airflow_pipelines.running.log_line import LogLine, LogSource
 from airflow_pipelines.running.progress_text import ProgressText
 
 _STYLES: Final = {"+": "green", "-": "red", "~": "yellow", "@": "cyan"}
@@ -43,17 +44,20 @@ class TerminalPerson:
         if not (self._console.is_terminal and sys.stdin.isatty()):
             self.tell("Nobody can be asked here: give --approve to have changes made without a question")
             return False
-        return typer.confirm(question)
+        return typer.confirm(question, err=True)
 
 
 class TerminalScreen:
-    """Shows the lines of a log, and below them how far the pipeline has come; in a file or a pipe the lines only.
+    """Shows the lines of a log, and below them how far the pipeline has come. In files and pipes the standard output has what the
+    program writes there and nothing else, as when it runs as a script.
 
-    :param console: where to write
+    :param console: where to write all else
     """
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        # In a terminal all goes the same way, so that the line with the progress stays below.
+        self._output = console if console.is_terminal and sys.stdout.isatty() else Console(highlight=False)
         self._text = ProgressText()
         self._live: Live | None = None
 
@@ -72,7 +76,9 @@ class TerminalScreen:
 
     def line(self, text: str) -> None:
         """See :class:`~airflow_pipelines.running.following.Screen`."""
-        self._console.print(Text(text), soft_wrap=True)
+        line = LogLine.of(text)
+        console = self._output if line.source is LogSource.STDOUT else self._console
+        console.print(Text(line.text, "dim" if line.source is LogSource.PIPELINE else ""), soft_wrap=True)
 
     def progress(self, statistics: PipelineStatistics) -> None:
         """See :class:`~airflow_pipelines.running.following.Screen`."""

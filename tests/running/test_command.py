@@ -34,12 +34,13 @@ def run(program: Path, *arguments: Any) -> Result:
 
 def test_a_program_is_run_until_its_inputs_have_ended_and_stopped_with_a_checkpoint(service: ServiceDouble, program: Path) -> None:
     service.complete = True
-    service.log.append("alert> (a,700.0)")
+    service.log += ["2026-05-01T00:00:00.123Z INFO [p] stdout: alert> (a,700.0)", "2026-05-01T00:00:00.123Z INFO [p] running"]
     sql = program.with_name("tables.sql")
     sql.write_text("create table t (x int);")
     done = run(program, "--sql", sql, "--fault-tolerance", "exactly_once", "--checkpoint-interval", 5, "--", "--limit", "100")
     assert done.exit_code == 0, done.output
-    assert "alert> (a,700.0)\n" in done.output
+    assert done.stdout == "alert> (a,700.0)\n", "as when it runs as a script"
+    assert "INFO [p] running\n" in done.stderr
     made = service.bodies["create"]
     assert list(made["stream_files"]) == ["fraud.py", "rules.py"]
     assert (made["stream_arguments"], made["program_code"]) == (["--limit", "100"], "create table t (x int);")

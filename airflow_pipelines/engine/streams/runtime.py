@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Protocol, TypeAlias
 
+from airflow_pipelines.engine.streams.statistics import StreamStatistics
 from airflow_pipelines.streams.worker.messages import Feed, StateChanges, Stepped, StoredPages
 
 END_S = 10.0
@@ -67,6 +68,8 @@ class StreamRuntime:
         of their relations."""
         self.latest = Stepped()
         """What the newest step gave."""
+        self.statistics = StreamStatistics()
+        """What the program has said of itself."""
 
     @property
     def is_open(self) -> bool:
@@ -93,6 +96,7 @@ class StreamRuntime:
         """
         self._worker = self._start()
         self.latest = self._worker.open(rest, pages, self.dropped)
+        self.statistics.take(self.latest)
         return self.latest
 
     def close(self, wait_s: float = END_S) -> None:
@@ -111,6 +115,7 @@ class StreamRuntime:
         """
         self._is_ahead = True
         self.latest = self._opened.step(now_ms, feeds)
+        self.statistics.take(self.latest)
         return self.latest
 
     def published(self) -> None:
