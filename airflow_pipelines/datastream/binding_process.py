@@ -85,7 +85,7 @@ def execute_file(path: str) -> BindingFailure | None:
 
 
 def _failure(error: BaseException, message: str) -> BindingFailure:
-    trace = user_traceback(error.__traceback__)
+    trace = user_traceback(error)
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
     module = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""

@@ -27,6 +27,9 @@ class Polled:
 class SourceReader(ABC):
     """Reads one split in order. The same position gives the same values again."""
 
+    has_input = True
+    """Whether there is, or was, something to read. A split that has had nothing yet holds nobody's event time back."""
+
     @abstractmethod
     def poll(self, limit: int) -> Polled:
         """What comes next. Does not wait for more to arrive.

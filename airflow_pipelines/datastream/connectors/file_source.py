@@ -235,6 +235,11 @@ class _FileReader(SourceReader):
         self._pending.extend(path for path in self._find() if path not in known)
         self._next_look = time.monotonic() + (self._interval or 0.0)
 
+    @property
+    def has_input(self) -> bool:  # type: ignore[override]
+        """Whether files have appeared in its part."""
+        return bool(self._pending or self._done)
+
     def poll(self, limit: int) -> Polled:
         if self._interval is not None and time.monotonic() >= self._next_look:
             self._look()

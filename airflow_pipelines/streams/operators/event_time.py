@@ -162,6 +162,7 @@ class _AssignEventTime(Operator):
         super().__init__()
         self._strategy = strategy
         self._told_idle = False
+        self._is_input_idle = False
 
     def open(self, state: Any | None) -> None:
         self._event_time = EventTime(self._strategy, self.context)
@@ -193,7 +194,9 @@ class _AssignEventTime(Operator):
             self._advance(timestamp)
 
     def idleness(self, *, idle: bool) -> None:
-        """What is idle here follows from the elements alone."""
+        """The input is idle: so is this, as long as there was no element; then it follows from the elements alone."""
+        self._is_input_idle = idle
+        self._tell_idleness()
 
     def processing_time(self, now: int) -> None:
         watermark = self._event_time.tick(now)
@@ -209,8 +212,10 @@ class _AssignEventTime(Operator):
         self.output.watermark(timestamp)
 
     def _tell_idleness(self) -> None:
-        if self._event_time.is_idle != self._told_idle:
-            self._told_idle = self._event_time.is_idle
+        nothing_yet = self._is_input_idle and self._event_time.watermark == MIN_TIMESTAMP
+        idle = self._event_time.is_idle or nothing_yet
+        if idle != self._told_idle:
+            self._told_idle = idle
             self.output.idleness(idle=self._told_idle)
 
     def snapshot(self) -> Any:

@@ -59,6 +59,7 @@ class _Split:
     reader: SourceReader
     event_time: EventTime | None
     finished: bool = False
+    had_input: bool = True
 
 
 class SourceOperator(Operator):
@@ -157,6 +158,7 @@ class SourceOperator(Operator):
         number = 0
         for split in self._splits:
             if not split.finished:
+                self._look_for_input(split)
                 number += self._poll_split(split, limits.get(split.number, default))
         self._tell_idleness()
         if not self._ended and self._descriptions is not None and all(split.finished for split in self._splits):
@@ -164,6 +166,13 @@ class SourceOperator(Operator):
             if self.current_watermark < MAX_TIMESTAMP:
                 self._advance(MAX_TIMESTAMP)
         return number
+
+    def _look_for_input(self, split: _Split) -> None:
+        if split.reader.has_input != split.had_input:
+            split.had_input = split.reader.has_input
+            if self._combination.set_idle(split.number, idle=not split.had_input):
+                self._advance(self._combination.watermark)
+            self._tell_idleness()
 
     def _poll_split(self, split: _Split, limit: int) -> int:
         if limit <= 0:
@@ -173,6 +182,7 @@ class SourceOperator(Operator):
         except Exception as error:
             note_operator(error, self.name, f"reading split {split.number}")
             raise
+        self._look_for_input(split)
         if polled.values:
             timestamps: list[int | None] = [None] * len(polled.values) if polled.timestamps is None else polled.timestamps
             self._give(split, Batch(polled.values, timestamps))

@@ -118,6 +118,18 @@ def test_a_watched_folder_gives_each_file_once(folder: Path) -> None:
     assert (polled.values, polled.finished) == ([], False)
 
 
+def test_a_part_of_a_folder_has_no_input_before_its_first_file(tmp_path: Path) -> None:
+    source = FileSource.for_record_stream_format(LINES, str(tmp_path)).monitor_continuously(Duration.of_millis(1)).build()
+    reader = source.open((0, 1), None)
+    reader.poll(10)
+    assert not reader.has_input
+    (tmp_path / "a.txt").write_text("a\n")
+    while not reader.poll(10).values:
+        assert not reader.has_input
+    assert reader.has_input
+    assert source.open((0, 1), reader.position()).has_input
+
+
 def test_says_what_is_wrong(folder: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"/nowhere', and there is neither a file nor a folder"):
         FileSource.for_record_stream_format(LINES, str(folder / "nowhere")).build().open((0, 1), None)
