@@ -18,8 +18,11 @@ from airflow_pipelines.streams.state.descriptors import (
     StateDescriptor,
 )
 from airflow_pipelines.streams.state.entries import EVENT_TIME, PROCESSING_TIME, Entry
+from airflow_pipelines.streams.state.ttl import TimeToLive
 from airflow_pipelines.streams.windows.assigners import WindowAssigner
 from airflow_pipelines.streams.windows.triggers import Trigger
+
+_PREFIX = "trigger/"
 
 
 class AssignerContext(WindowAssigner.WindowAssignerContext):
@@ -51,6 +54,7 @@ class WindowTriggerContext(Trigger.TriggerContext):
     def __init__(self, operator: KeyedOperator) -> None:
         self._operator = operator
         self._timers = operator.timers
+        self._states: dict[str, tuple[StateDescriptor, TimeToLive | None, str, Any]] = {}
         self.window: Any = None
 
     def of(self, entry: Entry, window: Any) -> WindowTriggerContext:
@@ -94,7 +98,12 @@ class WindowTriggerContext(Trigger.TriggerContext):
 
     def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
         """State of the window."""
-        return self.state(state_descriptor, self.window)
+        name = state_descriptor.name
+        known = self._states.get(name)
+        if known is None or known[0] is not state_descriptor or known[1] is not state_descriptor.ttl:
+            state = self.state(state_descriptor, self.window)
+            known = self._states[name] = (state_descriptor, state_descriptor.ttl, _PREFIX + name, state)
+        return known[3].at((known[2], self.window))
 
     def state(self, descriptor: StateDescriptor, window: Any) -> Any:
         """State of any window of the key.
@@ -103,7 +112,7 @@ class WindowTriggerContext(Trigger.TriggerContext):
         :param window: the window
         :returns: the state
         """
-        slot = ("trigger/" + descriptor.name, window)
+        slot = (_PREFIX + descriptor.name, window)
         return state_of(self._operator.store, self._operator.context.clock, descriptor, slot)
 
 
@@ -127,7 +136,7 @@ class MergeContext(Trigger.OnMergeContext, WindowTriggerContext):
         result = self.state(state_descriptor, self.window)
         values = self._operator.store.entry.values
         for window in self._merged:
-            if ("trigger/" + state_descriptor.name, window) not in values:
+            if (_PREFIX + state_descriptor.name, window) not in values:
                 continue
             other = self.state(state_descriptor, window)
             if isinstance(state_descriptor, ListStateDescriptor):
@@ -145,7 +154,7 @@ class MergeContext(Trigger.OnMergeContext, WindowTriggerContext):
 
     def _merge_accumulators(self, descriptor: AggregatingStateDescriptor, window: Any) -> None:
         entry = self._operator.store.entry
-        slot, other = ("trigger/" + descriptor.name, self.window), ("trigger/" + descriptor.name, window)
+        slot, other = (_PREFIX + descriptor.name, self.window), (_PREFIX + descriptor.name, window)
         if slot in entry.values:
             entry.values[slot] = descriptor.agg_function.merge(entry.values[slot], entry.values[other])
         else:

@@ -28,6 +28,7 @@ from airflow_pipelines.streams.state.views import (
     PlainValue,
     Reducing,
     ReducingState,
+    SlottedValue,
     State,
     ValueState,
 )
@@ -53,7 +54,7 @@ def state_of(store: KeyedStore, clock: StepClock, descriptor: StateDescriptor, s
     return state
 
 
-def _value(store: KeyedStore, clock: StepClock, descriptor: StateDescriptor, slot: Any) -> ValueState:
+def _value(store: KeyedStore, clock: StepClock, descriptor: StateDescriptor, slot: Any) -> SlottedValue:
     if descriptor.ttl is None:
         return PlainValue(store, slot)
     return ExpiringValue(store, slot, descriptor.ttl, clock)

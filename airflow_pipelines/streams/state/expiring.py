@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from airflow_pipelines.streams.clock import StepClock
 from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.state.ttl import TimeToLive
-from airflow_pipelines.streams.state.views import ListState, MapState, ValueState
+from airflow_pipelines.streams.state.views import ListState, MapState, SlottedValue
 
 Stamped: TypeAlias = tuple[int, Any]
 """When it was written, and the value."""
@@ -22,6 +22,15 @@ class _Expiring:
         self._slot = slot
         self._ttl = ttl
         self._clock = clock
+
+    def at(self, slot: Any) -> Self:
+        """Show what is kept under another slot.
+
+        :param slot: the slot
+        :returns: this view
+        """
+        self._slot = slot
+        return self
 
     def clear(self) -> None:
         """Drop what is kept for the current key."""
@@ -49,7 +58,7 @@ class _Expiring:
             entry.note_change()
 
 
-class ExpiringValue(_Expiring, ValueState):
+class ExpiringValue(_Expiring, SlottedValue):
     """A value that expires."""
 
     __slots__ = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 from airflow_pipelines.streams.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor
 from airflow_pipelines.streams.state.store import KeyedStore
@@ -187,6 +187,20 @@ class AggregatingState(ReducingState):
     """An accumulator for each key, from which a result follows."""
 
 
+class SlottedValue(ValueState):
+    """A value whose slot can be another one, as the values of this module and of :mod:`~airflow_pipelines.streams.state.expiring`
+    are.
+    """
+
+    @abstractmethod
+    def at(self, slot: Any) -> Self:
+        """Show what is kept under another slot.
+
+        :param slot: the slot
+        :returns: this view
+        """
+
+
 class _Slotted:
     """Kept under one slot of each key's values.
 
@@ -200,6 +214,15 @@ class _Slotted:
         self._store = store
         self._slot = slot
 
+    def at(self, slot: Any) -> Self:
+        """Show what is kept under another slot.
+
+        :param slot: the slot
+        :returns: this view
+        """
+        self._slot = slot
+        return self
+
     def clear(self) -> None:
         """Drop what is kept for the current key."""
         entry = self._store.entry
@@ -207,7 +230,7 @@ class _Slotted:
             entry.note_change()
 
 
-class PlainValue(_Slotted, ValueState):
+class PlainValue(_Slotted, SlottedValue):
     """A value that does not expire."""
 
     __slots__ = ()
@@ -336,9 +359,14 @@ class Reducing(ReducingState):
     :param descriptor: has the function
     """
 
-    def __init__(self, value: ValueState, descriptor: ReducingStateDescriptor) -> None:
+    def __init__(self, value: SlottedValue, descriptor: ReducingStateDescriptor) -> None:
         self._value = value
         self._reduce = descriptor.reduce
+
+    def at(self, slot: Any) -> Self:
+        """Show what is kept under another slot."""
+        self._value.at(slot)
+        return self
 
     def get(self) -> Any:
         """What was added."""
@@ -361,9 +389,14 @@ class Aggregating(AggregatingState):
     :param descriptor: has the functions
     """
 
-    def __init__(self, value: ValueState, descriptor: AggregatingStateDescriptor) -> None:
+    def __init__(self, value: SlottedValue, descriptor: AggregatingStateDescriptor) -> None:
         self._value = value
         self._function = descriptor.agg_function
+
+    def at(self, slot: Any) -> Self:
+        """Show what is kept under another slot."""
+        self._value.at(slot)
+        return self
 
     def get(self) -> Any:
         """The result."""
