@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import weakref
 from collections import deque
 from collections.abc import Collection
@@ -41,14 +42,18 @@ from airflow_pipelines.streams.watermarks import TimestampsAndWatermarks
 _log = logging.getLogger("airflow_pipelines.datastream")
 SAVEPOINT_PATH = "execution.savepoint.path"
 CALL_SECONDS = "execution.call-time-limit-seconds"
+HOT_KEYS = "execution.state.hot-keys"
+PAGE_MEMORY = "execution.state.page-memory"
+SCRATCH_FOLDERS = "io.tmp.dirs"
 
 
 class StreamExecutionEnvironment(EnvironmentSettings):
     """The program: streams are added to it, and it runs them.
 
     :param configuration: ``execution.savepoint.path`` names a savepoint to go on from, ``execution.call-time-limit-seconds``
-        limits how
-        long one call of a function may go on giving results (60 by default)
+        limits how long one call of a function may go on giving results (60 by default). In each task of an operator with keys,
+        ``execution.state.hot-keys`` keys at most are objects in memory between two steps (200,000 by default), and
+        ``execution.state.page-memory`` bytes of others (64 MiB); what is more goes to a file in the first folder of ``io.tmp.dirs``
     """
 
     def __init__(self, configuration: Configuration | None = None) -> None:
@@ -311,7 +316,21 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             share_values=self._config.is_object_reuse_enabled(),
             call_seconds=self._configuration.get_float(CALL_SECONDS, 60.0),
             job_parameters=self._config.get_global_job_parameters(),
+            hot_keys=self._limit(HOT_KEYS, TaskSettings.hot_keys),
+            page_memory=self._limit(PAGE_MEMORY, TaskSettings.page_memory),
+            scratch_folder=_first_folder(self._configuration.get_string(SCRATCH_FOLDERS)),
         )
+
+    def _limit(self, key: str, default: int) -> int:
+        number = self._configuration.get_integer(key, default)
+        if number < 0:
+            raise StreamProgramError(f"The setting {key} is {number}: it must be at least 0.")
+        return number
+
+
+def _first_folder(folders: str | None) -> str | None:
+    """The first of some folders, separated as in the setting that names them."""
+    return next((folder.strip() for folder in re.split(r"[,|:]", folders or "") if folder.strip()), None)
 
 
 def _warn_of_unexecuted(sinks: list[Node]) -> None:

@@ -97,7 +97,7 @@ def test_a_full_disk_is_named_and_no_page_is_lost(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "pwrite", full)
     storage.write((0, 0, 0), StoredPage(b"data"))
-    with pytest.raises(StreamProgramError, match=r"No space left on device.* Name a folder with more room"):
+    with pytest.raises(StreamProgramError, match=r"No space left on device.* Name a folder with more room .io.tmp.dirs."):
         storage.spill()
     monkeypatch.undo()
     storage.spill()

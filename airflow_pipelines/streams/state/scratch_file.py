@@ -41,7 +41,7 @@ class ScratchFile:
         except OSError as error:
             raise StreamProgramError(
                 f"State that does not fit into memory cannot be written to a file in {self._folder}: {error}."
-                " Name a folder with more room, or allow pages more memory."
+                " Name a folder with more room (io.tmp.dirs), or keep more in memory (execution.state.page-memory)."
             ) from error
         if free:
             free.pop()
