@@ -32,6 +32,13 @@ _END_SECONDS = 2.0
 _PARENT_SECONDS = 1.0
 _SET_PARENT_DEATH_SIGNAL = 1
 _ROOT = str(Path(__file__).parents[2])
+_ADVICE: dict[int, str] = {
+    signal.SIGKILL: " The system ends a process so when memory runs short: have the program keep less in its functions, give state"
+    " a time to live, or give the machine more memory.",
+    signal.SIGTERM: " Somebody asked it to end, as a machine does that is shut down.",
+    signal.SIGSEGV: " A library that the program uses has crashed: what it wrote last says in which call.",
+    signal.SIGABRT: " A library that the program uses has given up: what it wrote last says in which call.",
+}
 # Linux tells a process of its parent's death when the thread ends that started it, so one that never ends starts them all.
 _STARTER = ThreadPoolExecutor(1, "process starter")
 
@@ -125,11 +132,12 @@ class ChildProcess:
         except subprocess.TimeoutExpired:
             self.kill()
             return self._error("closed its connection without an end")
+        self.kill()  # what it has started, which may hold its output
         if code >= 0:
-            return self._error(f"ended with exit code {code}")
-        memory = ", as the system ends one that takes too much memory" if -code == signal.SIGKILL else ""
+            advice = " A function of the program, or a library that it uses, ends its process: look for os._exit()."
+            return self._error(f"ended with exit code {code}", advice)
         known = {each.value: each.name for each in signal.Signals}
-        return self._error(f"was ended by {known.get(-code, f'signal {-code}')}{memory}")
+        return self._error(f"was ended by {known.get(-code, f'signal {-code}')}", _ADVICE.get(-code, ""))
 
     def close(self, grace_seconds: float = _END_SECONDS) -> None:
         """End it: the connection first, so that it may end by itself, and then whatever it has started. May be called again.
@@ -158,12 +166,12 @@ class ChildProcess:
         for reader in self._readers:
             reader.join(_END_SECONDS)
 
-    def _error(self, how: str) -> ProcessEndedError:
+    def _error(self, how: str, advice: str = "") -> ProcessEndedError:
         for reader in self._readers:
             reader.join(_END_SECONDS)
         last = "".join(f"\n  {line}" for line in self._last)
         said = f" It wrote last:{last}" if last else " It wrote nothing."
-        return ProcessEndedError(f"The process {self._process.pid} ({self._module}) {how}.{said}")
+        return ProcessEndedError(f"The process {self._process.pid} ({self._module}) {how}.{advice}{said}")
 
     def _read(self, stream: IO[bytes], on_line: Callable[[str], None]) -> None:
         refused = False

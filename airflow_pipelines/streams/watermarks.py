@@ -42,6 +42,9 @@ class WatermarkOutput:
 class WatermarkGenerator(ABC):
     """Makes watermarks from what it sees of a stream. One generator sees one split of a source, or one task's part of a stream."""
 
+    follows_from_elements = False
+    """Whether its periodic watermarks change with elements only, so that it need not be asked while none come."""
+
     @abstractmethod
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
         """Called for each element. A watermark that is emitted here stands right after the element.
@@ -92,6 +95,8 @@ class WatermarkGenerator(ABC):
 class NoWatermarks(WatermarkGenerator):
     """Never emits one."""
 
+    follows_from_elements = True
+
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
         """Nothing follows from an element."""
 
@@ -109,6 +114,8 @@ class BoundedOutOfOrderness(WatermarkGenerator):
 
     :param delay: ms
     """
+
+    follows_from_elements = True
 
     def __init__(self, delay: int) -> None:
         if delay < 0:

@@ -32,6 +32,7 @@ class EventTime:
         self._interval = 0 if context.is_input_bounded else context.settings.watermark_interval
         self._next_emission = context.clock.now + self._interval
         self._last_element = context.clock.now
+        self._has_news = False
         self.is_idle = False
         self.watermark = MIN_TIMESTAMP
 
@@ -43,6 +44,7 @@ class EventTime:
         """
         self._last_element = self._context.clock.now
         self.is_idle = False
+        self._has_news = True
         if self._assign is not None:
             batch = Batch(batch.values, self._assigned(batch, self._assign))
         return batch, self._later(self._generator.on_batch(batch, self._output))
@@ -91,6 +93,7 @@ class EventTime:
         if not self._interval or now < self._next_emission:
             return None
         self._next_emission = now + self._interval
+        self._has_news = False
         self._generator.on_periodic_emit(self._output)
         emitted, self._output.emitted = self._output.emitted, None
         if self._output.idle:
@@ -105,9 +108,12 @@ class EventTime:
 
         :returns: processing time in ms, None for never
         """
-        if self._interval:
-            return self._next_emission
-        return None if self._idle_after is None or self.is_idle else self._last_element + self._idle_after
+        due = []
+        if self._interval and (self._has_news or not self._generator.follows_from_elements):
+            due.append(self._next_emission)
+        if self._idle_after is not None and not self.is_idle:
+            due.append(self._last_element + self._idle_after)
+        return min(due, default=None)
 
     def snapshot(self) -> Any:
         """How far it has come.
@@ -115,7 +121,11 @@ class EventTime:
         :returns: something that can be pickled
         """
         now = self._context.clock.now
-        return self.watermark, self._generator.snapshot_state(), (self._next_emission - now, now - self._last_element, self.is_idle)
+        return self.watermark, self._generator.snapshot_state(), self._place(now)
+
+    def _place(self, now: int) -> tuple[int, int, bool, bool]:
+        """Where it is in processing time."""
+        return self._next_emission - now, now - self._last_element, self._has_news, self.is_idle
 
     def restore(self, state: Any) -> None:
         """Go on from a snapshot. The time between the snapshot and now does not count.
@@ -123,7 +133,7 @@ class EventTime:
         :param state: what :meth:`snapshot` gave
         """
         now = self._context.clock.now
-        self.watermark, generator, (until_emission, since_element, self.is_idle) = state
+        self.watermark, generator, (until_emission, since_element, self._has_news, self.is_idle) = state
         self._next_emission = now + until_emission
         self._last_element = now - since_element
         self._generator.restore_state(generator)

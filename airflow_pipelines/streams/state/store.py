@@ -362,6 +362,13 @@ class KeyedStore:
             now = 0  # what has no bytes is named when it shall be kept
         return now - (0 if kept is None else len(kept))
 
+    def at_rest(self) -> tuple[int, int]:
+        """How much is at rest.
+
+        :returns: number of pages, and of their bytes
+        """
+        return sum(1 for _ in self._pages.ids()), self._pages.size()
+
     def note_written(self, page_id: PageId) -> None:
         """Have a page that was loaded count as changed: it is not as it is kept elsewhere.
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
 from airflow_pipelines.streams.errors import StreamProgramError
@@ -31,7 +29,6 @@ from airflow_pipelines.streams.worker.messages import (
 
 _MODULE = "airflow_pipelines.streams.worker"
 _CHUNK_BYTES = 4 * 1024 * 1024
-_END_SECONDS = 2.0
 R = TypeVar("R")
 
 
@@ -73,8 +70,6 @@ class WorkerProcess:
         self._folders = settings.paths
         self._memory_bytes = memory_bytes
         self._child = ChildProcess(_MODULE, settings, partial(on_line, "stdout"), partial(on_line, "stderr"))
-        # A process that is gone is noticed at once, also when one that it has made holds its end of the connection.
-        self._sentinels = [os.pidfd_open(self._child.pid)] if hasattr(os, "pidfd_open") else []
         self._lock = threading.Lock()
         self._is_closing = False
         self._ended: StreamProgramError | None = None
@@ -149,14 +144,12 @@ class WorkerProcess:
         self._child.kill()
         with self._lock:
             self._child.close(0)
-            while self._sentinels:
-                os.close(self._sentinels.pop())
 
     def _ask_to_end(self, deadline: float) -> None:
-        with contextlib.suppress(OSError, EOFError):  # it is killed then
+        with contextlib.suppress(OSError):  # it is gone already
             self._child.connection.send(Close())
-            if wait([self._child.connection, *self._sentinels], max(0.0, deadline - time.monotonic())):
-                wait(self._sentinels, max(0.0, deadline - time.monotonic()))
+            if self._child.connection.poll(max(0.0, deadline - time.monotonic())):
+                self._child.close(max(0.0, deadline - time.monotonic()))
 
     def _ask(self, expected: type[R], requests: Iterable[Any]) -> R:
         with self._lock:
@@ -172,18 +165,24 @@ class WorkerProcess:
         return answer
 
     def _answer(self, requests: Iterable[Any]) -> Any:
-        connection = self._child.connection
-        for request in requests:
-            try:
-                connection.send(request)
-            except OSError:
-                raise self._end() from None
         try:
-            if connection in wait([connection, *self._sentinels]) or connection.poll():
-                return connection.recv()
+            for request in requests:
+                self._send(request)
+        except Exception:
+            # It waits for the rest of what is asked, and would take the next request for that.
+            self._is_closing = True
+            self._child.kill()
+            raise
+        try:
+            return self._child.receive()
         except (EOFError, OSError):
-            pass
-        raise self._end()
+            raise self._end() from None
+
+    def _send(self, request: Any) -> None:
+        try:
+            self._child.connection.send(request)
+        except OSError:
+            raise self._end() from None
 
     def _end(self) -> StreamProgramError:
         """The process has ended, or does not talk any more.
@@ -192,8 +191,6 @@ class WorkerProcess:
         """
         if self._is_closing:
             return WorkerClosedError("The process of the stream program was closed while it worked.")
-        if wait(self._sentinels, _END_SECONDS):
-            self._child.kill()  # what it has started, which may hold its output
         self._ended = self._child.ended()
         return self._ended
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_pipelines.streams.elements import MIN_TIMESTAMP
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import note_operator
 from airflow_pipelines.streams.graph.chains import Plan
 from airflow_pipelines.streams.local import LocalRunner
+from airflow_pipelines.streams.loop import TaskPart
 from airflow_pipelines.streams.operators.sink import Write
 from airflow_pipelines.streams.operators.source import Read
 from airflow_pipelines.streams.relations import RelationSink, RelationSource
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from airflow_pipelines.streams.worker.relation_rows import RelationPorts
 
 _METRICS_EVERY = 1.0
+_PLAIN = frozenset({int, float, str, bool, type(None)})
 
 
 class GivenClock:
@@ -72,7 +74,7 @@ class ProgramRun:
                     if uid == part.uid:
                         part.store.note_written((page_id[0], page_id[1], page_id[2]))
         self._log = ChangeLog(plan, state)
-        self._sizes = self._log.sizes()
+        self._sizes = self._at_rest()
 
     def opened(self) -> Stepped:
         """What is known before the first step.
@@ -136,10 +138,13 @@ class ProgramRun:
             watermark = part.operator.current_watermark
             key = (part.uid, part.index)
             pages, size = self._sizes.get(key, (0, 0))
-            found[key] = TaskMetrics(None if watermark == MIN_TIMESTAMP else watermark, pages, size, part.metrics.report())
+            found[key] = TaskMetrics(None if watermark == MIN_TIMESTAMP else watermark, pages, size, _readings(part))
         changed = {key: each for key, each in found.items() if self._told.get(key) != each}
         self._told = found
         return changed
+
+    def _at_rest(self) -> dict[tuple[str, int], tuple[int, int]]:
+        return {(part.uid, part.index): part.store.at_rest() for part in self._runner.parts() if part.store is not None}
 
     def changes(self) -> StateChanges:
         """Make ready to commit what was written, and tell what has changed.
@@ -147,7 +152,7 @@ class ProgramRun:
         :returns: what has changed in the state since the last time
         """
         changes = self._log.changes(self._runner.changes(), self._runner.parts(), self._clock.now_ms)
-        self._sizes = self._log.sizes()
+        self._sizes = self._at_rest()
         return changes
 
     def committed(self) -> None:
@@ -161,6 +166,20 @@ class ProgramRun:
     def abort(self) -> None:
         """Close all functions after an error."""
         self._runner.abort()
+
+
+def _readings(part: TaskPart) -> dict[str, Any]:
+    """What functions have counted. A metric that cannot be read says so: it must not end the program."""
+    try:
+        return {name: _plain(value) for name, value in part.metrics.report().items()}
+    except Exception as error:  # noqa: BLE001 (a function of the user)
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    return value if value.__class__ in _PLAIN else str(value)
 
 
 def _first_now(request: Open, state: StoredState) -> int:

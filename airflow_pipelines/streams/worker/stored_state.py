@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from airflow_pipelines.streams.graph.chains import Plan
-from airflow_pipelines.streams.keys import group_to_task
 from airflow_pipelines.streams.local import Snapshot
 from airflow_pipelines.streams.loop import TaskPart, TaskSnapshot
 from airflow_pipelines.streams.state.description import StateDescription, describe_state
@@ -32,8 +31,6 @@ class StoredState:
         for each in dropped:
             if isinstance(each, tuple):
                 self._dropped_states.setdefault(each[0], set()).add(each[1])
-        self.sizes: dict[PageKey, int] = {}
-        """How many bytes the pages have that were read."""
         self.gone: set[PageKey] = set()
         """Pages that were read and of which nothing is left."""
         self.written: set[PageKey] = set()
@@ -59,7 +56,6 @@ class StoredState:
                     continue
                 if page.data is not data:
                     self.written.add(key)
-                self.sizes[key] = len(page.data)
                 yield uid, page_id, page
 
     def snapshot(self) -> Snapshot | None:
@@ -112,7 +108,6 @@ class ChangeLog:
 
     def __init__(self, plan: Plan, start: StoredState) -> None:
         self._steps = {step.uid: (chain, step) for chain in plan.chains for step in chain.steps}
-        self._sizes = start.sizes
         self._states = start.states()
         self._gone_at_start = start.gone
 
@@ -133,33 +128,18 @@ class ChangeLog:
             for uid, written in task.pages.items():
                 for page_id, page in written.items():
                     pages.setdefault(uid, {})[page_id] = (page.data, *page.due)
-                    self._sizes[(uid, *page_id)] = len(page.data)
                     gone.discard((uid, *page_id))
-        for key in gone:
-            self._sizes.pop(key, None)
         rest = Rest(StateHeader(now_ms, self._operators(parts)), _without_pages(changed))
         return StateChanges([StoredPages(uid, each) for uid, each in pages.items()], sorted(gone), rest.to_bytes())
-
-    def sizes(self) -> dict[tuple[str, int], tuple[int, int]]:
-        """How much is kept.
-
-        :returns: number of pages and of bytes, by uid of the operator and number of the task
-        """
-        found: dict[tuple[str, int], tuple[int, int]] = {}
-        for (uid, group, _, _), size in self._sizes.items():
-            chain, _ = self._steps[uid]
-            task = (uid, group_to_task(group, chain.parallelism, chain.max_parallelism))
-            pages, total = found.get(task, (0, 0))
-            found[task] = (pages + 1, total + size)
-        return found
 
     def _operators(self, parts: Iterable[TaskPart]) -> Mapping[str, KeptOperator]:
         # What functions no longer ask for is there all the same, until it is dropped.
         kept = {uid: {state.name: state for state in states} for uid, states in self._states.items()}
+        for uid, (_, step) in self._steps.items():
+            kept.setdefault(uid, {}).update((state.name, state) for state in step.node.operator.own_states())
         for part in parts:
             if part.store is not None:
-                states = kept.setdefault(part.uid, {})
-                states.update((name, describe_state(each)) for name, each in part.store.declared.items())
+                kept[part.uid].update((name, describe_state(each)) for name, each in part.store.declared.items())
         self._states = {uid: tuple(states.values()) for uid, states in kept.items()}
         return {
             uid: KeptOperator(
