@@ -22,6 +22,13 @@ PRINTED = {
     "deduplication": ["event> (1, 'created')", "event> (2, 'paid')", "event> (3, 'sent')"],
     "enrichment": ["dollars> ('EUR', 10.0, 12.5)", "dollars> ('EUR', 5.0, 6.25)", "dollars> ('JPY', 1000.0, 7.8125)"],
     "join": ["lamp was paid with 30", "book was paid with 12", "desk was not paid"],
+    "order_states": [
+        "order 2 cannot be sent: it is created", "order 3 cannot be paid: it is not known", "order 1 has ended: received",
+        "order 2 has ended: cancelled", "order 2 cannot be sent: it is cancelled",
+    ],
+    "watched_folder": [
+        "price> apples: 6 euros", "price> apples: 8 euros", "price> pears: 10 euros", "price> plums: 4 euros",
+    ],
     "late_data": ["mean> 22.0", "mean> 30.0", "late> (99.0, 2000)", "mean> 28.0"],
 }  # fmt: skip
 
