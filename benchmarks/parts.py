@@ -45,6 +45,7 @@ PARTS = (
     Part("step_cost", "benchmarks.step_cost", "steps over a large state"),
     Part("tpch", "benchmarks.tpch.speed", "change against recompute for the TPC-H queries"),
     Part("nexmark", "benchmarks.nexmark.speed", "throughput for the Nexmark queries, next to other systems"),
+    Part("streams", "benchmarks.streams.speed", "throughput and latency of stream programs, next to other systems"),
     Part("spill", "benchmarks.spill", "state larger than memory"),
     Part("large_results", "benchmarks.large_results", "ten million rows through egress and queries"),
     Part("memory", "benchmarks.memory", "memory over many small steps"),

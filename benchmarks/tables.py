@@ -14,6 +14,17 @@ from benchmarks.results_file import Results
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 _QUERY_FIGURE = re.compile(r"tpch\.(\w+)\.(q\d+)\.(\w+)")
 _NEXMARK_RATE = re.compile(r"nexmark\.(\w+)\.(q\d+)\.events_per_s")
+_STREAM_RATE = re.compile(r"streams\.(\w+)\.(\w+)\.elements_per_s")
+_STREAM_LATENCY = re.compile(r"streams\.latency\.(\w+)\.ms_(median|p95)")
+_STREAM_GROWTH = re.compile(r"streams\.growth\.(\w+)\.(\w+)")
+_STREAM_PROFILE = "streams.profile."
+_STREAM_SYSTEMS = {
+    "ours": "ours, as a script",
+    "flink_thread": "PyFlink, threads",
+    "flink_process": "PyFlink, processes",
+    "flink_process_at_once": "PyFlink, processes, each element at once",
+    "quix": "Quix Streams",
+}
 _MARKED = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 
 
@@ -38,7 +49,16 @@ def filled_in(page: str, results: Results) -> str:
 
     :raises KeyError: when a marker names no table
     """
-    tables = {"machine": _machine, "summary": _summary, "tpch": _tpch, "nexmark": _nexmark}
+    tables = {
+        "machine": _machine,
+        "summary": _summary,
+        "tpch": _tpch,
+        "nexmark": _nexmark,
+        "streams": _stream_rates,
+        "stream_latency": _stream_latency,
+        "stream_growth": _stream_growth,
+        "stream_profile": _stream_profile,
+    }
     return _MARKED.sub(lambda match: f"{match[1]}\n{tables[match[2]](results)}\n\n{match[3]}", page)
 
 
@@ -103,6 +123,44 @@ def _nexmark(results: Results) -> str:
     return _table(
         ("query", "ours, batches of 1e6", "ours, batches of 1e5", "Flink SQL", "Structured Streaming", "ours / Flink"), rows
     )
+
+
+def _matches(results: Results, pattern: re.Pattern[str]) -> dict[str, dict[str, float]]:
+    """The figures whose names fit, by the pattern's two groups."""
+    found: dict[str, dict[str, float]] = {}
+    for name, dated in results.figures.items():
+        if match := pattern.fullmatch(name):
+            found.setdefault(match[1], {})[match[2]] = dated.measurement.value
+    return found
+
+
+def _stream_rates(results: Results) -> str:
+    systems = {system: title for system, title in _STREAM_SYSTEMS.items() if system != "flink_process_at_once"}
+    rows = []
+    for workload, rates in _matches(results, _STREAM_RATE).items():
+        ratio = f"{rates['ours'] / rates['flink_thread']:.1f}" if {"ours", "flink_thread"} <= set(rates) else ""
+        rows.append((workload, *(f"{rates[system]:,.0f}" if system in rates else "" for system in systems), ratio))
+    return _table(("program", *systems.values(), "ours / PyFlink, threads"), rows)
+
+
+def _stream_latency(results: Results) -> str:
+    found = _matches(results, _STREAM_LATENCY)
+    rows = [(_STREAM_SYSTEMS[system], f"{row['median']:.2g}", f"{row['p95']:.2g}") for system, row in found.items()]
+    return _table(("system", "median, ms", "95 of 100 within, ms"), rows)
+
+
+def _stream_growth(results: Results) -> str:
+    rows = [
+        (size, f"{row['step_s']:.3f}", f"{row['step_and_changes_s']:.3f}", f"{row['rss_mib']:.0f}")
+        for size, row in _matches(results, _STREAM_GROWTH).items()
+    ]
+    return _table(("keys", "step, s", "step and its changed pages, s", "peak of the process, MiB"), rows)
+
+
+def _stream_profile(results: Results) -> str:
+    shares = {name: dated.measurement.value for name, dated in results.figures.items() if name.startswith(_STREAM_PROFILE)}
+    ordered = sorted(shares.items(), key=lambda entry: -entry[1])
+    return _table(("part", "share"), [(name.removeprefix(_STREAM_PROFILE), f"{share:.0%}") for name, share in ordered])
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

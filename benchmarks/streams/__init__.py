@@ -1,0 +1,1 @@
+"""Stream programs, next to other systems that run the same ones."""
