@@ -13,6 +13,7 @@ from pathlib import Path
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.program.sources import SourceFile
 from airflow_pipelines.program.streams import StreamProgram
+from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.processes import ProcessSettings
 from airflow_pipelines.streams.python_environment.environment import make_environment
 from airflow_pipelines.streams.python_environment.needs import PythonNeeds
@@ -52,6 +53,7 @@ class StreamProcesses:
         self._environment = environment
         self._log = log
         self._lock = threading.Lock()
+        self._settings_lock = threading.Lock()
         self._reading: ReadingProcess | None = None
         self._stopped = False
 
@@ -61,20 +63,22 @@ class StreamProcesses:
 
         :raises PythonEnvironmentError: when that cannot be made
         """
-        with self._lock:
+        with self._settings_lock:
             return self._settings
 
     def reading(self) -> ReadingProcess:
         """The process that reads its sources, which is started with the first call.
 
-        :raises StreamProgramError: when it cannot be started
+        :raises StreamProgramError: when it cannot be started, or was ended
         """
+        # Before the lock, for which the end of the pipeline would wait.
+        settings = self.settings
         with self._lock:
+            if self._stopped:
+                raise StreamProgramError("The process that reads the sources of the stream program was ended with the pipeline.")
             if self._reading is None:
-                self._reading = ReadingProcess(self._program.plan, self._settings, self.log_line)
+                self._reading = ReadingProcess(self._program.plan, settings, self.log_line)
                 self._log.info("stream program: process %d reads its sources", self._reading.pid)
-                if self._stopped:
-                    self._reading.close()
             return self._reading
 
     def worker(self) -> WorkerProcess:

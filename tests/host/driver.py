@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import httpx
 
 from airflow_pipelines.contract.deployment import Deployment, RuntimeTransition
-from airflow_pipelines.program.sources import ProgramSource
+from airflow_pipelines.program.sources import ProgramSource, SourceFile
 from tests.inprocess_host import InProcessHost
 
 PROGRAM = """
@@ -33,6 +33,7 @@ class Pipeline:
         self.host = host
         self.folder = folder
         self.program = program
+        self.stream_files: tuple[SourceFile, ...] = ()
         self.runtime_config = runtime_config
         self.pipeline_id = uuid4()
         self.deployment_id: UUID | None = None
@@ -51,7 +52,7 @@ class Pipeline:
             deployment_id=self.deployment_id,
             pipeline_id=self.pipeline_id,
             pipeline_name="tested",
-            source=ProgramSource(self.program, udf_python),
+            source=ProgramSource(self.program, udf_python, self.stream_files),
             runtime_config=self.runtime_config,
             storage=str(self.folder / "storage"),
             log_path=str(self.folder / "pipeline.log"),

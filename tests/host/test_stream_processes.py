@@ -13,6 +13,7 @@ from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.host.stream_processes import FILES, StreamProcesses
 from airflow_pipelines.program.sources import SourceFile
 from airflow_pipelines.program.streams import StreamProgram
+from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.python_environment.needs import PythonEnvironmentError
 from airflow_pipelines.streams.worker.client import ProgramFailedError
 from tests.streams.reading.programs import LIMIT, program, receive_all
@@ -101,8 +102,9 @@ def test_a_process_has_files_variables_and_a_folder_of_its_program(
     assert received.all == ["näh", "bäh", ("mine", None, None, str(folder))]
     assert started.reading() is started.reading()
     _until_logged(tmp_path, "INFO [tested] stdout: begins")
+    reading = started.reading()
     started.close()
-    assert not started.reading().is_alive
+    assert not reading.is_alive
     assert not folder.exists()
 
 
@@ -149,7 +151,8 @@ def test_an_environment_that_cannot_be_made_is_told(make: Make) -> None:
 def test_nothing_is_started_after_the_end(make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     started = make(_plan(monkeypatch, tmp_path, "Reading"))
     started.stop_reading()
-    assert not started.reading().is_alive
+    with pytest.raises(StreamProgramError, match="ended with the pipeline"):
+        started.reading()
 
 
 def _until_logged(folder: Path, text: str) -> None:
