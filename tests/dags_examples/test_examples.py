@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 
+from airflow_pipelines.compiler.stream_binding import bind_streams
+from airflow_pipelines.program.stream_files import stream_files
 from airflow_pipelines.sql.program.parser import parse_program
 
 
@@ -19,7 +21,7 @@ def bag(repository: Path) -> DagBag:
 
 def test_every_example_is_a_dag(bag: DagBag) -> None:
     assert bag.import_errors == {}
-    assert set(bag.dag_ids) == {"student_grades", "scheduled_checkpoint_sync"}
+    assert set(bag.dag_ids) == {"student_grades", "scheduled_checkpoint_sync", "fraud_stream"}
 
 
 def test_every_example_says_what_it_is_for(bag: DagBag, repository: Path) -> None:
@@ -33,7 +35,7 @@ def test_every_example_says_what_it_is_for(bag: DagBag, repository: Path) -> Non
 @pytest.mark.processes
 def test_parsing_the_examples_starts_no_spark_and_no_service(repository: Path) -> None:
     code = (
-        "import sys, dags_examples.student_grades, dags_examples.scheduled_checkpoint_sync\n"
+        "import sys, dags_examples.student_grades, dags_examples.scheduled_checkpoint_sync, dags_examples.fraud_stream\n"
         "print([name for name in ('pyspark', 'py4j', 'airflow_pipelines.service.app') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
@@ -66,3 +68,21 @@ def test_the_shipped_grades_have_the_averages_that_the_docs_show(repository: Pat
     subjects = [("1", "algebra"), ("1", "physics"), ("2", "algebra"), ("2", "physics")]
     assert [average(*subject, "2025-12-15") for subject in subjects] == [97, 89, 85, 93]
     assert [average(*subject, "2026-06-10") for subject in subjects] == [96, 88, Decimal("91.5"), 92]
+
+
+def test_the_stream_program_is_no_dag_file_and_comes_with_what_it_imports(bag: DagBag) -> None:
+    deploy, modify = (bag.dags["fraud_stream"].get_task(name) for name in ("deploy", "modify"))
+    assert list(deploy.streams.files) == ["fraud.py", "rules.py"]
+    assert (deploy.streams.arguments, modify.streams.arguments) == (("--large", "500"), ("--large", "250"))
+    assert modify.streams.files is None, "only the arguments change"
+
+
+@pytest.mark.processes
+def test_a_changed_limit_changes_one_operator_of_the_stream_program(bag: DagBag) -> None:
+    files = stream_files(bag.dags["fraud_stream"].get_task("deploy").streams.files)
+    before, after = (bind_streams(files, ("--large", limit)).program for limit in ("500", "250"))
+    assert [(each.relation, each.with_changes) for each in before.inputs] == [("payments", False)]
+    (alerts,) = before.outputs
+    assert (alerts.relation, alerts.primary_key) == ("alerts", ("id",))
+    changed = [old.uid for old, new in zip(before.operators, after.operators, strict=True) if old.fingerprint != new.fingerprint]
+    assert changed == ["tiny_then_large"]
