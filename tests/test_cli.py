@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from airflow_pipelines.cli import cli
+from airflow_pipelines.client import PipelineClient
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.contract.registry import HostRecord
 from airflow_pipelines.secret_files import SecretFiles
@@ -23,6 +24,7 @@ from airflow_pipelines.service.control_plane import ControlPlane
 from airflow_pipelines.service.version import platform_version
 from airflow_pipelines.settings import Settings
 from tests.host.saved import make_store
+from tests.running.service_double import ServiceDouble
 
 COMMAND = [sys.executable, "-m", "airflow_pipelines.cli"]
 
@@ -236,3 +238,37 @@ def _ended_process() -> int:
     with subprocess.Popen(["true"]) as process:
         process.wait()
         return process.pid
+
+
+@pytest.fixture
+def double(monkeypatch: pytest.MonkeyPatch) -> ServiceDouble:
+    """A service with a pipeline ``p`` that runs."""
+    service = ServiceDouble()
+    service.exists("Running", stream_files={"fraud.py": ""})
+    monkeypatch.setattr("airflow_pipelines.cli.PipelineClient", lambda *_, **__: PipelineClient(app=service))
+    return service
+
+
+@pytest.mark.parametrize(("options", "force"), [([], "false"), (["--force"], "true")])
+def test_a_pipeline_is_stopped_with_a_checkpoint_unless_that_is_not_wanted(
+    double: ServiceDouble, options: list[str], force: str
+) -> None:
+    done = CliRunner().invoke(cli, ["pipelines", "stop", "p", *options])
+    assert (done.exit_code, done.output) == (0, "Stopped pipeline p\n")
+    assert double.verbs == ["stop"]
+    assert double.parameters["stop"] == f"force={force}"
+
+
+def test_a_stream_program_is_drawn(double: ServiceDouble, tmp_path: Path) -> None:
+    path = tmp_path / "graph.svg"
+    assert CliRunner().invoke(cli, ["pipelines", "graph", "p"]).output == "<svg/>\n"
+    assert CliRunner().invoke(cli, ["pipelines", "graph", "p", "--output", str(path)]).exit_code == 0
+    assert path.read_text() == "<svg/>"
+
+
+@pytest.mark.parametrize("command", ["stop", "graph"])
+def test_a_pipeline_that_is_not_there_is_one_clear_line(double: ServiceDouble, command: str) -> None:
+    double.record = None
+    done = CliRunner().invoke(cli, ["pipelines", command, "p"])
+    assert done.exit_code == 1
+    assert done.output.startswith("airflow-pipelines: none (UnknownPipelineName")

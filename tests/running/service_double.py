@@ -42,6 +42,7 @@ class ServiceDouble:
         self.log = ["Fresh start of pipeline log"]
         self.verbs: list[str] = []
         self.bodies: dict[str, Any] = {}
+        self.parameters: dict[str, str] = {}
         self.client = PipelineClient(app=self)
 
     def exists(self, status: str = "Stopped", **fields: Any) -> None:
@@ -70,6 +71,8 @@ class ServiceDouble:
         assert self.record is not None
         if tail == "logs":
             return "\n".join(self.log).encode() + b"\n"
+        if tail == "stream_graph":
+            return b"<svg/>"
         if tail == "stats":
             return metrics(5, 5, pipeline_complete=self.complete)
         return self.record
@@ -115,6 +118,7 @@ class ServiceDouble:
             return
         content = (await receive())["body"]
         tail = scope["path"].removeprefix("/v0/pipelines").removeprefix("/p").removeprefix("/")
+        self.parameters[tail] = scope["query_string"].decode()
         found = self.answer(scope["method"], tail, json.loads(content) if content else None)
         status, value = found if isinstance(found, tuple) else (200, found)
         body = value if isinstance(value, bytes) else json.dumps(value).encode()
