@@ -14,15 +14,8 @@ from airflow_pipelines.datastream.common.row import Row, RowKind
 from airflow_pipelines.datastream.common.time import Duration, Time
 from airflow_pipelines.datastream.common.typeinfo import Types
 from airflow_pipelines.datastream.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
-from airflow_pipelines.datastream.data_stream import (
-    AllWindowedStream,
-    BroadcastConnectedStream,
-    BroadcastStream,
-    ConnectedStreams,
-    DataStream,
-    KeyedStream,
-    WindowedStream,
-)
+from airflow_pipelines.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
+from airflow_pipelines.datastream.data_stream import DataStream, KeyedStream
 from airflow_pipelines.datastream.data_stream_sink import DataStreamSink
 from airflow_pipelines.datastream.environment import StreamExecutionEnvironment
 from airflow_pipelines.datastream.execution_mode import RuntimeExecutionMode
@@ -73,6 +66,7 @@ from airflow_pipelines.datastream.window import (
     Window,
     WindowAssigner,
 )
+from airflow_pipelines.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from airflow_pipelines.streams.elements import OutputTag
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.watermarks import WatermarkGenerator

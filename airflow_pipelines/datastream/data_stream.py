@@ -10,37 +10,26 @@ from typing import Any, NoReturn, Protocol
 from airflow_pipelines.datastream.collecting import CloseableIterator, PrintSink
 from airflow_pipelines.datastream.common.no_effect import no_effect
 from airflow_pipelines.datastream.common.row import Row
+from airflow_pipelines.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from airflow_pipelines.datastream.connectors import base as connectors
 from airflow_pipelines.datastream.data_stream_sink import DataStreamSink
 from airflow_pipelines.datastream.fields import extreme, extreme_element, field_of, summing
 from airflow_pipelines.datastream.function_sink import FunctionSink, SinkFunction
 from airflow_pipelines.datastream.given_functions import as_function, checked_function, key_selector_of
 from airflow_pipelines.datastream.relations import relation_sink
-from airflow_pipelines.streams.durations import milliseconds
+from airflow_pipelines.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from airflow_pipelines.streams.elements import OutputTag
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.functions import (
-    AggregateFunction,
-    AllWindowFunction,
-    BroadcastProcessFunction,
     CallableFunction,
-    CoFlatMapFunction,
-    CoMapFunction,
-    CoProcessFunction,
     FilterFunction,
     FlatMapFunction,
-    Function,
-    KeyedBroadcastProcessFunction,
-    KeyedCoProcessFunction,
     KeyedProcessFunction,
     KeySelector,
     MapFunction,
     Partitioner,
-    ProcessAllWindowFunction,
     ProcessFunction,
-    ProcessWindowFunction,
     ReduceFunction,
-    WindowFunction,
 )
 from airflow_pipelines.streams.graph.nodes import (
     DEFAULT_EXCHANGE,
@@ -53,24 +42,20 @@ from airflow_pipelines.streams.graph.nodes import (
     checked_parallelism,
 )
 from airflow_pipelines.streams.operators.base import OperatorSpec
-from airflow_pipelines.streams.operators.broadcast import Broadcast, KeyedBroadcast
 from airflow_pipelines.streams.operators.event_time import AssignEventTime
-from airflow_pipelines.streams.operators.keyed_calls import CoCall, KeyedCall
+from airflow_pipelines.streams.operators.keyed_calls import KeyedCall
 from airflow_pipelines.streams.operators.process import KeyedProcess, Process
 from airflow_pipelines.streams.operators.reduce import Reduce
 from airflow_pipelines.streams.operators.sink import Write
 from airflow_pipelines.streams.operators.stateless import Filter, FlatMap, Map
-from airflow_pipelines.streams.operators.windowing import Windowed
 from airflow_pipelines.streams.sinks import Sink
 from airflow_pipelines.streams.state.descriptors import MapStateDescriptor
 from airflow_pipelines.streams.watermarks import TimestampsAndWatermarks
 from airflow_pipelines.streams.windows.assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
-    MergingWindowAssigner,
     WindowAssigner,
 )
-from airflow_pipelines.streams.windows.triggers import Trigger
 
 
 class Environment(Protocol):
@@ -252,6 +237,10 @@ class DataStream:
     def _node(self) -> Node:
         return self._ports[0].node
 
+    @property
+    def _is_keyed(self) -> bool:
+        return False
+
     def _own_node(self, method: str) -> Node:
         if len(self._ports) > 1 or self._ports[0].tag is not None or self._exchange is not DEFAULT_EXCHANGE:
             raise StreamProgramError(f"{method}() belongs to an operator: call it on what map(), process() and the like return.")
@@ -333,7 +322,7 @@ class DataStream:
         """
         return KeyedStream(self, key_selector_of(key_selector), key_type)
 
-    def connect(self, ds: DataStream | BroadcastStream) -> Any:
+    def connect(self, ds: DataStream | BroadcastStream[DataStream]) -> Any:
         """Look at two streams with one function.
 
         :param ds: the other stream, or one that was broadcast with states
@@ -343,15 +332,15 @@ class DataStream:
             return BroadcastConnectedStream(self, ds)
         return ConnectedStreams(self, ds)
 
-    def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream:
+    def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream[DataStream]:
         """Put all elements of the stream into windows. The operator has one task.
 
         :param window_assigner: says which windows an element belongs to
         :returns: the windows
         """
-        return AllWindowedStream(self, window_assigner)
+        return AllWindowedStream(KeyedStream(self, _same_key), window_assigner)
 
-    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream[DataStream]:
         """Put all elements of the stream into windows of a number of elements.
 
         :param size: number of elements
@@ -636,7 +625,7 @@ class KeyedStream(DataStream):
     def _aggregate(self, name: str, reduce: Callable[[Any, Any], Any]) -> DataStream:
         return self._then(name, Reduce(CallableFunction(reduce)), self._output_type())
 
-    def window(self, window_assigner: WindowAssigner) -> WindowedStream:
+    def window(self, window_assigner: WindowAssigner) -> WindowedStream[DataStream]:
         """Put the elements of each key into windows.
 
         :param window_assigner: says which windows an element belongs to
@@ -644,7 +633,7 @@ class KeyedStream(DataStream):
         """
         return WindowedStream(self, window_assigner)
 
-    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream[DataStream]:
         """Put the elements of each key into windows of a number of elements. A window that is not full never fires.
 
         :param size: number of elements
@@ -676,6 +665,10 @@ class KeyedStream(DataStream):
         selector = self._selector
         return self._origin.map(lambda value: Row(f0=selector(value), f1=value)).execute_and_collect(job_execution_name, limit)
 
+    @property
+    def _is_keyed(self) -> bool:
+        return True
+
     def _own_node(self, method: str) -> Node:
         raise StreamProgramError(
             f"{method}() belongs to an operator: call it on the stream before key_by(), or on what process() and the like return."
@@ -691,282 +684,8 @@ class KeyedStream(DataStream):
         return self._origin._end(name, spec)
 
 
-class WindowedStream:
-    """The elements of each key in windows.
-
-    :param keyed_stream: the stream with keys
-    :param window_assigner: says which windows an element belongs to
-    """
-
-    def __init__(self, keyed_stream: DataStream, window_assigner: WindowAssigner) -> None:
-        if not isinstance(window_assigner, WindowAssigner):
-            raise StreamProgramError(
-                f"window() needs a WindowAssigner such as TumblingEventTimeWindows.of(...), and was given {window_assigner!r}."
-            )
-        self._stream = keyed_stream
-        self._assigner = window_assigner
-        self._trigger: Trigger | None = None
-        self._lateness = 0
-        self._late_tag: str | None = None
-
-    def trigger(self, trigger: Trigger) -> Any:
-        """Set when windows are evaluated.
-
-        :param trigger: decides it
-        :returns: this object
-        """
-        if not isinstance(trigger, Trigger):
-            raise StreamProgramError(f"trigger() needs a Trigger, and was given {trigger!r}.")
-        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
-            raise StreamProgramError(f"{type(trigger).__name__} does not work with windows that merge: its can_merge() says so.")
-        self._trigger = trigger
-        return self
-
-    def allowed_lateness(self, time_ms: Any) -> Any:
-        """Set for how long after its end a window takes elements.
-
-        :param time_ms: ms
-        :returns: this object
-        """
-        lateness = milliseconds(time_ms)
-        if lateness < 0:
-            raise StreamProgramError(f"The allowed lateness is {lateness} ms: it cannot be negative.")
-        self._lateness = lateness
-        return self
-
-    def side_output_late_data(self, output_tag: OutputTag[Any]) -> Any:
-        """Give elements that no window takes to a side output.
-
-        :param output_tag: names it
-        :returns: this object
-        """
-        self._late_tag = output_tag.tag_id
-        return self
-
-    def reduce(self, reduce_function: Any, window_function: Any = None, output_type: Any = None) -> DataStream:
-        """Combine the elements of each window as they come.
-
-        :param reduce_function: makes one value of two
-        :param window_function: makes results of that value; optional
-        :param output_type: declared type of the results; optional
-        :returns: the results
-        """
-        return self._windowed("Window Reduce", as_function(reduce_function, ReduceFunction, "reduce"), window_function, output_type)
-
-    def aggregate(
-        self,
-        aggregate_function: AggregateFunction,
-        window_function: Any = None,
-        accumulator_type: Any = None,
-        output_type: Any = None,
-    ) -> DataStream:
-        """Add the elements of each window to an accumulator as they come.
-
-        :param aggregate_function: adds them
-        :param window_function: makes results of what follows from the accumulator; optional
-        :param accumulator_type: declared type of the accumulator; optional
-        :param output_type: declared type of the results; optional
-        :returns: the results
-        """
-        del accumulator_type
-        return self._windowed(
-            "Window Aggregate", checked_function(aggregate_function, AggregateFunction, "aggregate"), window_function, output_type
-        )
-
-    def apply(self, window_function: WindowFunction, result_type: Any = None) -> DataStream:
-        """Evaluate each window with all its elements.
-
-        :param window_function: makes results of them
-        :param result_type: declared type of the results; optional
-        :returns: the results
-        """
-        return self._windowed("Window Apply", None, checked_function(window_function, WindowFunction, "apply"), result_type)
-
-    def process(self, process_window_function: ProcessWindowFunction, result_type: Any = None) -> DataStream:
-        """Evaluate each window with all its elements, the time and state.
-
-        :param process_window_function: makes results of them
-        :param result_type: declared type of the results; optional
-        :returns: the results
-        """
-        function = checked_function(process_window_function, ProcessWindowFunction, "process")
-        return self._windowed("Window Process", None, function, result_type)
-
-    _function_kinds: tuple[type[Function], ...] = (WindowFunction, ProcessWindowFunction)
-
-    def _windowed(self, name: str, combine: Function | None, function: Any, output_type: Any) -> DataStream:
-        if function is not None and not isinstance(function, self._function_kinds):
-            expected = " or ".join(kind.__name__ for kind in self._function_kinds)
-            raise StreamProgramError(f"The window function is {function!r}: a {expected} is needed.")
-        if self._lateness and not self._assigner.is_event_time():
-            raise StreamProgramError("allowed_lateness() is for windows of event time: no element is late for a clock or a count.")
-        trigger = self._trigger or self._assigner.get_default_trigger(self._stream._environment)
-        spec = Windowed(self._assigner, trigger, self._lateness, self._late_tag, combine, function)
-        return self._add(name, spec, output_type)
-
-    def _add(self, name: str, spec: Windowed, output_type: Any) -> DataStream:
-        return self._stream._then(name, spec, output_type)
-
-
 def _same_key(value: Any) -> int:  # noqa: ARG001
     return 0
-
-
-class AllWindowedStream(WindowedStream):
-    """All elements of a stream in windows.
-
-    :param stream: the stream
-    :param assigner: says which windows an element belongs to
-    """
-
-    _function_kinds = (AllWindowFunction, ProcessAllWindowFunction)
-
-    def __init__(self, stream: DataStream, assigner: WindowAssigner) -> None:
-        super().__init__(KeyedStream(stream, _same_key), assigner)
-
-    def apply(self, window_function: AllWindowFunction, result_type: Any = None) -> DataStream:  # type: ignore[override]
-        """Evaluate each window with all its elements.
-
-        :param window_function: makes results of them
-        :param result_type: declared type of the results; optional
-        :returns: the results
-        """
-        return self._windowed("Window Apply", None, checked_function(window_function, AllWindowFunction, "apply"), result_type)
-
-    def process(self, process_window_function: ProcessAllWindowFunction, result_type: Any = None) -> DataStream:  # type: ignore[override]
-        """Evaluate each window with all its elements, the time and state.
-
-        :param process_window_function: makes results of them
-        :param result_type: declared type of the results; optional
-        :returns: the results
-        """
-        function = checked_function(process_window_function, ProcessAllWindowFunction, "process")
-        return self._windowed("Window Process", None, function, result_type)
-
-    def _add(self, name: str, spec: Windowed, output_type: Any) -> DataStream:
-        return self._stream._then(name, spec, output_type, non_parallel=True)
-
-
-class ConnectedStreams:
-    """Two streams that one function looks at. There is no order between their elements.
-
-    :param stream1: the first
-    :param stream2: the second
-    """
-
-    def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
-        if stream1._environment is not stream2._environment:
-            raise StreamProgramError("connect() of streams of two environments: a program has one.")
-        if isinstance(stream1, KeyedStream) != isinstance(stream2, KeyedStream):
-            raise StreamProgramError(
-                "connect() of a stream with keys and one without: give both keys, or broadcast(...) the second one."
-            )
-        self.stream1 = stream1
-        self.stream2 = stream2
-
-    def key_by(
-        self,
-        key_selector1: Callable[[Any], Any] | KeySelector,
-        key_selector2: Callable[[Any], Any] | KeySelector,
-        key_type: Any = None,
-    ) -> ConnectedStreams:
-        """Bring elements of both streams with the same key together.
-
-        :param key_selector1: gives the key of an element of the first stream
-        :param key_selector2: gives the key of an element of the second stream
-        :param key_type: declared type of the keys; optional
-        :returns: the streams with keys
-        """
-        return ConnectedStreams(self.stream1.key_by(key_selector1, key_type), self.stream2.key_by(key_selector2, key_type))
-
-    def map(self, func: CoMapFunction, output_type: Any = None) -> DataStream:
-        """Transform each element.
-
-        :param func: gives one result for an element of either stream; None gives nothing
-        :param output_type: declared type of the results; optional
-        :returns: the results
-        """
-        return self._call("Co-Map", checked_function(func, CoMapFunction, "map"), ("map1", "map2"), output_type)
-
-    def flat_map(self, func: CoFlatMapFunction, output_type: Any = None) -> DataStream:
-        """Transform each element into any number of results.
-
-        :param func: yields results for an element of either stream
-        :param output_type: declared type of the results; optional
-        :returns: the results
-        """
-        function = checked_function(func, CoFlatMapFunction, "flat_map")
-        return self._call("Co-Flat Map", function, ("flat_map1", "flat_map2"), output_type)
-
-    def process(self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: Any = None) -> DataStream:
-        """Look at each element with its timestamp and the watermark; with keys, also with state and timers.
-
-        :param func: the function object
-        :param output_type: declared type of the results; optional
-        :returns: the results
-        """
-        methods = ("process_element1", "process_element2")
-        if self._is_keyed:
-            if not isinstance(func, KeyedCoProcessFunction):
-                checked_function(func, CoProcessFunction, "process")
-            return self._add("Keyed Co-Process", KeyedProcess(func, methods), output_type)
-        if isinstance(func, KeyedCoProcessFunction):
-            raise StreamProgramError(
-                "process() on streams without keys was given a KeyedCoProcessFunction: put key_by(..., ...) before it."
-            )
-        return self._add("Co-Process", Process(checked_function(func, CoProcessFunction, "process"), methods), output_type)
-
-    @property
-    def _is_keyed(self) -> bool:
-        return isinstance(self.stream1, KeyedStream)
-
-    def _call(self, name: str, function: Function, methods: tuple[str, ...], output_type: Any) -> DataStream:
-        return self._add(name, (KeyedCall if self._is_keyed else CoCall)(function, methods), output_type)
-
-    def _add(self, name: str, spec: OperatorSpec, output_type: Any) -> DataStream:
-        return self.stream1._joined(name, spec, self.stream1._edges(0) + self.stream2._edges(1), output_type)
-
-
-class BroadcastStream:
-    """A stream of which every task gets all elements, to change states that all tasks have in common.
-
-    :param stream: the stream
-    :param descriptors: the states
-    """
-
-    def __init__(self, stream: DataStream, descriptors: tuple[MapStateDescriptor, ...]) -> None:
-        for descriptor in descriptors:
-            if not isinstance(descriptor, MapStateDescriptor):
-                raise StreamProgramError(f"broadcast() needs a MapStateDescriptor, and was given {descriptor!r}.")
-        self.stream = stream
-        self.descriptors = descriptors
-
-
-class BroadcastConnectedStream:
-    """A stream and one that was broadcast.
-
-    :param stream: the stream, with keys or without
-    :param broadcast: the other one
-    """
-
-    def __init__(self, stream: DataStream, broadcast: BroadcastStream) -> None:
-        self._stream = stream
-        self._broadcast = broadcast
-
-    def process(self, func: BroadcastProcessFunction | KeyedBroadcastProcessFunction, output_type: Any = None) -> DataStream:
-        """Look at the elements of both.
-
-        :param func: the function object: for a stream with keys a :class:`KeyedBroadcastProcessFunction`
-        :param output_type: declared type of the results; optional
-        :returns: the results
-        """
-        descriptors = self._broadcast.descriptors
-        edges = self._stream._edges(0) + self._broadcast.stream._edges(1)
-        if isinstance(self._stream, KeyedStream):
-            keyed = checked_function(func, KeyedBroadcastProcessFunction, "process")
-            return self._stream._joined("Keyed Broadcast Process", KeyedBroadcast(keyed, descriptors), edges, output_type)
-        function = checked_function(func, BroadcastProcessFunction, "process")
-        return self._stream._joined("Broadcast Process", Broadcast(function, descriptors), edges, output_type)
 
 
 def _count_assigner(size: int, slide: int) -> WindowAssigner:

@@ -1,0 +1,168 @@
+"""Two streams that one function looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+from airflow_pipelines.datastream.given_functions import checked_function
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.functions import (
+    BroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    Function,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeySelector,
+)
+from airflow_pipelines.streams.graph.nodes import Edge
+from airflow_pipelines.streams.operators.base import OperatorSpec
+from airflow_pipelines.streams.operators.broadcast import Broadcast, KeyedBroadcast
+from airflow_pipelines.streams.operators.keyed_calls import CoCall, KeyedCall
+from airflow_pipelines.streams.operators.process import KeyedProcess, Process
+from airflow_pipelines.streams.state.descriptors import MapStateDescriptor
+
+S = TypeVar("S")
+
+
+class Input(Protocol[S]):
+    """What an operator with two inputs needs of a stream."""
+
+    @property
+    def _is_keyed(self) -> bool: ...
+
+    def get_execution_environment(self) -> Any:
+        """The program."""
+        ...
+
+    def key_by(self, key_selector: Callable[[Any], Any] | KeySelector, key_type: Any = None) -> Input[S]:
+        """The stream with keys."""
+        ...
+
+    def _edges(self, port: int = 0) -> list[Edge]: ...
+
+    def _joined(self, name: str, spec: OperatorSpec, edges: list[Edge], output_type: Any, **settings: Any) -> S: ...
+
+
+class ConnectedStreams(Generic[S]):
+    """Two streams that one function looks at. There is no order between their elements.
+
+    :param stream1: the first
+    :param stream2: the second
+    """
+
+    def __init__(self, stream1: Input[S], stream2: Input[S]) -> None:
+        if stream1.get_execution_environment() is not stream2.get_execution_environment():
+            raise StreamProgramError("connect() of streams of two environments: a program has one.")
+        if stream1._is_keyed != stream2._is_keyed:
+            raise StreamProgramError(
+                "connect() of a stream with keys and one without: give both keys, or broadcast(...) the second one."
+            )
+        self.stream1 = stream1
+        self.stream2 = stream2
+
+    def key_by(
+        self,
+        key_selector1: Callable[[Any], Any] | KeySelector,
+        key_selector2: Callable[[Any], Any] | KeySelector,
+        key_type: Any = None,
+    ) -> ConnectedStreams[S]:
+        """Bring elements of both streams with the same key together.
+
+        :param key_selector1: gives the key of an element of the first stream
+        :param key_selector2: gives the key of an element of the second stream
+        :param key_type: declared type of the keys; optional
+        :returns: the streams with keys
+        """
+        return ConnectedStreams(self.stream1.key_by(key_selector1, key_type), self.stream2.key_by(key_selector2, key_type))
+
+    def map(self, func: CoMapFunction, output_type: Any = None) -> S:
+        """Transform each element.
+
+        :param func: gives one result for an element of either stream; None gives nothing
+        :param output_type: declared type of the results; optional
+        :returns: the results
+        """
+        return self._call("Co-Map", checked_function(func, CoMapFunction, "map"), ("map1", "map2"), output_type)
+
+    def flat_map(self, func: CoFlatMapFunction, output_type: Any = None) -> S:
+        """Transform each element into any number of results.
+
+        :param func: yields results for an element of either stream
+        :param output_type: declared type of the results; optional
+        :returns: the results
+        """
+        function = checked_function(func, CoFlatMapFunction, "flat_map")
+        return self._call("Co-Flat Map", function, ("flat_map1", "flat_map2"), output_type)
+
+    def process(self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: Any = None) -> S:
+        """Look at each element with its timestamp and the watermark; with keys, also with state and timers.
+
+        :param func: the function object
+        :param output_type: declared type of the results; optional
+        :returns: the results
+        """
+        methods = ("process_element1", "process_element2")
+        if self._is_keyed:
+            if not isinstance(func, KeyedCoProcessFunction):
+                checked_function(func, CoProcessFunction, "process")
+            return self._add("Keyed Co-Process", KeyedProcess(func, methods), output_type)
+        if isinstance(func, KeyedCoProcessFunction):
+            raise StreamProgramError(
+                "process() on streams without keys was given a KeyedCoProcessFunction: put key_by(..., ...) before it."
+            )
+        return self._add("Co-Process", Process(checked_function(func, CoProcessFunction, "process"), methods), output_type)
+
+    @property
+    def _is_keyed(self) -> bool:
+        return self.stream1._is_keyed
+
+    def _call(self, name: str, function: Function, methods: tuple[str, ...], output_type: Any) -> S:
+        return self._add(name, (KeyedCall if self._is_keyed else CoCall)(function, methods), output_type)
+
+    def _add(self, name: str, spec: OperatorSpec, output_type: Any) -> S:
+        return self.stream1._joined(name, spec, self.stream1._edges(0) + self.stream2._edges(1), output_type)
+
+
+class BroadcastStream(Generic[S]):
+    """A stream of which every task gets all elements, to change states that all tasks have in common.
+
+    :param stream: the stream
+    :param descriptors: the states
+    """
+
+    def __init__(self, stream: Input[S], descriptors: tuple[MapStateDescriptor, ...]) -> None:
+        for descriptor in descriptors:
+            if not isinstance(descriptor, MapStateDescriptor):
+                raise StreamProgramError(f"broadcast() needs a MapStateDescriptor, and was given {descriptor!r}.")
+        self.stream = stream
+        self.descriptors = descriptors
+
+
+class BroadcastConnectedStream(Generic[S]):
+    """A stream and one that was broadcast.
+
+    :param stream: the stream, with keys or without
+    :param broadcast: the other one
+    """
+
+    def __init__(self, stream: Input[S], broadcast: BroadcastStream[S]) -> None:
+        self._stream = stream
+        self._broadcast = broadcast
+
+    def process(self, func: BroadcastProcessFunction | KeyedBroadcastProcessFunction, output_type: Any = None) -> S:
+        """Look at the elements of both.
+
+        :param func: the function object: for a stream with keys a :class:`KeyedBroadcastProcessFunction`
+        :param output_type: declared type of the results; optional
+        :returns: the results
+        """
+        descriptors = self._broadcast.descriptors
+        edges = self._stream._edges(0) + self._broadcast.stream._edges(1)
+        if self._stream._is_keyed:
+            keyed = checked_function(func, KeyedBroadcastProcessFunction, "process")
+            return self._stream._joined("Keyed Broadcast Process", KeyedBroadcast(keyed, descriptors), edges, output_type)
+        function = checked_function(func, BroadcastProcessFunction, "process")
+        return self._stream._joined("Broadcast Process", Broadcast(function, descriptors), edges, output_type)

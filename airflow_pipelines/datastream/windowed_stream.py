@@ -1,0 +1,187 @@
+"""Streams in windows: what evaluates each window."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Protocol, TypeVar
+
+from airflow_pipelines.datastream.given_functions import as_function, checked_function
+from airflow_pipelines.streams.durations import milliseconds
+from airflow_pipelines.streams.elements import OutputTag
+from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.functions import (
+    AggregateFunction,
+    AllWindowFunction,
+    Function,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+    WindowFunction,
+)
+from airflow_pipelines.streams.operators.base import OperatorSpec
+from airflow_pipelines.streams.operators.windowing import Windowed
+from airflow_pipelines.streams.windows.assigners import MergingWindowAssigner, WindowAssigner
+from airflow_pipelines.streams.windows.triggers import Trigger
+
+S_co = TypeVar("S_co", covariant=True)
+
+
+class KeyedElements(Protocol[S_co]):
+    """What windows need of a stream with keys."""
+
+    def get_execution_environment(self) -> Any:
+        """The program."""
+        ...
+
+    def _then(self, name: str, spec: OperatorSpec, output_type: Any = None, **settings: Any) -> S_co: ...
+
+
+class WindowedStream(Generic[S_co]):
+    """The elements of each key in windows.
+
+    :param keyed_stream: the stream with keys
+    :param window_assigner: says which windows an element belongs to
+    """
+
+    def __init__(self, keyed_stream: KeyedElements[S_co], window_assigner: WindowAssigner) -> None:
+        if not isinstance(window_assigner, WindowAssigner):
+            raise StreamProgramError(
+                f"window() needs a WindowAssigner such as TumblingEventTimeWindows.of(...), and was given {window_assigner!r}."
+            )
+        self._stream = keyed_stream
+        self._assigner = window_assigner
+        self._trigger: Trigger | None = None
+        self._lateness = 0
+        self._late_tag: str | None = None
+
+    def trigger(self, trigger: Trigger) -> Any:
+        """Set when windows are evaluated.
+
+        :param trigger: decides it
+        :returns: this object
+        """
+        if not isinstance(trigger, Trigger):
+            raise StreamProgramError(f"trigger() needs a Trigger, and was given {trigger!r}.")
+        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
+            raise StreamProgramError(f"{type(trigger).__name__} does not work with windows that merge: its can_merge() says so.")
+        self._trigger = trigger
+        return self
+
+    def allowed_lateness(self, time_ms: Any) -> Any:
+        """Set for how long after its end a window takes elements.
+
+        :param time_ms: ms
+        :returns: this object
+        """
+        lateness = milliseconds(time_ms)
+        if lateness < 0:
+            raise StreamProgramError(f"The allowed lateness is {lateness} ms: it cannot be negative.")
+        self._lateness = lateness
+        return self
+
+    def side_output_late_data(self, output_tag: OutputTag[Any]) -> Any:
+        """Give elements that no window takes to a side output.
+
+        :param output_tag: names it
+        :returns: this object
+        """
+        self._late_tag = output_tag.tag_id
+        return self
+
+    def reduce(self, reduce_function: Any, window_function: Any = None, output_type: Any = None) -> S_co:
+        """Combine the elements of each window as they come.
+
+        :param reduce_function: makes one value of two
+        :param window_function: makes results of that value; optional
+        :param output_type: declared type of the results; optional
+        :returns: the results
+        """
+        return self._windowed("Window Reduce", as_function(reduce_function, ReduceFunction, "reduce"), window_function, output_type)
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: Any = None,
+        accumulator_type: Any = None,
+        output_type: Any = None,
+    ) -> S_co:
+        """Add the elements of each window to an accumulator as they come.
+
+        :param aggregate_function: adds them
+        :param window_function: makes results of what follows from the accumulator; optional
+        :param accumulator_type: declared type of the accumulator; optional
+        :param output_type: declared type of the results; optional
+        :returns: the results
+        """
+        del accumulator_type
+        return self._windowed(
+            "Window Aggregate", checked_function(aggregate_function, AggregateFunction, "aggregate"), window_function, output_type
+        )
+
+    def apply(self, window_function: WindowFunction, result_type: Any = None) -> S_co:
+        """Evaluate each window with all its elements.
+
+        :param window_function: makes results of them
+        :param result_type: declared type of the results; optional
+        :returns: the results
+        """
+        return self._windowed("Window Apply", None, checked_function(window_function, WindowFunction, "apply"), result_type)
+
+    def process(self, process_window_function: ProcessWindowFunction, result_type: Any = None) -> S_co:
+        """Evaluate each window with all its elements, the time and state.
+
+        :param process_window_function: makes results of them
+        :param result_type: declared type of the results; optional
+        :returns: the results
+        """
+        function = checked_function(process_window_function, ProcessWindowFunction, "process")
+        return self._windowed("Window Process", None, function, result_type)
+
+    _function_kinds: tuple[type[Function], ...] = (WindowFunction, ProcessWindowFunction)
+
+    def _windowed(self, name: str, combine: Function | None, function: Any, output_type: Any) -> S_co:
+        if function is not None and not isinstance(function, self._function_kinds):
+            expected = " or ".join(kind.__name__ for kind in self._function_kinds)
+            raise StreamProgramError(f"The window function is {function!r}: a {expected} is needed.")
+        if self._lateness and not self._assigner.is_event_time():
+            raise StreamProgramError("allowed_lateness() is for windows of event time: no element is late for a clock or a count.")
+        trigger = self._trigger or self._assigner.get_default_trigger(self._stream.get_execution_environment())
+        spec = Windowed(self._assigner, trigger, self._lateness, self._late_tag, combine, function)
+        return self._add(name, spec, output_type)
+
+    def _add(self, name: str, spec: Windowed, output_type: Any) -> S_co:
+        return self._stream._then(name, spec, output_type)
+
+
+class AllWindowedStream(WindowedStream[S_co]):
+    """All elements of a stream in windows.
+
+    :param stream: the stream, all of whose elements have one key
+    :param assigner: says which windows an element belongs to
+    """
+
+    _function_kinds = (AllWindowFunction, ProcessAllWindowFunction)
+
+    def __init__(self, stream: KeyedElements[S_co], assigner: WindowAssigner) -> None:
+        super().__init__(stream, assigner)
+
+    def apply(self, window_function: AllWindowFunction, result_type: Any = None) -> S_co:  # type: ignore[override]
+        """Evaluate each window with all its elements.
+
+        :param window_function: makes results of them
+        :param result_type: declared type of the results; optional
+        :returns: the results
+        """
+        return self._windowed("Window Apply", None, checked_function(window_function, AllWindowFunction, "apply"), result_type)
+
+    def process(self, process_window_function: ProcessAllWindowFunction, result_type: Any = None) -> S_co:  # type: ignore[override]
+        """Evaluate each window with all its elements, the time and state.
+
+        :param process_window_function: makes results of them
+        :param result_type: declared type of the results; optional
+        :returns: the results
+        """
+        function = checked_function(process_window_function, ProcessAllWindowFunction, "process")
+        return self._windowed("Window Process", None, function, result_type)
+
+    def _add(self, name: str, spec: Windowed, output_type: Any) -> S_co:
+        return self._stream._then(name, spec, output_type, non_parallel=True)
