@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
 from airflow_pipelines.datastream.collecting import CloseableIterator, PrintSink
-from airflow_pipelines.datastream.common.no_effect import no_effect
 from airflow_pipelines.datastream.common.row import Row
 from airflow_pipelines.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from airflow_pipelines.datastream.connectors import base as connectors
@@ -17,6 +15,7 @@ from airflow_pipelines.datastream.fields import extreme, extreme_element, field_
 from airflow_pipelines.datastream.function_sink import FunctionSink, SinkFunction
 from airflow_pipelines.datastream.given_functions import as_function, checked_function, key_selector_of
 from airflow_pipelines.datastream.relations import relation_sink
+from airflow_pipelines.datastream.stream_settings import Port, StreamSettings
 from airflow_pipelines.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from airflow_pipelines.streams.elements import OutputTag
 from airflow_pipelines.streams.errors import StreamProgramError
@@ -38,8 +37,6 @@ from airflow_pipelines.streams.graph.nodes import (
     ExchangeKind,
     Graph,
     Node,
-    checked_max_parallelism,
-    checked_parallelism,
 )
 from airflow_pipelines.streams.operators.base import OperatorSpec
 from airflow_pipelines.streams.operators.event_time import AssignEventTime
@@ -83,21 +80,7 @@ class Environment(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Port:
-    """An output of a node.
-
-    :param node: the node
-    :param tag: name of the side output, None for the output itself
-    :param side_type: declared type of the side output
-    """
-
-    node: Node
-    tag: str | None = None
-    side_type: Any = None
-
-
-class DataStream:
+class DataStream(StreamSettings):
     """Elements that follow each other.
 
     :param environment: the program
@@ -106,74 +89,8 @@ class DataStream:
     """
 
     def __init__(self, environment: Environment, ports: tuple[Port, ...], exchange: Exchange = DEFAULT_EXCHANGE) -> None:
+        super().__init__(ports, exchange)
         self._environment = environment
-        self._ports = ports
-        self._exchange = exchange
-
-    # what it is
-
-    def get_name(self) -> str:
-        """The name of the operator that gives the elements.
-
-        :returns: the name
-        """
-        return self._node.name
-
-    def name(self, name: str) -> DataStream:
-        """Name the operator that gives the elements, for people.
-
-        :param name: the name
-        :returns: this stream
-        """
-        self._own_node("name").name = name
-        return self
-
-    def uid(self, uid: str) -> DataStream:
-        """Name the state of the operator across changes of the program.
-
-        :param uid: a name of its own
-        :returns: this stream
-        """
-        self._own_node("uid").uid = uid
-        return self
-
-    def set_parallelism(self, parallelism: int) -> DataStream:
-        """Set the number of tasks of the operator.
-
-        :param parallelism: at least 1
-        :returns: this stream
-        """
-        node = self._own_node("set_parallelism")
-        if node.non_parallel and parallelism != 1:
-            raise StreamProgramError(f"The operator {node.name!r} cannot be parallel: its parallelism stays 1.")
-        node.parallelism = checked_parallelism(parallelism)
-        return self
-
-    def set_max_parallelism(self, max_parallelism: int) -> DataStream:
-        """Set the number of key groups of the operator, which can never change.
-
-        :param max_parallelism: from 1 to 32768
-        :returns: this stream
-        """
-        self._own_node("set_max_parallelism").max_parallelism = checked_max_parallelism(max_parallelism)
-        return self
-
-    def set_uid_hash(self, uid_hash: str) -> DataStream:
-        """Name the state of the operator by a hash, as a uid.
-
-        :param uid_hash: the hash
-        :returns: this stream
-        """
-        return self.uid(uid_hash)
-
-    def set_description(self, description: str) -> DataStream:
-        """Describe the operator, for people.
-
-        :param description: shown by ``explain``
-        :returns: this stream
-        """
-        self._own_node("set_description").description = description
-        return self
 
     def get_type(self) -> Any:
         """The declared type of the elements.
@@ -189,62 +106,9 @@ class DataStream:
         """
         return self._environment
 
-    def force_non_parallel(self) -> DataStream:
-        """Let the operator have one task, whatever the program says.
-
-        :returns: this stream
-        """
-        node = self._own_node("force_non_parallel")
-        node.non_parallel = True
-        return self
-
-    def start_new_chain(self) -> DataStream:
-        """Begin a chain with the operator.
-
-        :returns: this stream
-        """
-        self._own_node("start_new_chain").chained_to_input = False
-        return self
-
-    def disable_chaining(self) -> DataStream:
-        """Let the operator be a chain of its own.
-
-        :returns: this stream
-        """
-        node = self._own_node("disable_chaining")
-        node.chained_to_input = node.chained_to_outputs = False
-        return self
-
-    @no_effect("all operators of a program share the resources of its pipeline")
-    def slot_sharing_group(self, slot_sharing_group: Any) -> DataStream:
-        """Choose the group of operators to share resources with.
-
-        :param slot_sharing_group: the group
-        :returns: this stream
-        """
-        return self
-
-    @no_effect("elements are handed over at the end of each step")
-    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
-        """Set how long elements wait to be handed over together.
-
-        :param timeout_millis: ms
-        :returns: this stream
-        """
-        return self
-
-    @property
-    def _node(self) -> Node:
-        return self._ports[0].node
-
     @property
     def _is_keyed(self) -> bool:
         return False
-
-    def _own_node(self, method: str) -> Node:
-        if len(self._ports) > 1 or self._ports[0].tag is not None or self._exchange is not DEFAULT_EXCHANGE:
-            raise StreamProgramError(f"{method}() belongs to an operator: call it on what map(), process() and the like return.")
-        return self._node
 
     # operators
 

@@ -19,13 +19,14 @@ from airflow_pipelines.datastream.common.job_execution_result import JobExecutio
 from airflow_pipelines.datastream.connectors import base as connectors
 from airflow_pipelines.datastream.connectors.file_formats import StreamFormat
 from airflow_pipelines.datastream.connectors.file_source import FileSource
-from airflow_pipelines.datastream.data_stream import DataStream, Port
+from airflow_pipelines.datastream.data_stream import DataStream
 from airflow_pipelines.datastream.environment_settings import EnvironmentSettings
 from airflow_pipelines.datastream.execution import LocalJob, RunSettings
 from airflow_pipelines.datastream.execution_mode import RuntimeExecutionMode
 from airflow_pipelines.datastream.progress import progress_line
 from airflow_pipelines.datastream.relations import relation_source
 from airflow_pipelines.datastream.snapshot_files import read_savepoint
+from airflow_pipelines.datastream.stream_settings import Port
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.failures import user_traceback
 from airflow_pipelines.streams.function_source import FunctionSource, SourceFunction
