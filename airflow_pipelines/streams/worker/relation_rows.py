@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from airflow_pipelines.streams.operators.source import Read
 from airflow_pipelines.streams.relations import DELETE, INSERT, RelationSink, RelationSource
 from airflow_pipelines.streams.sinks import Sink, SinkWriter, SubtaskInfo
 from airflow_pipelines.streams.sources import Polled
+from airflow_pipelines.streams.worker.columns import MisfitError, column_of
 from airflow_pipelines.streams.worker.messages import OutputRows, RelationFeed
 
 WEIGHT = "__weight"
@@ -104,7 +105,7 @@ class RelationRows(Sink):
 
     def _encode(self, kinds: list[int], rows: list[tuple[Any, ...]], elements: list[Any]) -> OutputRows:
         columns = list(zip(*rows, strict=True)) if len(self.schema) else []
-        arrays = [self._column(index, list(values), elements) for index, values in enumerate(columns)]
+        arrays = [self._column(index, values, elements) for index, values in enumerate(columns)]
         schema = self.schema.append(pa.field(KIND, pa.int8(), nullable=False))
         batch = pa.record_batch([*arrays, pa.array(kinds, pa.int8())], schema=schema)
         out = pa.BufferOutputStream()
@@ -112,34 +113,20 @@ class RelationRows(Sink):
             writer.write_batch(batch)
         return OutputRows(self.uid, len(rows), out.getvalue().to_pybytes())
 
-    def _column(self, index: int, values: list[Any], elements: list[Any]) -> pa.Array:
+    def _column(self, index: int, values: Sequence[Any], elements: list[Any]) -> pa.Array:
         column = self.schema.field(index)
         try:
-            array = pa.array(values, column.type)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise self._misfit(index, values, elements, error) from None
-        if array.null_count and not column.nullable:
-            position = values.index(None)
-            raise self._noted(elements[position], f"The column {column.name!r} has no value, and must have one.")
-        return array
-
-    def _misfit(self, index: int, values: list[Any], elements: list[Any], error: Exception) -> StreamProgramError:
-        column = self.schema.field(index)
-        declared = next((kind for name, kind in self.sink.columns if name == column.name), str(column.type))
-        for value, element in zip(values, elements, strict=True):
-            try:
-                pa.array([value], column.type)
-            except (pa.ArrowException, TypeError, ValueError, OverflowError) as reason:
-                return self._noted(
-                    element,
-                    f"The column {column.name!r} of type {declared} cannot take {value!r} ({type(value).__name__}): {reason}",
-                )
-        return self._noted(elements[0], f"The column {column.name!r} of type {declared} cannot take its values: {error}")
-
-    def _noted(self, element: Any, text: str) -> StreamProgramError:
-        error = StreamProgramError(f"{text} It is a column of the relation {self.sink.relation!r}.")
-        note_element(error, self.name, element)
-        return error
+            return column_of(values, column)
+        except MisfitError as misfit:
+            value, element = values[misfit.position], elements[misfit.position]
+            kind = next((kind for name, kind in self.sink.columns if name == column.name), str(column.type))
+            reason = f": {misfit.reason}" if misfit.reason else ""
+            error = StreamProgramError(
+                f"The column {column.name!r} of type {kind} of the relation {self.sink.relation!r} cannot take {value!r}"
+                f" ({type(value).__name__}){reason}"
+            )
+            note_element(error, self.name, element)
+            raise error from None
 
 
 class MadeRows:

@@ -36,7 +36,8 @@ def source(env, uid="in", strategy=None, bounded=True):
 
 def program(stream, to_row=as_text, schema=TEXT, types=(("text", "STRING"),), parallelism=1, **settings):
     """A stream whose elements become rows of the relation ``out``, as a bound program."""
-    node = stream.sink_to(RelationSink("out", types, to_row, None, schema.serialize().to_pybytes())).uid("out")._node
+    sink = RelationSink("out", types, to_row, None, schema.serialize().to_pybytes())
+    node = stream.sink_to(sink).uid("out").set_parallelism(1)._node
     env = stream.get_execution_environment()
     env._take_sinks()
     return bind(plan_of(env.graph, [node.id], Defaults(parallelism)), TaskSettings(**settings))

@@ -1,0 +1,111 @@
+"""Columns of Arrow from values of Python. A value that would become another one is refused: Arrow itself cuts 1.5 to 1."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+_NONE = type(None)
+_CONVERSION_ERRORS = (pa.ArrowException, TypeError, ValueError, OverflowError)
+
+
+class MisfitError(Exception):
+    """A value does not fit a column.
+
+    :param position: which value it is
+    :param reason: why it does not fit; empty where that is plain
+    """
+
+    def __init__(self, position: int, reason: str = "") -> None:
+        super().__init__(position, reason)
+        self.position = position
+        self.reason = reason
+
+
+def column_of(values: Sequence[Any], column: pa.Field) -> pa.Array:
+    """A column of values.
+
+    :param values: the values
+    :param column: its type, and whether values may be missing
+    :returns: the column
+    :raises MisfitError: when a value does not fit
+    """
+    try:
+        array = pa.array(values, column.type)
+    except _CONVERSION_ERRORS as error:
+        raise _first_misfit(values, column.type, error) from None
+    if not column.nullable and array.null_count:
+        raise MisfitError(next(position for position, value in enumerate(values) if value is None), "it must have a value")
+    exact = _EXACT.get(column.type.id)
+    if exact is None or not set(map(type, values)) <= exact:
+        keeps = _keeps(column.type)
+        if keeps is not None:
+            for position, value in enumerate(values):
+                if not keeps(value):
+                    raise MisfitError(position)
+    return array
+
+
+def _first_misfit(values: Sequence[Any], kind: pa.DataType, error: Exception) -> MisfitError:
+    for position, value in enumerate(values):
+        try:
+            pa.array([value], kind)
+        except _CONVERSION_ERRORS as reason:
+            return MisfitError(position, str(reason))
+    return MisfitError(0, str(error))
+
+
+_INTEGERS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_EXACT: Mapping[int, frozenset[type]] = {
+    **{kind.id: frozenset({int, _NONE}) for kind in _INTEGERS},
+    pa.date32().id: frozenset({dt.date, _NONE}),
+    pa.timestamp("us").id: frozenset({dt.datetime, _NONE}),
+}
+"""Types whose values are kept as they are, by the number of the column's type."""
+
+
+def _keeps(kind: pa.DataType) -> Callable[[Any], bool] | None:
+    """What says whether a value that Arrow takes for a type is kept as it is; None where all are."""
+    if pa.types.is_integer(kind):
+        return lambda value: not isinstance(value, float | Decimal) or value == int(value)
+    if pa.types.is_date(kind):
+        return lambda value: value is None or (isinstance(value, dt.date) and not isinstance(value, dt.datetime))
+    if pa.types.is_timestamp(kind):
+        return lambda value: value is None or isinstance(value, dt.datetime)
+    if pa.types.is_map(kind):
+        return _keeps_map(_keeps(kind.key_type), _keeps(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _keeps_list(_keeps(kind.value_type))
+    if pa.types.is_struct(kind):
+        return _keeps_struct({kind.field(index).name: _keeps(kind.field(index).type) for index in range(kind.num_fields)})
+    return None
+
+
+def _keeps_list(keeps: Callable[[Any], bool] | None) -> Callable[[Any], bool] | None:
+    return None if keeps is None else lambda value: value is None or all(map(keeps, value))
+
+
+def _keeps_map(keeps_key: Callable[[Any], bool] | None, keeps_item: Callable[[Any], bool] | None) -> Callable[[Any], bool] | None:
+    if keeps_key is None and keeps_item is None:
+        return None
+
+    def keeps(value: Any) -> bool:
+        entries = () if value is None else value.items() if isinstance(value, Mapping) else value
+        return all((keeps_key is None or keeps_key(key)) and (keeps_item is None or keeps_item(item)) for key, item in entries)
+
+    return keeps
+
+
+def _keeps_struct(fields: Mapping[str, Callable[[Any], bool] | None]) -> Callable[[Any], bool]:
+    def keeps(value: Any) -> bool:
+        if value is None:
+            return True
+        if not isinstance(value, Mapping):
+            return all(each is None or each(item) for item, each in zip(value, fields.values(), strict=True))
+        return value.keys() <= fields.keys() and all(each is None or each(value.get(name)) for name, each in fields.items())
+
+    return keeps
