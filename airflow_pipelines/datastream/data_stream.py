@@ -339,7 +339,8 @@ class DataStream(StreamSettings):
         :returns: the end of the stream
         """
         sink = relation_sink(name, schema, primary_key)
-        return self._end(f"Sink: {sink.relation}", Write(sink))
+        # One task: several would mix up the rows of a key, of which the last one stays.
+        return self._end(f"Sink: {sink.relation}", Write(sink), non_parallel=True)
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> CloseableIterator | list[Any]:
         """Run the program and bring the elements here.
@@ -380,8 +381,8 @@ class DataStream(StreamSettings):
         )
         return DataStream(self._environment, (Port(node),))
 
-    def _end(self, name: str, spec: OperatorSpec) -> DataStreamSink:
-        node = self._environment.graph.add(name, spec, self._edges())
+    def _end(self, name: str, spec: OperatorSpec, *, non_parallel: bool = False) -> DataStreamSink:
+        node = self._environment.graph.add(name, spec, self._edges(), non_parallel=non_parallel)
         self._environment.add_sink_node(node)
         return DataStreamSink(node)
 
@@ -544,8 +545,8 @@ class KeyedStream(DataStream):
     def _refuse(self, method: str, why: str) -> NoReturn:
         raise StreamProgramError(f"{method} is not possible on a stream with keys: {why}.")
 
-    def _end(self, name: str, spec: OperatorSpec) -> DataStreamSink:
-        return self._origin._end(name, spec)
+    def _end(self, name: str, spec: OperatorSpec, *, non_parallel: bool = False) -> DataStreamSink:
+        return self._origin._end(name, spec, non_parallel=non_parallel)
 
 
 def _same_key(value: Any) -> int:  # noqa: ARG001

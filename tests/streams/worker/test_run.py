@@ -9,7 +9,10 @@ from airflow_pipelines.datastream.state import ListStateDescriptor, ValueStateDe
 from airflow_pipelines.datastream.window import TumblingEventTimeWindows
 from airflow_pipelines.streams.elements import MAX_TIMESTAMP
 from airflow_pipelines.streams.errors import StreamProgramError
+from airflow_pipelines.streams.graph.chains import Defaults, plan_of
+from airflow_pipelines.streams.operators.base import TaskSettings
 from airflow_pipelines.streams.relations import DELETE, INSERT, UPDATE_AFTER, RelationSource
+from airflow_pipelines.streams.worker.bound import bind
 from airflow_pipelines.streams.worker.messages import RelationFeed
 from airflow_pipelines.streams.worker.rest import read_header
 from tests.datastream.programs import Contents, EachElement, environment, first
@@ -199,6 +202,20 @@ def test_many_rows_come_in_some_messages_with_their_kinds():
     assert [output.rows for output in stepped.outputs] == [10_000, 10_000, 5_000]
     assert rows(stepped) == [(number, None) for number in range(25_000)]
     assert set(kinds(stepped)) == {UPDATE_AFTER}
+
+
+def test_rows_of_a_key_stay_in_order_whatever_the_parallelism():
+    env = environment(4)
+    stream = source(env).key_by(first).map(lambda value: value)
+    stream.to_relation("latest", "key BIGINT, number BIGINT", primary_key="key").uid("latest")
+    plan = plan_of(env.graph, [node.id for node in env._take_sinks()], Defaults(4))
+    schema = pa.schema([("key", pa.int64()), ("number", pa.int64())])
+    run, _ = begin(bind(plan, TaskSettings()), now_ms=0, schemas={"latest": schema.serialize().to_pybytes()})
+    found = rows(run.step(1, [splits(1), elements([(number % 5, number) for number in range(1_000)])]))
+    assert len(found) == 1_000
+    for key in range(5):
+        numbers = [number for each, number in found if each == key]
+        assert numbers == sorted(numbers)
 
 
 def test_columns_must_be_those_of_the_relation():
