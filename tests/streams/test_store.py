@@ -374,14 +374,16 @@ def test_changes_applied_one_after_the_other_are_the_whole(monkeypatch):
     monkeypatch.setattr(store_module, "WAITING_BYTES", 2_000)
     chosen = random.Random(5)
     store = KeyedStore(4, SpilledPages(1_000), hot_keys=10)
-    pages, known = {}, set()
+    pages, known, expected = {}, set(), {}
     for _ in range(60):
         for _ in range(chosen.randrange(30)):
             key = chosen.randrange(150)
             if chosen.random() < 0.3:
                 store.drop(store.hot[key])
+                expected.pop(key, None)
             else:
-                put(store, key, "x" * chosen.randrange(40))
+                expected[key] = "x" * chosen.randrange(40)
+                put(store, key, expected[key])
         store.evict()
         if chosen.random() < 0.5:
             changes = store.changes()
@@ -395,10 +397,14 @@ def test_changes_applied_one_after_the_other_are_the_whole(monkeypatch):
                 assert store.pages() == pages
         elif chosen.random() < 0.2:
             store.pages()
+        assert store._waiting_bytes <= 2_000
     assert known, "nothing ever split or was given up"
+    assert {entry.key: entry.values["v"] for entry in restored(4, store.pages()).entries()} == expected
 
 
-def test_timers_at_rest_are_found_without_touching_the_others_of_their_pages():
+@pytest.mark.parametrize("page_bytes", [8_192, 300])
+def test_timers_at_rest_are_found_without_touching_the_others_of_their_pages(monkeypatch, page_bytes):
+    monkeypatch.setattr(pages_at_rest, "PAGE_BYTES", page_bytes)
     store = KeyedStore(1, SpilledPages(0), hot_keys=0)
     timers = Timers(store)
     for number in range(50):
@@ -407,6 +413,8 @@ def test_timers_at_rest_are_found_without_touching_the_others_of_their_pages():
         timers.register(EVENT_TIME, 5_000)
         timers.register(PROCESSING_TIME, 10)
         store.evict()
+        if number == 30:
+            store.changes()  # pages split, if they do, while all of their keys are at rest
     assert store._entries == {}
     assert timers.next_due(EVENT_TIME) == 1_000
     fired = []
