@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from difflib import unified_diff
 from typing import Final
 
@@ -12,18 +13,27 @@ from airflow_pipelines.program.sources import ProgramSource
 COMMAND_LINE: Final = "command line"
 MAX_DIFF: Final = 20_000
 """Characters of the difference of one file."""
+MAX_ALL: Final = 5 * MAX_DIFF
+"""Characters of all differences together: a status of the pipeline has them."""
 MAX_COMPARED: Final = 20_000
 """Lines of the two texts of a file that are compared with each other: comparing takes time that grows faster than they do."""
 
 
 def file_changes(saved: ProgramSource, new: ProgramSource) -> tuple[FileChange, ...]:
-    """The files whose texts differ, in the order of the new program; those that are gone come last.
+    """The command line if it differs, and the files that do, in the order of the new program; files that are gone come last.
 
     :param saved: the source of one program
     :param new: the source of the other one
     """
-    found = tuple(_changes(saved.stream_texts, new.stream_texts))
-    return found + _argument_change(saved.stream_arguments, new.stream_arguments)
+    found = [*_argument_change(saved.stream_arguments, new.stream_arguments), *_changes(saved.stream_texts, new.stream_texts)]
+    return tuple(_short_enough(found))
+
+
+def _short_enough(changes: Iterable[FileChange]) -> Iterator[FileChange]:
+    left = MAX_ALL
+    for change in changes:
+        left -= len(change.diff)
+        yield change if left >= 0 else replace(change, diff="(the lines that differ are left out, there are too many in all files)")
 
 
 def _argument_change(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[FileChange, ...]:

@@ -130,7 +130,7 @@ def _runtime_config(fault_tolerance: FaultTolerance | None, checkpoint_interval:
 
 
 def _name_of(program: Path) -> str:
-    return program.resolve().stem.replace("_", "-")
+    return program.resolve().stem
 
 
 def _left_running(name: str, url: str | None, home: Path | None) -> str:

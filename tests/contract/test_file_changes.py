@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from airflow_pipelines.contract.change_plan import FileChange, FileChangeKind
-from airflow_pipelines.contract.file_changes import MAX_COMPARED, MAX_DIFF, file_changes
+from airflow_pipelines.contract.file_changes import MAX_ALL, MAX_COMPARED, MAX_DIFF, file_changes
 from airflow_pipelines.program.sources import ProgramSource
 from airflow_pipelines.program.stream_files import stream_files
 
@@ -52,3 +52,12 @@ def test_other_arguments_are_shown() -> None:
     assert (change.path, change.change) == ("command line", FileChangeKind.MODIFIED)
     assert change.diff.endswith(" --day\n-1\n+2")
     assert file_changes(old, old) == ()
+
+
+def test_all_differences_together_have_a_limit() -> None:
+    files = {f"m{number}.py": "value = 12345\n" * 3000 for number in range(10)}
+    found = changes({"p.py": ""}, {"p.py": "", **files})
+    assert [change.path for change in found] == list(files), "each file is named"
+    assert sum(len(change.diff) for change in found) <= MAX_ALL + 1000
+    assert found[0].diff.startswith("--- saved/m0.py")
+    assert "are left out" in found[-1].diff

@@ -24,8 +24,10 @@ def airflow(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Itera
     folder = tmp_path_factory.mktemp("airflow")
     home, dags, pipelines = folder / "home", folder / "dags", folder / "pipelines"
     home.mkdir()
-    shutil.copytree(repository / "dags_examples" / "student_grades_data", dags / "student_grades_data")
-    shutil.copy(repository / "dags_examples" / "student_grades.py", dags)
+    for name in ("student_grades_data", "fraud_stream_program"):
+        shutil.copytree(repository / "dags_examples" / name, dags / name)
+    for name in ("student_grades.py", "fraud_stream.py", ".airflowignore"):
+        shutil.copy(repository / "dags_examples" / name, dags)
     for dag in (repository / "tests" / "integration" / "dags").glob("*.py"):
         shutil.copy(dag, dags)
     extra = {"home": str(pipelines), "deployer": "dedicated", "spark_conn_id": "spark_here"}
@@ -100,3 +102,16 @@ def test_a_dedicated_host_outlives_the_task_that_submitted_it(airflow: LiveAirfl
     assert "deferred" in run.states_seen["start"]
     assert run.xcom("ask")["rows"] == [{"a": 1, "n": 2}, {"a": 2, "n": 1}]
     assert run.xcom("stop")["status"] == "STOPPED"
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(400)
+def test_a_stream_program_keeps_its_state_over_a_change(airflow: LiveAirflow) -> None:
+    run = airflow.trigger("fraud_stream")
+    run.wait_for_success(timeout_s=300)
+    alice = {"account": "alice", "alerts": 1, "largest": "900.0"}
+    assert run.xcom("first_alerts")["rows"] == [alice]
+    change = run.xcom("approve")
+    assert (change["approved"], change["diff_text"]) == (True, "~ operator tiny_then_large")
+    # Her tiny payment came before the change, and the limit that makes this one large with it.
+    assert run.xcom("second_alerts")["rows"] == [alice, {"account": "dora", "alerts": 1, "largest": "300.0"}]
