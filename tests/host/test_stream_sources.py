@@ -1,4 +1,4 @@
-"""Sources of stream programs in a pipeline: read once over kills, told what is durable, paused, ended, and what stops the pipeline."""
+"""Sources of stream programs in a pipeline: read once over kills, told what is durable, paused, ended, and what stops it."""
 
 from __future__ import annotations
 

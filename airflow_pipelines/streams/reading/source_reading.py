@@ -63,6 +63,7 @@ class SourceReading:
         self._splits: list[_Split] = []
         self._turn: deque[_Split] = deque()
         self._wait = _SHORTEST_WAIT
+        self._has_ended = False
 
     def run(self) -> None:
         """Read until the source has ended and nothing more can be committed, or the outbox is closed. Errors go to the outbox."""
@@ -71,6 +72,9 @@ class SourceReading:
             while not self._outbox.is_closed:
                 self._do_what_is_wanted()
         except BaseException as error:  # noqa: BLE001 (SystemExit too: the user's code asked for it, not this process)
+            if self._has_ended:
+                # Nobody may read any more, and what was read is not wrong for it.
+                traceback.print_exception(error)
             self._outbox.fail(error)
         finally:
             self._close()
@@ -100,7 +104,11 @@ class SourceReading:
         self._turn.extend(self._splits)
         self._outbox.begin(position)
         if not self._turn:
-            self._outbox.end()
+            self._end()
+
+    def _end(self) -> None:
+        self._has_ended = True
+        self._outbox.end()
 
     def _do_what_is_wanted(self) -> None:
         committed = self._outbox.take_commit()
@@ -136,7 +144,7 @@ class SourceReading:
             else:
                 self._turn.rotate(-1)
         if not self._turn and not self._outbox.is_closed:
-            self._outbox.end()
+            self._end()
         return found
 
     def _poll(self, split: _Split, limit: int) -> bool:
