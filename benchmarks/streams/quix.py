@@ -82,7 +82,7 @@ class Quix:
         return workload.elements / statistics.median(answer["seconds"])
 
     def results(self, workload: Workload) -> list[Any] | None:  # noqa: ARG002
-        """Its program is not the shared one: it checks the last sums itself."""
+        """Its program is not the shared one: it checks the last counts itself."""
         return None
 
     @contextmanager

@@ -31,7 +31,7 @@ def main() -> int:
 
 
 class Job:
-    """Sums of the numbers of each key, in state."""
+    """Counts of the numbers of each key, in state."""
 
     def __init__(self, broker: str, folder: Path, elements: int, keys: int) -> None:
         self._broker, self._folder, self._elements, self._keys = broker, folder, elements, keys
@@ -59,27 +59,27 @@ class Job:
     def seconds(self, number: int) -> float:
         """How long a run takes, from the first element to the last.
 
-        :raises RuntimeError: when a sum is wrong
+        :raises RuntimeError: when a count is wrong
         """
         application, topic = self._application(f"run-{number}")
         times: list[float] = []
         last: dict[int, int] = {}
         keys, elements = self._keys, self._elements
 
-        def add(value: int, state: State) -> int:
+        def count(value: int, state: State) -> int:
             if not times:
                 times.append(time.perf_counter())
-            found = state.get("sum", 0) + value
-            state.set("sum", found)
+            found = state.get("count", 0) + 1
+            state.set("count", found)
             if value >= elements - keys:
                 last[value % keys] = found
             return found  # type: ignore[no-any-return]
 
-        application.dataframe(topic).apply(add, stateful=True)
+        application.dataframe(topic).apply(count, stateful=True)
         application.run(count=elements, timeout=60.0, collect=False)
         end = time.perf_counter()
-        if last != {key: sum(range(key, elements, keys)) for key in range(keys)}:
-            raise RuntimeError(f"the sums of {len(last)} of {keys} keys are not all right")
+        if last != {key: len(range(key, elements, keys)) for key in range(keys)}:
+            raise RuntimeError(f"the counts of {len(last)} of {keys} keys are not all right")
         return end - times[0]
 
 

@@ -39,18 +39,21 @@ def map_and_filter(api: Any, numbers: Any, keys: int) -> Any:  # noqa: ARG001
 
 
 def keyed_state(api: Any, numbers: Any, keys: int) -> Any:
-    """A value of state for each key is read and written for each element; each gives a result."""
+    """A value of state for each key is read and written for each element; each gives a result.
 
-    class Sum(api.KeyedProcessFunction):  # type: ignore[misc, name-defined]
+    Counts do not depend on the order in which several tasks read the numbers.
+    """
+
+    class Count(api.KeyedProcessFunction):  # type: ignore[misc, name-defined]
         def open(self, runtime_context: Any) -> None:
-            self.sum = runtime_context.get_state(api.ValueStateDescriptor("sum", api.Types.LONG()))
+            self.count = runtime_context.get_state(api.ValueStateDescriptor("count", api.Types.LONG()))
 
         def process_element(self, value: int, ctx: Any) -> Any:  # noqa: ARG002
-            found = (self.sum.value() or 0) + value
-            self.sum.update(found)
+            found = (self.count.value() or 0) + 1
+            self.count.update(found)
             yield found
 
-    return numbers.key_by(lambda number: number % keys, api.Types.LONG()).process(Sum(), api.Types.LONG())
+    return numbers.key_by(lambda number: number % keys, api.Types.LONG()).process(Count(), api.Types.LONG())
 
 
 def window_reduce(api: Any, numbers: Any, keys: int) -> Any:
