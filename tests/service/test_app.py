@@ -344,3 +344,20 @@ def test_an_internal_error_closes_its_connection_with_notice(app: FastAPI, monke
     monkeypatch.setattr(app.state.control_plane, "pipelines", broken)
     answer = TestClient(app, raise_server_exceptions=False, base_url="http://localhost").get("/v0/pipelines")
     assert (answer.status_code, answer.json()["error_code"], answer.headers["connection"]) == (500, "InternalError", "close")
+
+
+def test_a_stream_program_is_kept_and_answered_in_its_order(api: TestClient) -> None:
+    files = {"z.py": "import a", "a.py": "", "m/b.py": "ä"}
+    made = api.post("/v0/pipelines", json={"name": "s", "stream_files": files, "stream_arguments": ["--day", "1"]})
+    assert made.status_code == 201
+    read = api.get("/v0/pipelines/s").json()
+    assert list(read["stream_files"].items()) == list(files.items())
+    assert (read["stream_arguments"], read["program_code"], read["program_version"]) == (["--day", "1"], "", 1)
+    changed = api.patch("/v0/pipelines/s?allow_compile_errors=true", json={"stream_files": {"a.py": "x"}}).json()
+    assert (changed["stream_files"], changed["stream_arguments"], changed["program_version"]) == ({"a.py": "x"}, ["--day", "1"], 2)
+    for method, path in (("PATCH", "s"), ("PUT", "s"), ("POST", "s/diff"), ("POST", "s/validate")):
+        refused = api.request(method, f"/v0/pipelines/{path}", json={"stream_files": {"../a.py": ""}})
+        assert (refused.status_code, refused.json()["error_code"]) == (400, "InvalidParam"), path
+        assert "'../a.py' is no path of a stream program's file" in refused.json()["message"]
+    assert api.post("/v0/pipelines", json={"name": "t"}).status_code == 400
+    assert "stream_files" not in api.get("/v0/pipelines", params={"selector": "status"}).json()[0]
