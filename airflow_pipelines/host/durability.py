@@ -114,6 +114,8 @@ class Durability:
         self._replayed: JournalContents | None = None
         self._base: UUID | None = None
         self._has_checkpoint = False
+        self.journals_always = False
+        """Set for a program whose state is not at hand after a step that fails: only the journal has the steps before then."""
         fence = Fence.take(self.folder, self.checkpoints.greatest_epoch)
         self.checkpoints.begin(fence)
         self.batches.guard, self.fence = fence.check, fence
@@ -172,10 +174,13 @@ class Durability:
 
     @property
     def journals(self) -> bool:
-        """Whether committed steps go to the journal: until the first checkpoint exists, and always for exactly-once."""
+        """Whether committed steps go to the journal: until the first checkpoint exists, and always for exactly-once and where
+        :attr:`journals_always` says so.
+        """
         if not self.options.storage:
             return False
-        return self.options.fault_tolerance is FaultTolerance.EXACTLY_ONCE or not self._has_checkpoint
+        always = self.journals_always or self.options.fault_tolerance is FaultTolerance.EXACTLY_ONCE
+        return always or not self._has_checkpoint
 
     def commit(
         self,

@@ -99,6 +99,7 @@ class Opening:
         self._fence.begin(durability.check)
         self.sync = CheckpointSync(self.options.sync, self.options.retention, durability, self._owner, self._log)
         program = front_end_for(deployment.source, self._sessions).compile(deployment.source)
+        durability.journals_always = program.streams is not None
         saved = self._saved_state(durability)
         live = self._assembled(program, durability)
         if saved is None:
