@@ -237,14 +237,14 @@ def _check_reads(circuit: Circuit, statement: AdhocStatement, awaited: Set[str])
     for name in statement.reads:
         if name == SYSTEM_VIEW:
             continue
-        if name in program.tables:
+        if name in program.tables and name not in program.hidden_relations:
             materialized = program.tables[name].materialized
             hint = "declare the table WITH ('materialized' = 'true')"
-        elif name in program.views:
+        elif name in program.views and name not in program.hidden_relations:
             materialized = program.views[name].kind is ViewKind.MATERIALIZED
             hint = "declare the view with CREATE MATERIALIZED VIEW"
         else:
-            known = ", ".join(display(known) for known in sorted({*program.tables, *program.views}))
+            known = ", ".join(display(known) for known in sorted({*program.tables, *program.views} - program.hidden_relations))
             raise AdhocError(f"Relation {display(name)} does not exist; there are: {known or 'none'}")
         if not materialized:
             raise AdhocError(f"Tried to SELECT from a non-materialized source {display(name)}: to query it, {hint}")

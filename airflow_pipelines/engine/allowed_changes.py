@@ -50,10 +50,10 @@ def changed_table(program: Program, name: str) -> Table:
     :returns: the table
     :raises NotATableError: when there is no such table
     """
-    table = program.tables.get(name)
-    if table is None:
-        raise NotATableError(name, name in program.views, tuple(sorted(program.tables)))
-    return table
+    tables = {name: table for name, table in program.tables.items() if name not in program.hidden_relations}
+    if name not in tables:
+        raise NotATableError(name, name in program.views, tuple(sorted(tables)))
+    return tables[name]
 
 
 def refused_operations(table: Table) -> Mapping[Op, str]:

@@ -27,6 +27,7 @@ from airflow_pipelines.program.diff import PipelineDiff, ProgramDiff
 from airflow_pipelines.program.fingerprints import Fingerprints
 from airflow_pipelines.program.names import SYSTEM_VIEW
 from airflow_pipelines.program.sources import ProgramSource
+from airflow_pipelines.program.streams import is_hidden
 
 STAGE_S = 0.15
 """What a stage takes however few rows it reads."""
@@ -130,7 +131,8 @@ def _changes(diff: PipelineDiff, before: Fingerprints, after: Fingerprints) -> d
     found |= dict.fromkeys((*changes.removed_tables, *changes.removed_views), RelationChangeKind.REMOVED)
     found |= dict.fromkeys((*changes.modified_tables, *changes.modified_views), RelationChangeKind.MODIFIED)
     tables = {*before.tables, *after.tables}
-    return {name: (RelationKind.TABLE if name in tables else RelationKind.VIEW, change) for name, change in found.items()}
+    kinds = {name: RelationKind.TABLE if name in tables else RelationKind.VIEW for name in found}
+    return {name: (kinds[name], change) for name, change in found.items() if not is_hidden(name)}
 
 
 def _declared(name: str, hashes: Mapping[str, str], texts: Mapping[str, str]) -> Declaration | None:

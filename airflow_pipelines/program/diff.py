@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from airflow_pipelines.program.fingerprints import Fingerprints
+from airflow_pipelines.program.streams import is_hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,11 @@ class ProgramDiff:
 
     def to_wire(self) -> dict[str, list[str]]:
         """The object that the REST contract shows for approval; operators only where some differ."""
-        return {key: list(names) for key, names in asdict(self).items() if names or not key.endswith("_operators")}
+        return {key: list(names) for key, names in self.shown().items() if names or not key.endswith("_operators")}
+
+    def shown(self) -> dict[str, tuple[str, ...]]:
+        """The names that users see, by what has become of them: without the hidden relations of stream programs."""
+        return {key: tuple(name for name in names if not is_hidden(name)) for key, names in asdict(self).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ class PipelineDiff:
 
     def describe(self) -> str:
         """The difference as one readable line."""
-        program = asdict(self.program_diff) if self.program_diff is not None else {}
+        program = self.program_diff.shown() if self.program_diff is not None else {}
         groups = {**program, **{key: value for key, value in asdict(self).items() if key.endswith("_connectors")}}
         return "; ".join(f"{key.replace('_', ' ')}: {', '.join(names)}" for key, names in groups.items() if names)
 

@@ -22,6 +22,14 @@ def source_table(uid: str) -> str:
     return _SOURCE + uid
 
 
+def is_hidden(relation: str) -> bool:
+    """Whether a relation is one of those that only a stream program reads and makes. No SQL text can declare such a name.
+
+    :param relation: its canonical name
+    """
+    return relation == STREAM_PROGRAM or relation.startswith(_SOURCE)
+
+
 @dataclass(frozen=True, slots=True)
 class StreamSource:
     """A source of a stream program.

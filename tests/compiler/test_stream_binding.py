@@ -125,11 +125,13 @@ def test_the_plan_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
                 StreamState("window/merged", "map"),
             ),
         ),
+        ("stream.key_by(lambda x: x).window(TumblingProcessingTimeWindows.of(Time.seconds(1))).process(PerWindow())", None),
+        ("stream.key_by(lambda x: x).process(Lazy())", None),
         ("stream.key_by(lambda x: x).process(Failing())", None),
         ("stream.key_by(lambda x: x).process(Slow())", None),
     ],
 )  # fmt: skip
-def test_states(code: str, states: tuple[StreamState, ...] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states(code: str, states: tuple[StreamState, ...] | None) -> None:
     text = """
 import time
 
@@ -141,6 +143,18 @@ class Windowed(WindowFunction):
         context.get_list_state(ListStateDescriptor("own"))
     def apply(self, key, window, inputs):
         yield key
+
+class PerWindow(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        context.global_state().get_state(ValueStateDescriptor("asked for later"))
+        yield key
+
+class Lazy(KeyedProcessFunction):
+    def open(self, context):
+        self.context = context
+    def process_element(self, value, context):
+        self.context.get_state(ValueStateDescriptor("asked for later"))
+        yield value
 
 class Failing(KeyedProcessFunction):
     def open(self, context):

@@ -15,6 +15,7 @@ from airflow_pipelines.program.names import INTERNAL_PREFIX, RESERVED_PREFIX, SY
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.relations import Column, Table, ViewKind
 from airflow_pipelines.program.source_text import twice
+from airflow_pipelines.program.streams import is_hidden
 from airflow_pipelines.sql.program.declarations import IndexDeclaration, Lateness, PropertyText, ViewDeclaration
 from airflow_pipelines.sql.program.safety import unsafe_part
 from airflow_pipelines.sql.rewrite.refused import CallRefused
@@ -202,6 +203,8 @@ class _StatementReader:
             )
         elif name.text == SYSTEM_VIEW:
             self._note(name.span, f"The name {name.text} is reserved: every program has a system view of that name")
+        elif is_hidden(name.text):
+            self._note(name.span, f"The name {display(name.text)} is reserved: it belongs to stream programs")
         return name
 
     # Tables

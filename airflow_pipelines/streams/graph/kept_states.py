@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import threading
-from collections.abc import Iterator, Sequence
-from typing import Any
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from types import FunctionType
+from typing import Any, Final
 
 from airflow_pipelines.streams.clock import StepClock, SystemClock
-from airflow_pipelines.streams.functions import Function, own_copy
+from airflow_pipelines.streams.functions import Function, ProcessAllWindowFunction, ProcessWindowFunction, own_copy
 from airflow_pipelines.streams.graph.chains import Chain, Step
+from airflow_pipelines.streams.graph.function_sources import nested_code
 from airflow_pipelines.streams.metrics import MetricGroup
 from airflow_pipelines.streams.operators.base import TaskSettings
 from airflow_pipelines.streams.runtime import RuntimeContext
@@ -21,6 +27,7 @@ from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.state.views import State
 
 OPEN_SECONDS = 10.0
+_STATES_OF_WINDOWS: Final = frozenset({"global_state", "window_state"})
 _log = logging.getLogger("airflow_pipelines.streams")
 
 
@@ -29,32 +36,53 @@ def kept_states(
 ) -> tuple[StateDescription, ...] | None:
     """The states of an operator: its own, and those that its functions ask for in ``open``.
 
-    Functions are opened and closed once, in a thread of their own. States that they ask for later are not known.
+    Functions are opened and closed once, in a thread of their own.
 
     :param chain: has the operator
     :param step: the operator
     :param settings: what functions are told
     :param seconds: how long ``open`` may take
-    :returns: the states by their names in order; None when a function could not be opened in time, which the log says
+    :returns: the states by their names in order; None when they are not known before it runs: when a function cannot be opened in
+        time, which the log says, or when it may ask for states later
     """
     operator = step.node.operator
     if not operator.is_keyed:
         return ()
     found = {state.name: state for state in operator.own_states()}
-    functions = [each for each in operator.user_objects().values() if isinstance(each, Function) and _opens(each)]
-    if functions:
-        context = _Recording(
-            SubtaskInfo(step.name, 0, chain.parallelism),
-            chain.max_parallelism,
-            settings.job_parameters,
-            MetricGroup(),
-            StepClock(SystemClock().now()),
-            KeyedStore(chain.max_parallelism),
-        )
-        if not _opened(functions, context, step.name, seconds):
+    functions = [each for each in operator.user_objects().values() if isinstance(each, Function)]
+    if any(map(_asks_while_it_runs, functions)):
+        return None
+    opening = [each for each in functions if type(each).open is not Function.open]
+    if opening:
+        subtask = SubtaskInfo(step.name, 0, chain.parallelism)
+        try:
+            asked = _opened(opening, lambda: _recording(subtask, chain.max_parallelism, settings), seconds)
+        except Exception as error:  # noqa: BLE001 (it matters only when the program runs)
+            _log.warning(
+                "The states of the operator %r are not known before it runs, because open() raised %s: %s",
+                step.name,
+                type(error).__name__,
+                error,
+            )
             return None
-        found |= {name: describe_state(descriptor) for name, descriptor in context.declared.items()}
+        if asked is None:
+            return None
+        found |= {name: describe_state(descriptor) for name, descriptor in asked.items()}
     return tuple(found[name] for name in sorted(found))
+
+
+def _asks_while_it_runs(function: Function) -> bool:
+    """Whether the code of a window function uses the states that its context has, which it asks for with each window."""
+    if not isinstance(function, ProcessWindowFunction | ProcessAllWindowFunction):
+        return False
+    methods = [each for cls in type(function).__mro__ for each in vars(cls).values() if isinstance(each, FunctionType)]
+    own = [each for each in methods if each.__module__ != Function.__module__]
+    return any(not _STATES_OF_WINDOWS.isdisjoint(code.co_names) for each in own for code in nested_code(each.__code__))
+
+
+def _recording(subtask: SubtaskInfo, max_parallelism: int, settings: TaskSettings) -> _Recording:
+    clock, store = StepClock(SystemClock().now()), KeyedStore(max_parallelism)
+    return _Recording(subtask, max_parallelism, settings.job_parameters, MetricGroup(), clock, store)
 
 
 class _Recording(RuntimeContext):
@@ -70,40 +98,35 @@ class _Recording(RuntimeContext):
         return state
 
 
-def _opens(function: Function) -> bool:
-    return type(function).open is not Function.open
+def _opened(functions: Sequence[Function], make: Callable[[], _Recording], seconds: float) -> Mapping[str, StateDescriptor] | None:
+    """The states that functions ask for when they are opened; None when one keeps its context, so that it may ask for more later.
 
-
-def _opened(functions: Sequence[Function], context: _Recording, name: str, seconds: float) -> bool:
-    errors: list[BaseException] = []
+    :raises Exception: what a function raises
+    :raises TimeoutError: when it takes too long
+    """
+    future: Future[Mapping[str, StateDescriptor] | None] = Future()
 
     def open_all() -> None:
         try:
-            for function in functions:
-                own = own_copy(function)
-                with _closing(own):
-                    own.open(context)
-        except BaseException as error:  # noqa: BLE001 (it is told in the log, and matters only when the program runs)
-            errors.append(error)
+            future.set_result(_asked(functions, make()))
+        except BaseException as error:  # noqa: BLE001 (raised again where it is waited for)
+            future.set_exception(error)
 
-    thread = threading.Thread(target=open_all, name=f"open() of {name}", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if thread.is_alive():
-        errors.append(TimeoutError(f"it takes more than {seconds:g} s"))
-    if errors:
-        _log.warning(
-            "The states of the operator %r are not known before it runs, because open() did not return: %s: %s",
-            name,
-            type(errors[0]).__name__,
-            errors[0],
-        )
-    return not errors
-
-
-@contextlib.contextmanager
-def _closing(function: Function) -> Iterator[None]:
+    # A thread that does not end must not hold up the end of the process.
+    threading.Thread(target=open_all, name="open() of functions", daemon=True).start()
     try:
-        yield
-    finally:
-        function.close()
+        return future.result(seconds)
+    except FutureTimeoutError:
+        raise TimeoutError(f"it takes more than {seconds:g} s") from None
+
+
+def _asked(functions: Sequence[Function], context: _Recording) -> Mapping[str, StateDescriptor] | None:
+    declared, remembered = context.declared, weakref.ref(context)
+    with contextlib.ExitStack() as stack:
+        for function in functions:
+            own = own_copy(function)
+            stack.callback(own.close)
+            own.open(context)
+        del context
+        gc.collect()
+        return declared if remembered() is None else None
