@@ -163,13 +163,14 @@ def _plan(view: str, text: str, columns: ColumnTypes, node: Node) -> ViewPlan:
     return ViewPlan(view, text, columns, (stage,), stage)
 
 
-def _fingerprints(streams: StreamProgram, sql: Program, fed: frozenset[str], sources: Mapping[str, Table]) -> Fingerprints:
+def _fingerprints(
+    streams: StreamProgram, sql: Program, fed: Mapping[str, frozenset[str]], sources: Mapping[str, Table]
+) -> Fingerprints:
     """Hidden relations are the same whatever the code: which operators begin anew is decided by operator."""
     found = sql.fingerprints
     relations = {**found.tables, **found.views}
     outputs = {each.relation: _output_fingerprint(streams, each, relations, sql.schemas) for each in streams.outputs}
-    # Each of them reads an output, directly or through others: what changes there changes all of them.
-    views = {name: digest([found.views[name], outputs]) for name in fed}
+    views = {name: digest([found.views[name], {read: outputs[read] for read in reads}]) for name, reads in fed.items()}
     connectors = [connector for table in sources.values() for connector in table.connectors]
     return replace(
         found,
@@ -186,7 +187,7 @@ def _fingerprints(streams: StreamProgram, sql: Program, fed: frozenset[str], sou
         },
         owners={**found.owners, **{connector.endpoint: connector.relation for connector in connectors}},
         operators={
-            each.uid: digest([each.fingerprint, each.inputs, each.is_keyed, each.key_type, each.max_parallelism])
+            each.uid: digest([each.fingerprint, each.inputs, [each.key_type, each.max_parallelism] if each.is_keyed else None])
             for each in streams.operators
         },
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from airflow_pipelines.engine.program import Program
@@ -10,7 +10,7 @@ from airflow_pipelines.engine.schema import RelationSchema
 from airflow_pipelines.engine.spark.type_text import type_text
 from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors, ProgramMessage
 from airflow_pipelines.program.names import display
-from airflow_pipelines.program.relations import Column, Table
+from airflow_pipelines.program.relations import Table
 from airflow_pipelines.program.streams import RelationOutput, StreamProgram
 from airflow_pipelines.sql.plan.properties.append_only import append_only_relations
 from airflow_pipelines.sql.program.parser import parse_program
@@ -86,23 +86,28 @@ def declared_text(output: RelationOutput) -> str:
     return f"to_relation({output.relation!r}, {columns!r}{key})"
 
 
-def fed_by_streams(streams: StreamProgram, sql: Program) -> frozenset[str]:
+def fed_by_streams(streams: StreamProgram, sql: Program) -> Mapping[str, frozenset[str]]:
     """The views of the SQL text that follow from what a stream program makes.
 
     :param streams: the stream program
     :param sql: the program of the SQL text
+    :returns: by view, the relations of the stream program that it reads, itself or through others
     """
-    found = {output.relation for output in streams.outputs}
-    for name, view in sql.views.items():
-        if not found.isdisjoint(view.reads) or any(member in found for member in _members(sql, name)):
-            found.add(name)
-    return frozenset(found & sql.views.keys())
+    made = {output.relation for output in streams.outputs}
+    found = {name: frozenset(made.intersection(_reached(name, sql))) for name in sql.views}
+    return {name: outputs for name, outputs in found.items() if outputs}
 
 
-def _members(sql: Program, name: str) -> Iterator[str]:
-    """Views of a cycle come one after the other, so that one may read another one which comes after it."""
-    reads = sql.views[name].reads
-    yield from (read for read in reads if read in sql.views)
+def _reached(name: str, sql: Program) -> frozenset[str]:
+    """All that a view reads, itself or through others."""
+    waiting, seen = [name], set[str]()
+    while waiting:
+        current = waiting.pop()
+        for read in sql.views[current].reads if current in sql.views else ():
+            if read not in seen:
+                seen.add(read)
+                waiting.append(read)
+    return frozenset(seen)
 
 
 def check_inputs(streams: StreamProgram, sql: Program) -> None:
@@ -178,15 +183,6 @@ def upstream_relations(streams: StreamProgram, uid: str) -> frozenset[str]:
                 seen.add(read)
                 waiting.append(read)
     return frozenset(each.relation for each in streams.inputs if each.uid in seen)
-
-
-def columns_of(output: RelationOutput, schemas: Mapping[str, RelationSchema]) -> tuple[Column, ...]:
-    """The columns of an output.
-
-    :param output: the output
-    :param schemas: those of the program's relations
-    """
-    return schemas[output.relation].columns
 
 
 def _error(message: str) -> ProgramMessage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +11,8 @@ from airflow_pipelines.engine.storage.batch_store import BatchStore
 from airflow_pipelines.engine.streams.saved_state import PAGES, REST, operators_of, page_bytes, rest_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.host.stream_changes import KeptOperator
-from airflow_pipelines.program.streams import STREAM_PROGRAM, StreamState
+from airflow_pipelines.program.streams import STREAM_PROGRAM, StreamOperator, StreamState
+from airflow_pipelines.streams.state.description import StateDescription
 from airflow_pipelines.streams.worker.rest import read_header
 
 
@@ -37,8 +38,15 @@ def kept_operators(states: Mapping[str, Trace]) -> tuple[KeptOperator, ...]:
     return tuple(
         KeptOperator(
             operator,
-            tuple(StreamState(**asdict(state)) for state in header[operator.uid].states) if operator.uid in header else (),
+            _states(operator, header[operator.uid].states if operator.uid in header else ()),
             sizes.get(operator.uid, 0),
         )
         for operator in operators_of(states[REST])
     )
+
+
+def _states(operator: StreamOperator, asked: Iterable[StateDescription]) -> tuple[StreamState, ...]:
+    """What an operator keeps by itself, such as the contents of windows, and what its functions have asked for."""
+    found = {state.name: state for state in operator.states or ()}
+    found |= {state.name: StreamState(**asdict(state)) for state in asked}
+    return tuple(found.values())
