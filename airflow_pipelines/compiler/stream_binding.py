@@ -177,8 +177,9 @@ def _hints(module: str, texts: Mapping[str, str]) -> Iterator[str]:
         return
     top = module.partition(".")[0]
     yield (
-        f"Add {top}.py to the files of the program if it is the program's own"
-        f" (they are: {', '.join(texts)}), or name the package that has it in a file requirements.txt among them"
+        f"Add {top}.py to the files of the program if it is the program's own (they are: {', '.join(texts)}). If it belongs to a"
+        " package, install that for the host, or import it in the functions that use it and name the package with"
+        " set_python_requirements()"
     )
 
 

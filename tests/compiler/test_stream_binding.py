@@ -276,7 +276,7 @@ def test_a_module_that_is_not_there() -> None:
     assert "No module named 'no_such_module'" in message.message
     assert "Add no_such_module.py to the files of the program" in message.message
     assert "they are: program.py, helper.py" in message.message
-    assert "requirements.txt" in message.message
+    assert "set_python_requirements()" in message.message
 
 
 @pytest.mark.parametrize(
