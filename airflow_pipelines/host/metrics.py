@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from airflow_pipelines.contract.exposition import Metric, MetricKind
@@ -56,4 +56,21 @@ def measure(stats: Mapping[str, Any], pipeline: str, memory_limit: int | None) -
             for endpoint in stats[group]:
                 place = {**labels, "endpoint": endpoint["endpoint_name"]}
                 found.append(Metric(name, kind, text, endpoint["metrics"][key], place))
-    return found
+    return [*found, *_of_streams(stats.get("stream_metrics") or {}, labels)]
+
+
+def _of_streams(operators: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[Metric]:
+    """What the operators of a stream program say of themselves, task by task. Counters of functions may go down, too."""
+    for uid, operator in operators.items():
+        for task in operator["tasks"]:
+            place = {**labels, "operator": uid, "task": str(task["task"])}
+            yield Metric(
+                "stream_state_bytes", MetricKind.GAUGE, "Bytes of an operator's state at rest.", task["state_bytes"], place
+            )
+            if task["watermark"] is not None:
+                text = "How far event time has come, in seconds since the epoch."
+                yield Metric("stream_watermark_seconds", MetricKind.GAUGE, text, task["watermark"] / 1000, place)
+            for name, value in task["values"].items():
+                if isinstance(value, int | float):
+                    text = "What a function of a stream program has counted under a name."
+                    yield Metric("stream_function_metric", MetricKind.GAUGE, text, value, {**place, "metric": name})

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from airflow_pipelines.engine.streams.statistics import StreamStatistics
 from airflow_pipelines.program.streams import StreamProgram
+
+
+_LARGEST = 2**63
 
 
 def statistics_to_wire(program: StreamProgram, statistics: StreamStatistics) -> dict[str, Any]:
@@ -23,7 +27,17 @@ def statistics_to_wire(program: StreamProgram, statistics: StreamStatistics) -> 
                     "watermark": metrics.watermark,
                     "state_pages": metrics.pages,
                     "state_bytes": metrics.bytes,
-                    "values": dict(metrics.counted),
+                    "values": {name: _plain(value) for name, value in metrics.counted.items()},
                 }
             )
     return {"stream_metrics": operators, "warnings": statistics.warnings}
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON and monitoring systems have: a gauge gives whatever its function returns."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if value is None or isinstance(value, bool | str):
+        return value
+    is_number = isinstance(value, int | float) and abs(value) < _LARGEST
+    return value if is_number else str(value)
