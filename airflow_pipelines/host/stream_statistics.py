@@ -8,7 +8,6 @@ from typing import Any
 from airflow_pipelines.engine.streams.statistics import StreamStatistics
 from airflow_pipelines.program.streams import StreamProgram
 
-
 _LARGEST = 2**63
 
 
