@@ -33,12 +33,12 @@ class TerminalPerson:
 
     def tell(self, text: str) -> None:
         """See :class:`~airflow_pipelines.running.deploying.Person`."""
-        self._console.print(Text(text))
+        self._console.print(Text(text), soft_wrap=True)
 
     def approves(self, change: str, question: str) -> bool:
         """See :class:`~airflow_pipelines.running.deploying.Person`."""
         for line in change.splitlines():
-            self._console.print(Text(line, _style(line)))
+            self._console.print(Text(line, _style(line)), soft_wrap=True)
         if self._approves_all:
             return True
         if not (self._console.is_terminal and sys.stdin.isatty()):

@@ -64,4 +64,5 @@ def test_where_nobody_is_nothing_is_approved_unless_that_was_said() -> None:
     shown, out = console(is_terminal=False)
     assert TerminalPerson(shown, approves_all=False).approves("+ view v", "Go on?") is False
     assert "give --approve" in out.getvalue()
-    assert TerminalPerson(shown, approves_all=True).approves("+ view v", "Go on?") is True
+    assert TerminalPerson(shown, approves_all=True).approves("+ " + "v" * 200, "Go on?") is True
+    assert "+ " + "v" * 200 + "\n" in out.getvalue(), "no line is broken"
