@@ -205,11 +205,15 @@ class Circuit:
         if self.streams is not None:
             self.streams.published()
 
-    def open_streams(self) -> None:
-        """Start the stream program, where there is one, with what the current snapshot has of its state."""
+    def open_streams(self, now: int | None = None) -> None:
+        """Start the stream program, where there is one, with what the current snapshot has of its state.
+
+        :param now: the time in microseconds since the epoch; None where steps follow that have a time of their own
+        """
         for operator in self._stream_operators():
-            gained = operator.opened(self._opened_streams, self._snapshot.states.get(operator.relation), self._snapshot.step)
-            self._gain(operator, gained)
+            operator.open(self._opened_streams, self._snapshot.states.get(operator.relation), now)
+        with self._lock:
+            self._snapshot = self._with_progress(self._snapshot)
 
     def save_streams(self) -> None:
         """Take what has changed in the state of the stream program since the last time into the current snapshot.
@@ -218,7 +222,9 @@ class Circuit:
         """
         for operator in self._stream_operators():
             states = self._snapshot.states.get(operator.relation) or operator.empty_states()
-            self._gain(operator, with_changes(states, self._opened_streams.changes(), operator.node.program.operators))
+            gained = with_changes(states, self._opened_streams.changes(), operator.node.program.operators)
+            with self._lock:
+                self._snapshot = self._gaining(self._snapshot, operator, gained)
 
     def _stream_operators(self) -> list[StreamGraphOperator]:
         return [operator for operator in self.operators if isinstance(operator, StreamGraphOperator)]
@@ -229,13 +235,20 @@ class Circuit:
             raise RuntimeError("a circuit without a process for its stream program cannot run it")
         return self.streams
 
-    def _gain(self, operator: StreamGraphOperator, gained: Mapping[str, Batch]) -> None:
+    def _gaining(self, snapshot: Snapshot, operator: StreamGraphOperator, gained: Mapping[str, Batch]) -> Snapshot:
+        """A snapshot whose state of an operator has some rows more."""
         context = self._context({})
-        states = dict(self._snapshot.states.get(operator.relation) or operator.empty_states())
+        states = dict(snapshot.states.get(operator.relation) or operator.empty_states())
         for name, batch in gained.items():
             states[name] = states[name].append(context.spill_if_large(batch))
-        with self._lock:
-            self._snapshot = replace(self._snapshot, states={**self._snapshot.states, operator.relation: states})
+        return replace(snapshot, states={**snapshot.states, operator.relation: states})
+
+    def _with_progress(self, snapshot: Snapshot) -> Snapshot:
+        """A snapshot that knows when the stream program wants to be called."""
+        for operator in self._stream_operators():
+            gained = operator.progress(self._opened_streams, snapshot.states.get(operator.relation), snapshot.step)
+            snapshot = self._gaining(snapshot, operator, gained)
+        return snapshot
 
     def restore(self, snapshot: Snapshot) -> None:
         """Make ``snapshot`` current, without what it has in another layout, and with its rows in canonical form.
@@ -309,7 +322,7 @@ class Circuit:
             if self.wiring.owners[operator.relation] in views or self._lacks(operator, base)
         }
         evaluation, evaluated = self._evaluated_anew(fresh, base, clock)
-        snapshot = replace(evaluated, step=base.step + 1)
+        snapshot = self._with_progress(replace(evaluated, step=base.step + 1))
         deltas = {
             name: self._emitted(evaluation.relations[name].delta)
             for name in self.program.views

@@ -136,7 +136,7 @@ class LivePipeline:
 
     def start_empty(self) -> None:
         """Evaluate what has rows before any input has come, such as a count of nothing; the clock ticks for the first time."""
-        self.circuit.open_streams()
+        self.circuit.open_streams(self.clock.now())
         if self.circuit.follows_clock:
             self.move_clock(self.clock.now())
         elif (step := _start_empty(self.circuit)) is not None:
@@ -189,7 +189,7 @@ class LivePipeline:
         if self.circuit.streams is not None:
             self.circuit.streams.dropped = plan.streams.dropped
             self.circuit.streams.fresh_inputs = plan.streams.fresh_inputs
-        self.circuit.open_streams()
+        self.circuit.open_streams(self.clock.now())
 
     def bootstrap(self, plan: BootstrapPlan, *, silent: bool) -> None:
         """Evaluate the new and changed views and, unless ``silent``, emit their full contents."""
@@ -380,7 +380,7 @@ class LivePipeline:
                 self.endpoints.deliver_again(first.number, first.view_deltas, circuit.program, outputs)
         else:
             circuit.restore(base)
-        circuit.open_streams()
+        circuit.open_streams(None if saved.records else self.clock.now())
         if base is not None:
             # Before the records: what they change must be there.
             circuit.refresh()

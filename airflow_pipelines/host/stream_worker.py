@@ -25,10 +25,10 @@ class StreamWorker:
         self._process = process
         self._schemas = schemas
 
-    def open(self, rest: bytes | None, pages: Iterable[StoredPages], dropped: Dropped) -> Stepped:
+    def open(self, rest: bytes | None, pages: Iterable[StoredPages], dropped: Dropped, now_ms: int | None) -> Stepped:
         """See :class:`Worker`."""
         with _as_step_errors():
-            return self._process.open(rest, pages, dropped, schemas=self._schemas)
+            return self._process.open(rest, pages, dropped, schemas=self._schemas, now_ms=now_ms)
 
     def step(self, now_ms: int, feeds: Sequence[Feed]) -> Stepped:
         """See :class:`Worker`."""

@@ -15,7 +15,7 @@ from airflow_pipelines.engine.operators.state import Kept, StateSchema
 from airflow_pipelines.engine.stream_nodes import StreamGraph
 from airflow_pipelines.engine.streams.relation_rows import relation_rows
 from airflow_pipelines.engine.streams.runtime import StreamRuntime
-from airflow_pipelines.engine.streams.saved_state import PROGRESS, SCHEMAS, due_of, pages_of, progress_row, rest_of
+from airflow_pipelines.engine.streams.saved_state import PAGES, PROGRESS, REST, SCHEMAS, due_of, pages_of, progress_row, rest_of
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.streams import RelationInput
 from airflow_pipelines.streams.worker.messages import Feed, FeedKind, RelationFeed, SourceFeed, Stepped
@@ -58,20 +58,26 @@ class StreamGraphOperator(Operator[StreamGraph]):
         stepped = runtime.step((context.clock or 0) // _MICROSECONDS, feeds)
         return Outcome(self._delta(stepped), self._progress(stepped, states, context), consolidated=True)
 
-    def opened(self, runtime: StreamRuntime, states: Mapping[str, Trace] | None, version: int) -> dict[str, Batch]:
+    def open(self, runtime: StreamRuntime, states: Mapping[str, Trace] | None, now: int | None) -> None:
         """Start the process of the program where its saved state ends.
 
         :param runtime: starts it
         :param states: the states; None before the first start
-        :param version: that of the newest step
-        :returns: what the states gain
+        :param now: processing time in microseconds since the epoch; None goes on at that of the last step
         """
         found = self.empty_states() if states is None else states
-        stepped = runtime.open(rest_of(found["rest"]), pages_of(found["pages"]))
-        due = _due(stepped)
-        if due == due_of(found[PROGRESS]):
-            return {}
-        return {PROGRESS: SCHEMAS[PROGRESS].batch(progress_row(due, found[PROGRESS]), version)}
+        runtime.open(rest_of(found[REST]), pages_of(found[PAGES]), None if now is None else now // _MICROSECONDS)
+
+    def progress(self, runtime: StreamRuntime, states: Mapping[str, Trace] | None, version: int) -> dict[str, Batch]:
+        """What the states gain by what the program said last of when it wants to be called.
+
+        :param runtime: runs it
+        :param states: the states; None before the first start
+        :param version: that of the newest step
+        """
+        before = (self.empty_states() if states is None else states)[PROGRESS]
+        due = _due(runtime.latest)
+        return {} if due == due_of(before) else {PROGRESS: SCHEMAS[PROGRESS].batch(progress_row(due, before), version)}
 
     def _progress(self, stepped: Stepped, states: Mapping[str, Trace], context: Context) -> dict[str, Batch]:
         before, due = states[PROGRESS], _due(stepped)

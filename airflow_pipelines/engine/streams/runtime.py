@@ -16,12 +16,13 @@ Dropped: TypeAlias = frozenset[str | tuple[str, str]]
 class Worker(Protocol):
     """A process that runs a stream program. Its state is in it from :meth:`open` on, and changes with each step."""
 
-    def open(self, rest: bytes | None, pages: Iterable[StoredPages], dropped: Dropped) -> Stepped:
+    def open(self, rest: bytes | None, pages: Iterable[StoredPages], dropped: Dropped, now_ms: int | None) -> Stepped:
         """Begin where another process of the program has stopped.
 
         :param rest: all that was kept besides pages; None for the beginning
         :param pages: the pages
         :param dropped: what of this is not used
+        :param now_ms: processing time; None goes on at that of the last step
         :returns: what is known before the first step
         """
 
@@ -88,16 +89,16 @@ class StreamRuntime:
         """
         self._bootstrapped = inputs
 
-    def open(self, rest: bytes | None, pages: Iterable[StoredPages]) -> Stepped:
+    def open(self, rest: bytes | None, pages: Iterable[StoredPages], now_ms: int | None) -> None:
         """Start the program where its saved state ends.
 
         :param rest: see :meth:`Worker.open`
         :param pages: see :meth:`Worker.open`
+        :param now_ms: see :meth:`Worker.open`
         """
         self._worker = self._start()
-        self.latest = self._worker.open(rest, pages, self.dropped)
+        self.latest = self._worker.open(rest, pages, self.dropped, now_ms)
         self.statistics.take(self.latest)
-        return self.latest
 
     def close(self, wait_s: float = END_S) -> None:
         """End the process. May be called from any thread.
