@@ -323,6 +323,8 @@ class LivePipeline:
 
     def _finish(self, started: float) -> None:
         """All that was consumed is delivered; the work on it began at ``started``."""
+        for warning in () if self.circuit.streams is None else self.circuit.streams.latest.warnings:
+            self.log.warning("stream program: %s", warning)
         self._complete()
         if self.durability.journals:
             self.endpoints.count_durable()

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
+from typing import Final
 
 from airflow_pipelines.contract.change_plan import OperatorChange, OperatorChangeKind
 from airflow_pipelines.contract.error_codes import ErrorCode
 from airflow_pipelines.contract.problems import Problem
 from airflow_pipelines.engine.streams.runtime import Dropped
 from airflow_pipelines.program.streams import StreamOperator, StreamProgram, StreamState
+
+SOURCE_KIND: Final = "Data Source"
+"""The kind of operators that read a source. They go on where they are, whatever becomes of their code."""
+_POSITION: Final = "its position"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +130,9 @@ class _Fate:
 
     def change(self) -> OperatorChange | None:
         old, names = self.old.operator, tuple(state.name for state in self.old.states)
-        size = self.old.size_bytes
+        if old.kind == SOURCE_KIND:
+            names = (_POSITION,)
+        size = None if names == (_POSITION,) else self.old.size_bytes
         if self.new is None:
             return OperatorChange(old.uid, old.name, OperatorChangeKind.REMOVED, (), names, "it is no more", None, size)
         if self.starts_anew:

@@ -129,3 +129,16 @@ def test_all_is_dropped_with_the_stream_program() -> None:
     change = stream_change(KEPT, None, frozenset())
     assert change.dropped == {"in", "count", "out"}
     assert {each.change for each in change.operators} == {OperatorChangeKind.REMOVED}
+
+
+def test_a_source_whose_code_changes_goes_on_where_it_is() -> None:
+    change = _change(replace(SOURCE, fingerprint="other"), COUNT, SINK)
+    assert change.dropped == frozenset()
+    assert change.operators == (
+        OperatorChange("in", "Source: orders", OperatorChangeKind.MODIFIED, ("its position",), (), "", None, None),
+    )
+
+
+def test_the_position_of_a_source_that_is_gone_is_dropped() -> None:
+    (operator, *_) = _change(replace(COUNT, inputs=()), SINK).operators
+    assert (operator.uid, operator.change, operator.dropped_states) == ("in", OperatorChangeKind.REMOVED, ("its position",))
