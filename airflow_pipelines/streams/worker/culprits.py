@@ -1,4 +1,4 @@
-"""Finds what exactly cannot become bytes: an error of the pickling itself names only the type."""
+"""Finds what exactly of a program cannot travel to its process: of functions also the variables that they use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import cloudpickle
 
-_DEEPEST = 30
+from airflow_pipelines.streams.culprits import innermost, parts_of
 
 
 def unpicklable(value: Any, path: str) -> str | None:
@@ -19,32 +19,16 @@ def unpicklable(value: Any, path: str) -> str | None:
     :param path: how it is called
     :returns: the path to the innermost object that cannot travel, None when all of it can
     """
-    if _travels(value):
-        return None
-    seen = {id(value)}
-    for _ in range(_DEEPEST):
-        inner = next(((part, at) for part, at in _parts(value, path) if id(part) not in seen and not _travels(part)), None)
-        if inner is None:
-            break
-        value, path = inner
-        seen.add(id(value))
-    return f"{path} (of type {type(value).__name__})"
-
-
-def _travels(value: Any) -> bool:
     try:
         cloudpickle.dumps(value, 5)
-    except Exception:  # noqa: BLE001 (whatever it is, this is the one)
-        return False
-    return True
+    except Exception:  # noqa: BLE001 (whatever it is, what causes it is looked for)
+        found, part = innermost(value, path, cloudpickle.dumps, _parts)
+        return f"{found} (of type {type(part).__name__})"
+    return None
 
 
 def _parts(value: Any, path: str) -> Iterator[tuple[Any, str]]:
-    if isinstance(value, dict):
-        yield from ((item, f"{path}[{key!r}]") for key, item in value.items())
-    elif isinstance(value, list | tuple | set | frozenset):
-        yield from ((item, f"{path}[{index}]") for index, item in enumerate(value))
-    elif isinstance(value, FunctionType):
+    if isinstance(value, FunctionType):
         found = inspect.getclosurevars(value)
         yield from ((item, f"{name!r}, which {value.__name__}() of {path} uses") for name, item in found.nonlocals.items())
         yield from ((item, f"{name!r}, which {value.__name__}() of {path} uses") for name, item in found.globals.items())
@@ -53,6 +37,6 @@ def _parts(value: Any, path: str) -> Iterator[tuple[Any, str]]:
         yield value.__self__, path
         yield value.__func__, path
     else:
-        yield from ((item, f"{path}.{name}") for name, item in getattr(value, "__dict__", {}).items())
-        if not isinstance(value, type):
+        yield from parts_of(value, path)
+        if not isinstance(value, type | dict | list | tuple | set | frozenset):
             yield type(value), f"the class {type(value).__name__} of {path}"
