@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from airflow_pipelines.datastream.binding import BINDING_FOLDER, DESCRIPTION, PLAN
@@ -21,6 +21,7 @@ from airflow_pipelines.program.messages import COMPILATION_ERROR, ProgramErrors,
 from airflow_pipelines.program.places import Span
 from airflow_pipelines.program.source_text import SourceText
 from airflow_pipelines.program.sources import SourceFile
+from airflow_pipelines.program.stream_files import StreamFilesError, write_stream_files
 from airflow_pipelines.program.streams import StreamProgram
 
 EXECUTION_SECONDS = 120.0
@@ -65,7 +66,10 @@ def bind_streams(files: Sequence[SourceFile], arguments: Sequence[str] = (), lim
     with tempfile.TemporaryDirectory(prefix="airflow-pipelines-") as temporary:
         folder, result = Path(temporary) / "program", Path(temporary) / "result"
         result.mkdir()
-        write_files(files, folder)
+        try:
+            write_stream_files(files, folder)
+        except StreamFilesError as error:
+            raise ProgramErrors([ProgramMessage(None, COMPILATION_ERROR, str(error))]) from error
         environment = {
             **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
             # What is written to both outputs stays in order.
@@ -88,24 +92,6 @@ def bind_streams(files: Sequence[SourceFile], arguments: Sequence[str] = (), lim
         program = StreamProgram.from_json(_read(result / DESCRIPTION) or {}, (result / PLAN).read_bytes())
         warnings = [ProgramMessage(None, COMPILATION_ERROR, text, warning=True) for text in report["warnings"]]
         return BoundStreams(program, tuple(warnings))
-
-
-def write_files(files: Sequence[SourceFile], folder: Path) -> None:
-    """Write the files of a program.
-
-    :param files: the files
-    :param folder: where they are written; made when it is not there
-    :raises ProgramErrors: when a path leads out of the folder
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    for file in files:
-        path = PurePosixPath(file.path)
-        if not path.parts or path.is_absolute() or ".." in path.parts:
-            message = f"{file.path!r} cannot be the path of a file of a program: it leads out of the program's folder"
-            raise ProgramErrors([ProgramMessage(None, COMPILATION_ERROR, message)])
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(file.text, encoding="utf-8", newline="")
 
 
 @dataclass(frozen=True, slots=True)

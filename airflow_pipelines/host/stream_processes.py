@@ -12,6 +12,7 @@ from pathlib import Path
 
 from airflow_pipelines.host.pipeline_log import PipelineLog
 from airflow_pipelines.program.sources import SourceFile
+from airflow_pipelines.program.stream_files import write_stream_files
 from airflow_pipelines.program.streams import StreamProgram
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.processes import ProcessSettings
@@ -114,11 +115,7 @@ class StreamProcesses:
     def _settings(self) -> ProcessSettings:
         # Left by a run that was killed, and perhaps changed by it.
         shutil.rmtree(self._folder, ignore_errors=True)
-        for file in self._files:
-            path = self._folder / file.path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(file.text, encoding="utf-8", newline="")
-        self._folder.mkdir(parents=True, exist_ok=True)
+        write_stream_files(self._files, self._folder)
         variables = {name: value for name, value in os.environ.items() if not name.startswith(_OF_THE_HOST)}
         executable, paths = sys.executable, [self._folder]
         if self._program.dependencies:

@@ -1,9 +1,10 @@
-"""The files of a stream program: which paths they may have, and how large they may be together."""
+"""The files of a stream program: which paths they may have, how large they may be together, and how they get into a folder."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from airflow_pipelines.program.sources import SourceFile
@@ -51,6 +52,23 @@ def stream_files(texts: Mapping[str, str]) -> tuple[SourceFile, ...]:
             "through a source, or give packages as its requirements"
         )
     return tuple(SourceFile(path, text) for path, text in texts.items())
+
+
+def write_stream_files(files: Iterable[SourceFile], folder: Path) -> None:
+    """Write the files of a stream program, as they were given.
+
+    :param files: the files
+    :param folder: where they are written; made when it is not there
+    :raises StreamFilesError: when a path leads out of the folder; files before that one are written then
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        path = PurePosixPath(file.path)
+        if not path.parts or path.is_absolute() or ".." in path.parts:
+            raise StreamFilesError(f"{file.path!r} cannot be the path of a file of a program: it leads out of the program's folder")
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(file.text, encoding="utf-8", newline="")
 
 
 def _check_path(path: str) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from airflow_pipelines.program.sources import SourceFile
@@ -10,6 +12,7 @@ from airflow_pipelines.program.stream_files import (
     StreamFilesError,
     StreamFilesTooLarge,
     stream_files,
+    write_stream_files,
 )
 
 
@@ -59,3 +62,20 @@ def test_both_sides_of_the_limits() -> None:
     assert stream_files({"a.py": half, "b.py": half})
     with pytest.raises(StreamFilesTooLarge, match=f"these have {MAX_BYTES + 1}"):
         stream_files({"a.py": half, "b.py": half, "c.py": "x"})
+
+
+def test_files_are_written_as_they_were_given(tmp_path: Path) -> None:
+    texts = {"main.py": "one\r\ntwo\n", "pkg/ä.py": "ü"}
+    write_stream_files(stream_files(texts), tmp_path / "program")
+    assert {path: (tmp_path / "program" / path).read_bytes() for path in texts} == {
+        path: text.encode() for path, text in texts.items()
+    }
+    write_stream_files((), tmp_path / "empty")
+    assert (tmp_path / "empty").is_dir()
+
+
+@pytest.mark.parametrize("path", ["", "../x.py", "a/../../x.py", "/x.py"])
+def test_no_file_is_written_out_of_the_folder(path: str, tmp_path: Path) -> None:
+    with pytest.raises(StreamFilesError, match="leads out of the program's folder"):
+        write_stream_files([SourceFile(path, "x")], tmp_path / "program")
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
