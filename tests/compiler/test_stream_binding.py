@@ -118,7 +118,7 @@ def test_the_plan_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
             (StreamState("window/contents", "reducing"),),
         ),
         (
-            "stream.key_by(lambda x: x).window(EventTimeSessionWindows.with_gap(Time.seconds(1))).apply(Windowed())",
+            "stream.key_by(lambda x: x).window(ProcessingTimeSessionWindows.with_gap(Time.seconds(1))).apply(Windowed())",
             (
                 StreamState("own", "list"),
                 StreamState("window/contents", "list", "windows that merge"),
