@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from airflow_pipelines.contract.change_plan import OperatorChange, OperatorChangeKind
 from airflow_pipelines.contract.descriptors import PendingChange
+from airflow_pipelines.readable import readable_size
 
 _MARKS: Final = {"added": "+", "modified": "~", "removed": "-"}
 _EFFECTS: Final = {
@@ -26,7 +27,6 @@ _EFFECTS: Final = {
     ("modified", "output connector"): "gets changes from now on, or a changed view's full contents",
     ("removed", "output connector"): "ends",
 }
-_UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 def changes_of(diff: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -137,14 +137,6 @@ def program_lines(change: PendingChange) -> Iterator[str]:
         if program:
             version = f"version {program['version']}, " if "version" in program else ""
             yield f"{which}: {version}hash {program['hash']}"
-
-
-def readable_size(size: float) -> str:
-    """A number of bytes with a unit, such as ``1.5 MiB``."""
-    unit = 0
-    while size >= 1024 and unit < len(_UNITS) - 1:
-        size, unit = size / 1024, unit + 1
-    return f"{size:.0f} bytes" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
 
 
 def _operator_name(operator: OperatorChange) -> str:

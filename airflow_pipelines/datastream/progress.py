@@ -8,17 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from airflow_pipelines.datastream.terminal_line import TerminalLine, can_show_line
-from airflow_pipelines.streams.elements import MAX_TIMESTAMP
 from airflow_pipelines.streams.local import LocalRunner
+from airflow_pipelines.streams.progress_text import Progress, ProgressText
 
 _EVERY = 0.5
 _SIZE_EVERY = 5.0
 _SHARE_OF_TIME = 0.01
-_UNITS = ((86_400.0, "days"), (3_600.0, "h"), (60.0, "min"), (0.0, "s"))
 
 
-class Progress:
-    """What is worth saying of a run, as a line of text.
+class RunProgress:
+    """How far a run has come, as a line of text.
 
     :param name: of the run; None for none
     :param now: the time in s
@@ -26,7 +25,7 @@ class Progress:
 
     def __init__(self, name: str | None, now: float) -> None:
         self._prefix = "" if name is None else f"{name}: "
-        self._last = (now, 0)
+        self._text = ProgressText(now)
         self._state_bytes = 0
         self._next_size = now
 
@@ -37,18 +36,8 @@ class Progress:
         :param now: the time in s
         :returns: text without an end of line
         """
-        before, elements = self._last
-        self._last = (now, runner.elements_read)
-        rate = max(runner.elements_read - elements, 0) / max(now - before, 0.001)
-        parts = [f"{runner.elements_read:,} elements", f"{rate:,.0f}/s"]
-        watermark = runner.event_time()
-        if watermark is not None:
-            at_end = watermark >= MAX_TIMESTAMP
-            parts.append("event time at its end" if at_end else f"event time {_duration(time.time() - watermark / 1000)} behind")
-        state = self._state(runner, now)
-        if state:
-            parts.append(f"state {_size(state)}")
-        return self._prefix + ", ".join(parts)
+        progress = Progress(runner.elements_read, event_time=runner.event_time(), state_bytes=self._state(runner, now))
+        return self._prefix + self._text.line(progress, now)
 
     def _state(self, runner: LocalRunner, now: float) -> int:
         """The size of the state. It is looked for rarely, and more rarely where that takes long."""
@@ -68,7 +57,7 @@ class ProgressLine:
 
     def __init__(self, line: TerminalLine | None, name: str | None) -> None:
         self._line = line
-        self._progress = Progress(name, time.monotonic())
+        self._progress = RunProgress(name, time.monotonic())
         # A program that ends at once needs no line.
         self._next = time.monotonic() + 2 * _EVERY
 
@@ -95,17 +84,3 @@ def progress_line(name: str | None) -> Iterator[ProgressLine]:
             yield ProgressLine(line, name)
     else:
         yield ProgressLine(None, name)
-
-
-def _duration(seconds: float) -> str:
-    seconds = max(seconds, 0.0)
-    size, unit = next((size, unit) for size, unit in _UNITS if seconds >= 2 * size)
-    return f"{seconds / (size or 1.0):,.1f} {unit}"
-
-
-def _size(number: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if number < 1000:
-            return f"{number:,.0f} {unit}" if unit == "B" else f"{number:,.1f} {unit}"
-        number /= 1000
-    return f"{number:,.1f} GB"

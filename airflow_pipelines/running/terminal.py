@@ -15,7 +15,7 @@ from rich.text import Text
 
 from airflow_pipelines.contract.stats import PipelineStatistics
 from airflow_pipelines.running.log_line import LogLine, LogSource
-from airflow_pipelines.running.progress_text import ProgressText
+from airflow_pipelines.running.statistics_text import StatisticsText
 
 _STYLES: Final = {"+": "green", "-": "red", "~": "yellow", "@": "cyan"}
 
@@ -58,7 +58,7 @@ class TerminalScreen:
         self._console = console
         # In a terminal all goes the same way, so that the line with the progress stays below.
         self._output = console if console.is_terminal and sys.stdout.isatty() else Console(highlight=False)
-        self._text = ProgressText()
+        self._text = StatisticsText()
         self._live: Live | None = None
 
     @contextmanager

@@ -12,7 +12,7 @@ from airflow_pipelines.contract.change_plan import (
     OperatorChangeKind,
     Refusal,
 )
-from airflow_pipelines.contract.change_text import change_markdown, change_text, changes_of, operator_effect, readable_size
+from airflow_pipelines.contract.change_text import change_markdown, change_text, changes_of, operator_effect
 from airflow_pipelines.contract.descriptors import PendingChange
 
 DIFF: dict[str, Any] = {
@@ -83,10 +83,3 @@ def test_a_diff_of_sql_only_has_no_operators() -> None:
         ("added", "view", "v"),
         ("added", "input connector", "t.c"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("size", "expected"), [(0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (1 << 20, "1.0 MiB"), (5 << 50, "5120.0 TiB")]
-)
-def test_sizes_for_people(size: int, expected: str) -> None:
-    assert readable_size(size) == expected

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from airflow_pipelines.contract.stats import PipelineStatistics
-from airflow_pipelines.running.progress_text import ProgressText
+from airflow_pipelines.running.statistics_text import StatisticsText
 
 
 def statistics(processed: int, **others: Any) -> PipelineStatistics:
@@ -19,7 +19,7 @@ def task(watermark: int | None, size: int) -> dict[str, Any]:
 
 
 def test_the_rate_is_that_since_the_last_line() -> None:
-    text = ProgressText()
+    text = StatisticsText()
     assert text.line(statistics(1000), 10.0) == "1,000 elements, 0/s"
     assert text.line(statistics(5000, buffered=1234), 12.0) == "5,000 elements, 2,000/s, 1,234 waiting"
     assert text.line(statistics(10), 13.0) == "10 elements, 0/s", "after a restart counters begin anew"
@@ -34,11 +34,11 @@ def test_event_time_is_as_far_behind_as_the_slowest_operator(
     monkeypatch.setattr(time, "time", lambda: 1_800_000_000.0)
     late = int((1_800_000_000 - behind_s) * 1000)
     found = {"a": {"tasks": [task(late + 500_000, 100), task(None, 2000)]}, "b": {"tasks": [task(late, 0)]}, "c": {"tasks": []}}
-    line = ProgressText().line(statistics(1, stream_metrics=found), 0.0)
+    line = StatisticsText().line(statistics(1, stream_metrics=found), 0.0)
     assert line == f"1 elements, 0/s, event time {expected} behind, state 2.1 KiB"
 
 
 def test_the_end_of_time_and_warnings_are_named() -> None:
     found = {"a": {"tasks": [task(2**63 - 1, 0)]}}
-    line = ProgressText().line(statistics(1, stream_metrics=found, warnings=["one", "split 3 is idle"]), 0.0)
+    line = StatisticsText().line(statistics(1, stream_metrics=found, warnings=["one", "split 3 is idle"]), 0.0)
     assert line == "1 elements, 0/s, event time at its end, 2 warnings: split 3 is idle"

@@ -1,0 +1,37 @@
+"""How far a pipeline has come, in one line."""
+
+from __future__ import annotations
+
+from airflow_pipelines.contract.stats import PipelineStatistics
+from airflow_pipelines.streams.progress_text import Progress, ProgressText
+
+
+class StatisticsText:
+    """Says what is worth knowing of statistics that come one after the other."""
+
+    def __init__(self) -> None:
+        self._progress = ProgressText()
+
+    def line(self, statistics: PipelineStatistics, now_s: float) -> str:
+        """The line.
+
+        :param statistics: the newest ones
+        :param now_s: when they were read, on a clock that never goes back
+        """
+        return self._progress.line(_progress(statistics), now_s) + _warnings(statistics)
+
+
+def _progress(statistics: PipelineStatistics) -> Progress:
+    metrics = statistics.global_metrics
+    return Progress(
+        0 if metrics is None else metrics.total_processed_records or 0,
+        0 if metrics is None else metrics.buffered_input_records or 0,
+        statistics.stream_watermark,
+        statistics.stream_state_bytes or 0,
+    )
+
+
+def _warnings(statistics: PipelineStatistics) -> str:
+    """How many warnings there are, and the newest one."""
+    warnings = statistics.warnings or ()
+    return f", {len(warnings)} warning{'' if len(warnings) == 1 else 's'}: {warnings[-1]}" if warnings else ""
