@@ -33,6 +33,8 @@ class Limits:
     :param parts: so many small batches of a recursion's sum are left as they are
     :param retention_rows: a trace is looked through for rows that may go when it has this many more than twice what was left the
         last time
+    :param stream_elements: operators of a stream program that get fewer elements in a step run in the process of the program, and
+        not in tasks of Spark
     """
 
     small_rows: int = 50_000
@@ -57,6 +59,7 @@ class Limits:
     few_losses: int = 1_000
     parts: int = 4
     retention_rows: int = 10_000
+    stream_elements: int = 2_000_000
 
 
 DEFAULT_LIMITS = Limits()

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from airflow_pipelines.engine.errors import StepError
 from airflow_pipelines.engine.program import Program
 from airflow_pipelines.engine.streams.runtime import Dropped
+from airflow_pipelines.engine.streams.spark_jobs import SparkJobs
 from airflow_pipelines.program.streams import STREAM_PROGRAM
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.worker.client import ProgramFailedError, WorkerProcess
@@ -30,10 +31,10 @@ class StreamWorker:
         with _as_step_errors():
             return self._process.open(rest, pages, dropped, schemas=self._schemas, now_ms=now_ms)
 
-    def step(self, now_ms: int, feeds: Sequence[Feed]) -> Stepped:
+    def step(self, now_ms: int, feeds: Sequence[Feed], jobs: SparkJobs | None) -> Stepped:
         """See :class:`Worker`."""
         with _as_step_errors():
-            return self._process.step(now_ms, feeds)
+            return self._process.step(now_ms, feeds, jobs)
 
     def changes(self) -> StateChanges:
         """See :class:`Worker`."""

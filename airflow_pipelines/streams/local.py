@@ -11,6 +11,7 @@ from itertools import chain as chained
 from typing import Any
 
 from airflow_pipelines.streams.call_watch import CallWatch
+from airflow_pipelines.streams.chain_by_chain import Elsewhere, Rounds, run_chain_by_chain
 from airflow_pipelines.streams.clock import Clock, StepClock, SystemClock
 from airflow_pipelines.streams.elements import MIN_TIMESTAMP, Element
 from airflow_pipelines.streams.errors import StreamProgramError
@@ -131,7 +132,9 @@ class LocalRunner:
         if snapshot is not None:
             _refuse_unclaimed(snapshot, plan)
         for chain in plan.chains:
-            self._tasks[chain.number] = [self._task(chain, index) for index in range(chain.parallelism)]
+            self._tasks[chain.number] = [
+                task_of_plan(plan, chain, index, self._settings, self._step_clock) for index in range(chain.parallelism)
+            ]
         try:
             self._load(pages)
             for chain in reversed(plan.chains):
@@ -150,10 +153,13 @@ class LocalRunner:
             index = group_to_task(page_id[0], chain.parallelism, chain.max_parallelism)
             self._tasks[chain.number][index].load(uid, page_id, page)
 
-    def _task(self, chain: Chain, index: int) -> ChainTask:
-        into = [(link, self._plan.chains[link.source].parallelism) for link in self._plan.into(chain)]
-        out = [(link, self._plan.chains[link.target]) for link in self._plan.out_of(chain)]
-        return ChainTask(chain, index, into, out, self._settings, self._step_clock)
+    def new_task(self, task: ChainTask) -> ChainTask:
+        """A task that can stand in the place of another.
+
+        :param task: one of this runner
+        :returns: the same, not yet opened
+        """
+        return task_of_plan(self._plan, task.chain, task.index, self._settings, self._step_clock)
 
     @property
     def has_ended(self) -> bool:
@@ -185,13 +191,30 @@ class LocalRunner:
         for tasks in self._tasks.values():
             for task in tasks:
                 task.end_of_step()
+        self._note_read(number, now)
+        return number
+
+    def step_chain_by_chain(self, rounds: int, elsewhere: Elsewhere) -> int:
+        """Several steps at one time, which give what as many calls of :meth:`step` give.
+
+        :param rounds: how many steps, such that all that waits in the sources is read
+        :param elsewhere: runs some of the chains
+        :returns: how many elements were read
+        :raises FunctionTimeLimitError: when one call of a function goes on for too long
+        """
+        with self._calls:
+            self._step_clock.now = now = self._clock.now()
+            number = run_chain_by_chain(self._plan, self._tasks, Rounds(rounds, STEP_ELEMENTS, now), elsewhere)
+            self._note_read(number, now)
+            return number
+
+    def _note_read(self, number: int, now: int) -> None:
         self.elements_read += number
         if self._watch.is_due(now):
             for message in self._watch.look(
                 now, (task.inputs() for tasks in self._tasks.values() for task in tasks if not task.has_ended)
             ):
                 self._warn(message)
-        return number
 
     def _hand_over(self, task: ChainTask) -> None:
         for link, writer in task.exchanges.items():
@@ -355,6 +378,20 @@ class LocalRunner:
         """
         reports = {f"{part.uid}/{part.index}": part.metrics.report() for part in self.parts()}
         return {name: report for name, report in reports.items() if report}
+
+
+def task_of_plan(plan: Plan, chain: Chain, index: int, settings: TaskSettings, clock: StepClock) -> ChainTask:
+    """One task of a plan, not yet opened.
+
+    :param plan: the plan
+    :param chain: the chain that it runs
+    :param index: number of the task
+    :param settings: what holds for the whole program
+    :param clock: the time of the current step
+    """
+    into = [(link, plan.chains[link.source].parallelism) for link in plan.into(chain)]
+    out = [(link, plan.chains[link.target]) for link in plan.out_of(chain)]
+    return ChainTask(chain, index, into, out, settings, clock)
 
 
 def _refuse_unclaimed(snapshot: Snapshot, plan: Plan) -> None:

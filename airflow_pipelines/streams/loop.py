@@ -31,6 +31,7 @@ from airflow_pipelines.streams.pickled import to_bytes
 from airflow_pipelines.streams.sinks import SubtaskInfo
 from airflow_pipelines.streams.state.page_storage import SpilledPages
 from airflow_pipelines.streams.state.pages import PageId, StoredPage
+from airflow_pipelines.streams.state.pages_at_rest import PageMarks
 from airflow_pipelines.streams.state.store import KeyedStore
 from airflow_pipelines.streams.values import isolate_all
 from airflow_pipelines.streams.watermarks import Combination
@@ -197,14 +198,21 @@ class ChainTask:
             )
         store.load(page_id, page)
 
-    def open(self, snapshot: TaskSnapshot | None, pages: Iterable[tuple[str, PageId, StoredPage]] = ()) -> None:
+    def open(
+        self,
+        snapshot: TaskSnapshot | None,
+        pages: Iterable[tuple[str, PageId, StoredPage]] = (),
+        metrics: Mapping[str, MetricGroup] | None = None,
+    ) -> None:
         """Make the operators and open them, what reads before what gives.
 
         :param snapshot: where to go on, None for the beginning
         :param pages: pages of state besides those in the snapshot: uid of the operator, id of the page, and the page
+        :param metrics: metrics to go on with, by uid of the operator
         :raises StreamProgramError: when a page does not belong to the task
         """
         snapshot = snapshot or TaskSnapshot()
+        self.metrics.update(metrics or {})
         for uid, kept in snapshot.pages.items():
             for page_id, page in kept.items():
                 self.load(uid, page_id, page)
@@ -260,7 +268,7 @@ class ChainTask:
 
     def _open_step(self, step: Step, snapshot: TaskSnapshot) -> None:
         operator = self.operators[step.node.id]
-        metrics = self.metrics[step.uid] = MetricGroup()
+        metrics = self.metrics.setdefault(step.uid, MetricGroup())
         node_id = step.node.id
         operator.output = self._fanouts[(node_id, None)]
         operator.context = OperatorContext(
@@ -449,6 +457,21 @@ class ChainTask:
                 note_operator(error, step.name, "taking a snapshot")
                 raise
         return snapshot
+
+    def marks(self) -> dict[str, PageMarks]:
+        """Which pages have changed since :meth:`changes` was called last.
+
+        :returns: by uid of the operator
+        """
+        return {uid: store.marks() for uid, store in self._stores.items()}
+
+    def restore_marks(self, marks: Mapping[str, PageMarks]) -> None:
+        """Have pages count as changed, after :meth:`open`.
+
+        :param marks: by uid of the operator
+        """
+        for uid, each in marks.items():
+            self._stores[uid].restore_marks(each)
 
     def committed(self) -> None:
         """The last snapshot is durable."""

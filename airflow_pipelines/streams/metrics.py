@@ -131,6 +131,14 @@ class MetricGroup:
         """
         return MetricGroup((*self._prefix, name) if extra is None else (*self._prefix, name, extra), self._values)
 
+    def without_gauges(self) -> MetricGroup:
+        """The metrics that have values of their own: these can be brought to another process, to go on with them.
+
+        :returns: the same metrics without gauges, which belong to an instance of a function
+        """
+        kept = {name: each for name, each in self._values.items() if isinstance(each, Counter | Distribution | Meter)}
+        return MetricGroup(self._prefix, kept)
+
     def report(self) -> dict[str, Any]:
         """What all metrics say now.
 

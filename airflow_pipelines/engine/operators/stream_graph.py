@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -16,9 +16,11 @@ from airflow_pipelines.engine.stream_nodes import StreamGraph
 from airflow_pipelines.engine.streams.relation_rows import relation_rows
 from airflow_pipelines.engine.streams.runtime import StreamRuntime
 from airflow_pipelines.engine.streams.saved_state import PAGES, PROGRESS, REST, SCHEMAS, due_of, pages_of, progress_row, rest_of
+from airflow_pipelines.engine.streams.spark_jobs import SparkJobs, spark_jobs
 from airflow_pipelines.engine.trace import Trace
 from airflow_pipelines.program.streams import RelationInput
 from airflow_pipelines.streams.worker.messages import Feed, FeedKind, RelationFeed, SourceFeed, Stepped
+from airflow_pipelines.streams.worker.moving import feed_records
 
 _MICROSECONDS = 1000
 """In a millisecond."""
@@ -55,8 +57,15 @@ class StreamGraphOperator(Operator[StreamGraph]):
             raise RuntimeError("a circuit without a process for its stream program cannot evaluate it")
         states = self.empty_states() if kept.states is None else kept.states
         feeds = list(self._feeds(context, runtime))
-        stepped = runtime.step((context.clock or 0) // _MICROSECONDS, feeds)
+        stepped = runtime.step((context.clock or 0) // _MICROSECONDS, feeds, self._jobs(context, feeds))
         return Outcome(self._delta(stepped), self._progress(stepped, states, context), consolidated=True)
+
+    def _jobs(self, context: Context, feeds: Sequence[Feed]) -> SparkJobs | None:
+        """Where chains of this step may run besides the process of the program; None for nowhere."""
+        least = context.limits.stream_elements
+        if self.node.program.dependencies or sum(map(feed_records, feeds)) < least:
+            return None  # only the process of the program has the program's own Python environment
+        return spark_jobs(context.sessions.large.sparkContext, least)
 
     def open(self, runtime: StreamRuntime, states: Mapping[str, Trace] | None, now: int | None) -> None:
         """Start the process of the program where its saved state ends.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Protocol, TypeAlias
 
+from airflow_pipelines.engine.streams.spark_jobs import SparkJobs
 from airflow_pipelines.engine.streams.statistics import StreamStatistics
 from airflow_pipelines.streams.worker.messages import Feed, StateChanges, Stepped, StoredPages
 
@@ -26,11 +27,12 @@ class Worker(Protocol):
         :returns: what is known before the first step
         """
 
-    def step(self, now_ms: int, feeds: Sequence[Feed]) -> Stepped:
+    def step(self, now_ms: int, feeds: Sequence[Feed], jobs: SparkJobs | None) -> Stepped:
         """Run the program over what is fed to it.
 
         :param now_ms: processing time
         :param feeds: in the order in which it has arrived
+        :param jobs: where chains run that have very much to do; None for in the process of the program
         """
 
     def changes(self) -> StateChanges:
@@ -108,14 +110,15 @@ class StreamRuntime:
         if self._worker is not None:
             self._worker.close(wait_s)
 
-    def step(self, now_ms: int, feeds: Sequence[Feed]) -> Stepped:
+    def step(self, now_ms: int, feeds: Sequence[Feed], jobs: SparkJobs | None = None) -> Stepped:
         """Run the program over what is fed to it.
 
         :param now_ms: processing time
         :param feeds: in the order in which it has arrived
+        :param jobs: where chains run that have very much to do; None for in the process of the program
         """
         self._is_ahead = True
-        self.latest = self._opened.step(now_ms, feeds)
+        self.latest = self._opened.step(now_ms, feeds, jobs)
         self.statistics.take(self.latest)
         return self.latest
 

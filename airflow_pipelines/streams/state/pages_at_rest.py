@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from airflow_pipelines.streams.state.due_pages import DuePages
@@ -24,6 +24,36 @@ class PageChanges:
 
     written: dict[PageId, StoredPage] = field(default_factory=dict)
     gone: set[PageId] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class PageMarks:
+    """Which pages are others than at the last time that somebody took the changes.
+
+    :param written: pages that were written
+    :param created: those of them that were not there then
+    :param gone: pages that were there then and are no more
+    """
+
+    written: frozenset[PageId] = frozenset()
+    created: frozenset[PageId] = frozenset()
+    gone: frozenset[PageId] = frozenset()
+
+    def after(self, before: Iterable[PageId], written: Iterable[PageId], gone: Iterable[PageId]) -> PageMarks:
+        """The marks after more changes.
+
+        :param before: the pages that were there before these changes
+        :param written: the pages that were written
+        :param gone: the pages that were removed
+        :returns: the marks
+        """
+        removed, added = frozenset(gone), frozenset(written)
+        new = added - frozenset(before)
+        return PageMarks(
+            (self.written - removed) | added,
+            (self.created - removed) | (new - self.gone),
+            (self.gone | (removed - self.created)) - new,
+        )
 
 
 class PagesAtRest:
@@ -144,6 +174,15 @@ class PagesAtRest:
         """
         if page_id in self._storage:
             self._written.add(page_id)
+
+    @property
+    def marks(self) -> PageMarks:
+        """Which pages have changed since the changes were taken last."""
+        return PageMarks(frozenset(self._written), frozenset(self._created), frozenset(self._gone))
+
+    @marks.setter
+    def marks(self, marks: PageMarks) -> None:
+        self._written, self._created, self._gone = set(marks.written), set(marks.created), set(marks.gone)
 
     def spill(self) -> None:
         """Let the storage bring elsewhere what does not fit into memory.

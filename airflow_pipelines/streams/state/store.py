@@ -18,7 +18,7 @@ from airflow_pipelines.streams.state.entries import EVENT_TIME, NO_ENTRY, PROCES
 from airflow_pipelines.streams.state.page_storage import MemoryPages, PageStorage
 from airflow_pipelines.streams.state.page_tree import place, place_of_key
 from airflow_pipelines.streams.state.pages import NEVER, PageId, PageRows, Row, StoredPage, kept_in, key_in
-from airflow_pipelines.streams.state.pages_at_rest import PageChanges, PagesAtRest
+from airflow_pipelines.streams.state.pages_at_rest import PageChanges, PageMarks, PagesAtRest
 
 HOT_KEYS = 200_000
 _SAMPLE = 32
@@ -375,6 +375,22 @@ class KeyedStore:
         :param page_id: its id
         """
         self._pages.note_written(page_id)
+
+    def marks(self) -> PageMarks:
+        """Which pages have changed since :meth:`changes` was called last.
+
+        :returns: what :meth:`restore_marks` takes, of another store that goes on with the same pages
+        :raises StreamProgramError: when a value cannot be kept, or a page cannot be written
+        """
+        self._write_all()
+        return self._pages.marks
+
+    def restore_marks(self, marks: PageMarks) -> None:
+        """Have pages that were loaded count as changed, or as created; and others as gone.
+
+        :param marks: the marks
+        """
+        self._pages.marks = marks
 
     def close(self) -> None:
         """Give up what pages need besides memory."""

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.processes import ChildProcess, ProcessSettings
@@ -17,9 +17,11 @@ from airflow_pipelines.streams.worker.messages import (
     Done,
     Failure,
     Feed,
+    JobReplies,
     Open,
     OpenEnd,
     Request,
+    RunJobs,
     StateChanges,
     Step,
     Stepped,
@@ -47,6 +49,23 @@ class ProgramFailedError(StreamProgramError):
         place = f" ({failure.place})" if failure.place else ""
         notes = "".join(f"\n{note}" for note in failure.notes)
         super().__init__(f"{failure.type}: {failure.message}{place}{notes}\n\n{failure.traceback.rstrip()}")
+
+
+class OtherProcesses(Protocol):
+    """Other processes in which tasks of a program may run."""
+
+    @property
+    def jobs_from(self) -> int:
+        """A chain that gets fewer elements in a step is not worth the way there."""
+        ...
+
+    def run(self, jobs: Sequence[bytes]) -> Sequence[bytes]:
+        """Call :func:`~airflow_pipelines.streams.worker.chain_task.run_chain_job` for each job.
+
+        :param jobs: the jobs
+        :returns: what it gave, in the order of the jobs
+        """
+        ...
 
 
 class WorkerProcess:
@@ -102,15 +121,17 @@ class WorkerProcess:
         opening = Open(self._program, rest, dropped, schemas or {}, now_ms, self._folders, self._memory_bytes)
         return self._ask(Stepped, _opening(opening, pages))
 
-    def step(self, now_ms: int, feeds: Sequence[Feed]) -> Stepped:
+    def step(self, now_ms: int, feeds: Sequence[Feed], others: OtherProcesses | None = None) -> Stepped:
         """One step.
 
         :param now_ms: processing time
         :param feeds: what has come in, in the order in which it came
+        :param others: where chains may run that have much to do; None for nowhere
         :returns: what came out
         :raises ProgramFailedError: when a function of the program raises
         """
-        return self._ask(Stepped, (Step(now_ms, feeds),))
+        jobs_from = None if others is None else others.jobs_from
+        return self._ask(Stepped, (Step(now_ms, feeds, jobs_from),), others)
 
     def changes(self) -> StateChanges:
         """Make ready to commit what was written, and tell what has changed.
@@ -151,13 +172,15 @@ class WorkerProcess:
             if self._child.connection.poll(max(0.0, deadline - time.monotonic())):
                 self._child.close(max(0.0, deadline - time.monotonic()))
 
-    def _ask(self, expected: type[R], requests: Iterable[Any]) -> R:
+    def _ask(self, expected: type[R], requests: Iterable[Any], others: OtherProcesses | None = None) -> R:
         with self._lock:
             if self._is_closing:
                 raise WorkerClosedError("The process of the stream program was closed.")
             if self._ended is not None:
                 raise self._ended
             answer = self._answer(requests)
+            while isinstance(answer, RunJobs) and others is not None:
+                answer = self._answer((JobReplies(others.run(answer.jobs)),))
         if isinstance(answer, Failure):
             raise ProgramFailedError(answer)
         if not isinstance(answer, expected):

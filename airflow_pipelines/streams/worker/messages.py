@@ -2,7 +2,8 @@
 
 An :class:`Open` is followed by any number of :class:`StoredPages` and an :class:`OpenEnd`, and answered after these; then come
 :class:`Step`, :class:`TakeChanges`, :class:`Committed` and at last :class:`Close`. Each is answered by what it asks for, else by
-:class:`Done`, or by a :class:`Failure`.
+:class:`Done`, or by a :class:`Failure`. While it works on a step, a program may ask for tasks that run elsewhere: a
+:class:`RunJobs` is answered by :class:`JobReplies`.
 """
 
 from __future__ import annotations
@@ -183,10 +184,22 @@ class Step:
 
     :param now_ms: processing time
     :param feeds: what has come in, in the order in which it came
+    :param jobs_from: chains that get at least so many elements in it may run elsewhere, by :class:`RunJobs`; None where none may
     """
 
     now_ms: int
     feeds: Sequence[Feed] = ()
+    jobs_from: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobReplies:
+    """What came of :class:`RunJobs`.
+
+    :param replies: in the order of the jobs
+    """
+
+    replies: Sequence[bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +218,16 @@ class Close:
 
 
 Request: TypeAlias = Open | Step | TakeChanges | Committed | Close
+
+
+@dataclass(frozen=True, slots=True)
+class RunJobs:
+    """A step needs tasks that run elsewhere, and goes on with :class:`JobReplies`.
+
+    :param jobs: each a :class:`~airflow_pipelines.streams.worker.chain_jobs.ChainJob` as bytes
+    """
+
+    jobs: Sequence[bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,4 +255,4 @@ class Failure:
     traceback: str = ""
 
 
-Reply: TypeAlias = Done | Stepped | StateChanges | Failure
+Reply: TypeAlias = Done | RunJobs | Stepped | StateChanges | Failure

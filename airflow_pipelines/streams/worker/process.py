@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import logging
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 
 from airflow_pipelines.streams.errors import StreamProgramError
 from airflow_pipelines.streams.processes import connect_to_parent
 from airflow_pipelines.streams.worker.bound import BoundProgram
 from airflow_pipelines.streams.worker.failure import failure_of
+from airflow_pipelines.streams.worker.job_place import LOG_FORMAT
 from airflow_pipelines.streams.worker.messages import (
     Close,
     Done,
     Failure,
+    JobReplies,
     Open,
     OpenEnd,
     Reply,
     Request,
+    RunJobs,
     Step,
     StoredPages,
     TakeChanges,
 )
+from airflow_pipelines.streams.worker.moving import FailedElsewhereError
 from airflow_pipelines.streams.worker.rest import Rest
 from airflow_pipelines.streams.worker.run import ProgramRun
 from airflow_pipelines.streams.worker.stored_state import StoredState
@@ -31,7 +35,7 @@ from airflow_pipelines.streams.worker.stored_state import StoredState
 def main() -> None:
     """Answer requests until the end."""
     connection = connect_to_parent()
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     program = _Program(connection)
     try:
         while True:
@@ -60,6 +64,10 @@ class _Program:
             return self._open(request) if isinstance(request, Open) else self._answer(request)
         except EOFError:
             raise
+        except FailedElsewhereError as error:
+            self._failure = error.failure
+            self.abort()
+            return self._failure
         except BaseException as error:  # noqa: BLE001 (whatever a function raises ends the program, not its process)
             self._failure = failure_of(error, self._folders)
             self.abort()
@@ -88,11 +96,20 @@ class _Program:
         if run is None:
             raise StreamProgramError("The program was not opened.")
         if isinstance(request, Step):
+            if request.jobs_from is not None:
+                return run.large_step(request.now_ms, request.feeds, self._run_jobs, request.jobs_from)
             return run.step(request.now_ms, request.feeds)
         if isinstance(request, TakeChanges):
             return run.changes()
         run.committed()
         return Done()
+
+    def _run_jobs(self, jobs: Sequence[bytes]) -> Sequence[bytes]:
+        self._connection.send(RunJobs(jobs))
+        answer = self._connection.recv()
+        if isinstance(answer, JobReplies):
+            return answer.replies
+        raise EOFError  # whoever has asked for the step has given it up
 
     def close(self) -> None:
         """Close all functions."""

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_pipelines.streams.elements import MIN_TIMESTAMP
 from airflow_pipelines.streams.errors import StreamProgramError
-from airflow_pipelines.streams.failures import note_operator
-from airflow_pipelines.streams.graph.chains import Plan
-from airflow_pipelines.streams.local import LocalRunner
+from airflow_pipelines.streams.local import STEP_ELEMENTS, LocalRunner
 from airflow_pipelines.streams.loop import TaskPart
-from airflow_pipelines.streams.operators.sink import Write
-from airflow_pipelines.streams.operators.source import Read
-from airflow_pipelines.streams.relations import RelationSink, RelationSource
 from airflow_pipelines.streams.worker.bound import BoundProgram
-from airflow_pipelines.streams.worker.fed import check_number, elements, with_fed_sources, with_operators
-from airflow_pipelines.streams.worker.messages import Feed, FeedKind, Open, SourceFeed, StateChanges, Stepped, TaskMetrics
+from airflow_pipelines.streams.worker.chain_jobs import JobProgram
+from airflow_pipelines.streams.worker.fed_plan import fed_plan
+from airflow_pipelines.streams.worker.intake import Intake
+from airflow_pipelines.streams.worker.job_place import JobPlace
+from airflow_pipelines.streams.worker.messages import Feed, Open, OutputRows, StateChanges, Stepped, TaskMetrics
+from airflow_pipelines.streams.worker.moving import Moving, RunJobs, rounds_of
 from airflow_pipelines.streams.worker.stored_state import ChangeLog, StoredState
-
-if TYPE_CHECKING:
-    from airflow_pipelines.streams.worker.relation_rows import RelationPorts
 
 _METRICS_EVERY = 1.0
 _PLAIN = frozenset({int, float, str, bool, type(None)})
@@ -58,22 +54,22 @@ class ProgramRun:
             raise StreamProgramError(
                 "The program runs in batch mode, and a pipeline runs step by step. Set RuntimeExecutionMode.STREAMING."
             )
-        plan, self._sources = with_fed_sources(bound.plan)
-        self._ports = _relation_ports(bound.plan, request)
-        if self._ports is not None:
-            plan = with_operators(plan, self._ports.operators())
-        self._names = {chain.head.uid: chain.head.name for chain in plan.chains}
+        fed = fed_plan(bound.plan, request.schemas)
+        plan, self._ports = fed.plan, fed.ports
         self._warnings: list[str] = []
         self._told: dict[tuple[str, int], TaskMetrics] = {}
         self._next_metrics = 0.0
         self._clock = GivenClock(_first_now(request, state))
         self._runner = LocalRunner(plan, bound.settings, self._clock, state.snapshot(), state.pages(), self._warnings.append)
+        self._intake = Intake(fed, self._runner.sources)
         for part in self._runner.parts():
             if part.store is not None:
                 for uid, *page_id in state.written:
                     if uid == part.uid:
                         part.store.note_written((page_id[0], page_id[1], page_id[2]))
         self._log = ChangeLog(plan, state)
+        program = JobProgram(request.program, request.schemas, JobPlace.of_this_process(request.folders))
+        self._moving = Moving(bound.plan, program, self._runner, self._intake, self._log)
         self._sizes = self._at_rest()
 
     def opened(self) -> Stepped:
@@ -91,42 +87,37 @@ class ProgramRun:
         :returns: what came out
         """
         self._clock.now_ms = now_ms
-        for feed in feeds:
-            self._take_in(feed)
+        self._intake.take(feeds)
         read = self._runner.step()
-        while any(source.has_waiting for source in self._sources.values()):
+        while self._intake.has_waiting:
             read += self._runner.step()
+        return self._stepped(read, ())
+
+    def large_step(self, now_ms: int, feeds: Sequence[Feed], run_jobs: RunJobs, least: int) -> Stepped:
+        """One step that may be large: chains that have much to do run elsewhere. It gives what :meth:`step` gives.
+
+        :param now_ms: processing time
+        :param feeds: what has come in, in the order in which it came
+        :param run_jobs: runs tasks elsewhere
+        :param least: a chain with fewer elements runs here
+        :returns: what came out
+        """
+        self._clock.now_ms = now_ms
+        self._intake.check(feeds)
+        self._moving.begin(feeds, run_jobs, least)
+        read = self._runner.step_chain_by_chain(rounds_of(feeds, STEP_ELEMENTS), self._moving)
+        return self._stepped(read, self._moving.take_outputs())
+
+    def _stepped(self, read: int, outputs: Sequence[OutputRows]) -> Stepped:
         warnings, self._warnings[:] = list(self._warnings), []
         return Stepped(
-            outputs=() if self._ports is None else self._ports.take(),
+            outputs=[*outputs, *(() if self._ports is None else self._ports.take())],
             read=read,
             next_due=self._runner.next_due(),
             has_ended=self._runner.has_ended,
             metrics=self._metrics(),
             warnings=warnings,
         )
-
-    def _take_in(self, feed: Feed) -> None:
-        source = self._sources.get(feed.uid)
-        if source is None:
-            raise StreamProgramError(f"There are elements for the source {feed.uid!r}, which the program does not have.")
-        try:
-            if not isinstance(feed, SourceFeed):
-                assert self._ports is not None  # noqa: S101 (there is one where there are relations)
-                for piece in self._ports.elements(feed):
-                    source.readers[0].add(piece)
-            elif feed.kind is FeedKind.SPLITS:
-                self._appear(feed)
-            else:
-                source.readers[feed.split].add(elements(feed))
-        except Exception as error:
-            note_operator(error, self._names[feed.uid], "reading what came in")
-            raise
-
-    def _appear(self, feed: SourceFeed) -> None:
-        for operator in self._runner.sources(feed.uid):
-            check_number(operator.name, operator.number_of_splits, feed.records)
-            operator.appear(range(feed.records))
 
     def _metrics(self) -> dict[tuple[str, int], TaskMetrics]:
         now = time.monotonic()
@@ -186,13 +177,3 @@ def _first_now(request: Open, state: StoredState) -> int:
     if request.now_ms is not None:
         return request.now_ms
     return time.time_ns() // 1_000_000 if state.now_ms is None else state.now_ms
-
-
-def _relation_ports(plan: Plan, request: Open) -> RelationPorts | None:
-    operators = [step.node.operator for chain in plan.chains for step in chain.steps]
-    reads = any(isinstance(each, Read) and isinstance(each.source, RelationSource) for each in operators)
-    if not reads and not any(isinstance(each, Write) and isinstance(each.sink, RelationSink) for each in operators):
-        return None
-    from airflow_pipelines.streams.worker import relation_rows  # Arrow takes longer to be imported than all else together
-
-    return relation_rows.RelationPorts(plan, request.schemas)

@@ -132,6 +132,15 @@ class ChangeLog:
         rest = Rest(StateHeader(now_ms, self._operators(parts)), _without_pages(changed))
         return StateChanges([StoredPages(uid, each) for uid, each in pages.items()], sorted(gone), rest.to_bytes())
 
+    def note_states(self, states: Mapping[str, tuple[StateDescription, ...]]) -> None:
+        """Functions have asked for states in another process.
+
+        :param states: by uid of the operator
+        """
+        for uid, each in states.items():
+            known = {state.name: state for state in (*self._states.get(uid, ()), *each)}
+            self._states[uid] = tuple(known.values())
+
     def _operators(self, parts: Iterable[TaskPart]) -> Mapping[str, KeptOperator]:
         # What functions no longer ask for is there all the same, until it is dropped.
         kept = {uid: {state.name: state for state in states} for uid, states in self._states.items()}

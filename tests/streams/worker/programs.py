@@ -115,7 +115,7 @@ class Held:
 
 
 def begin(bound, rest=None, pages=(), dropped=frozenset(), *, schemas=None, now_ms=None):
-    opening = Open(b"", rest, dropped, schemas or {}, now_ms)
+    opening = Open(bound.to_bytes(), rest, dropped, schemas or {}, now_ms)
     state = StoredState(None if rest is None else Rest.from_bytes(rest), pages, dropped)
     run = ProgramRun(bound, opening, state)
     return run, run.opened()

@@ -1,0 +1,58 @@
+"""The plan of a program as it runs in a pipeline: sources are fed, and rows for relations are kept until they are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_pipelines.streams.graph.chains import Plan
+from airflow_pipelines.streams.operators.sink import Write
+from airflow_pipelines.streams.operators.source import Read
+from airflow_pipelines.streams.relations import RelationSink, RelationSource
+from airflow_pipelines.streams.worker.fed import FedSource, with_fed_sources, with_operators
+
+if TYPE_CHECKING:
+    from airflow_pipelines.streams.worker.relation_rows import RelationPorts
+
+
+@dataclass(frozen=True)
+class FedPlan:
+    """A plan with what goes into it and comes out of it.
+
+    :param plan: what runs
+    :param sources: its sources by uid
+    :param ports: where rows of relations go in and come out; None for a program without relations
+    """
+
+    plan: Plan
+    sources: Mapping[str, FedSource]
+    ports: RelationPorts | None
+
+    @property
+    def source_names(self) -> dict[str, str]:
+        """Names of the sources by uid."""
+        return {chain.head.uid: chain.head.name for chain in self.plan.chains if chain.head.uid in self.sources}
+
+
+def fed_plan(plan: Plan, schemas: Mapping[str, bytes]) -> FedPlan:
+    """A plan as it runs in a pipeline.
+
+    :param plan: the plan of the program
+    :param schemas: of relations whose sinks do not know theirs, by uid of the operator
+    :returns: the plan that runs
+    :raises StreamProgramError: when the schema of a relation is not known
+    """
+    fed, sources = with_fed_sources(plan)
+    ports = _relation_ports(plan, schemas)
+    return FedPlan(fed if ports is None else with_operators(fed, ports.operators()), sources, ports)
+
+
+def _relation_ports(plan: Plan, schemas: Mapping[str, bytes]) -> RelationPorts | None:
+    operators = [step.node.operator for chain in plan.chains for step in chain.steps]
+    reads = any(isinstance(each, Read) and isinstance(each.source, RelationSource) for each in operators)
+    if not reads and not any(isinstance(each, Write) and isinstance(each.sink, RelationSink) for each in operators):
+        return None
+    from airflow_pipelines.streams.worker import relation_rows  # Arrow takes longer to be imported than all else together
+
+    return relation_rows.RelationPorts(plan, schemas)

@@ -1,0 +1,107 @@
+"""What a function of a program sees of the process in which it runs: the same in a task that runs elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+LOG_FORMAT = "%(levelname)s %(name)s: %(message)s"
+_MAIN = "__main__"
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlace:
+    """The surroundings of a program.
+
+    :param folder: the current folder
+    :param folders: where the program's files are
+    :param environment: variables of the environment
+    """
+
+    folder: str
+    folders: tuple[str, ...]
+    environment: Mapping[str, str]
+
+    @staticmethod
+    def of_this_process(folders: tuple[str, ...]) -> JobPlace:
+        """Those of a program that runs in this process.
+
+        :param folders: where its files are
+        """
+        return JobPlace(str(Path.cwd()), folders, dict(os.environ))
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What was printed.
+
+    :param stdout: to ``stdout``
+    :param stderr: to ``stderr``, with what was logged
+    """
+
+    stdout: io.StringIO
+    stderr: io.StringIO
+
+
+@contextlib.contextmanager
+def in_place(place: JobPlace) -> Iterator[Printed]:
+    """Have this process be like the one of a program, until the context ends. It may serve others before and after.
+
+    :param place: what the program shall see
+    :returns: what it prints
+    """
+    printed = Printed(io.StringIO(), io.StringIO())
+    main, paths, variables, folder = sys.modules.get(_MAIN), list(sys.path), dict(os.environ), str(Path.cwd())
+    with _logged_to(printed.stderr), contextlib.redirect_stdout(printed.stdout), contextlib.redirect_stderr(printed.stderr):
+        try:
+            _set_variables(place.environment)
+            os.chdir(place.folder)
+            sys.path[:0] = place.folders
+            importlib.invalidate_caches()
+            yield printed
+        finally:
+            if main is not None:
+                sys.modules[_MAIN] = main
+            sys.path[:] = paths
+            _forget_modules(place.folders)
+            os.chdir(folder)
+            _set_variables(variables)
+
+
+def _set_variables(variables: Mapping[str, str]) -> None:
+    for name in [name for name in os.environ if name not in variables]:
+        del os.environ[name]
+    for name, value in variables.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
+
+
+def _forget_modules(folders: tuple[str, ...]) -> None:
+    """Another program may have modules of the same names."""
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        is_of_program = file and any(folder and Path(file).is_relative_to(folder) for folder in folders)
+        if is_of_program and not name.startswith("airflow_pipelines"):
+            del sys.modules[name]
+
+
+@contextlib.contextmanager
+def _logged_to(stream: io.StringIO) -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)

@@ -1,0 +1,237 @@
+"""Has chains that have much to do run elsewhere, and goes on with what came of them."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from airflow_pipelines.streams.chain_by_chain import MovedChain, Packed, RoundInput, RoundOutput, Rounds, records_in
+from airflow_pipelines.streams.graph.chains import Chain, Plan
+from airflow_pipelines.streams.local import LocalRunner
+from airflow_pipelines.streams.loop import ChainTask, TaskSnapshot
+from airflow_pipelines.streams.operators.sink import Write
+from airflow_pipelines.streams.relations import RelationSink
+from airflow_pipelines.streams.worker.chain_jobs import ChainDone, ChainJob, JobProgram, JobReply, MustStay
+from airflow_pipelines.streams.worker.intake import Intake
+from airflow_pipelines.streams.worker.messages import Failure, Feed, FeedKind, OutputRows, SourceFeed
+from airflow_pipelines.streams.worker.stored_state import ChangeLog
+
+_log = logging.getLogger("airflow_pipelines.streams")
+RunJobs: TypeAlias = Callable[[Sequence[bytes]], Sequence[bytes]]
+"""Runs :func:`~airflow_pipelines.streams.worker.chain_task.run_chain_job` for each job, wherever."""
+MOST_BYTES = 512 << 20
+"""What goes elsewhere for one chain, and what comes back, has at most so many bytes: others have to hold it in memory."""
+
+
+class FailedElsewhereError(Exception):
+    """A function of a program has raised an error in another process.
+
+    :param failure: what is known of it
+    """
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure = failure
+        super().__init__(failure.message)
+
+
+class Moving:
+    """Decides for each chain of a step where it runs.
+
+    A chain with a sink stays, unless the sink makes rows of a relation: a task that runs elsewhere may run twice, and what
+    the first attempt has written would be written again.
+
+    :param plan: the plan of the program
+    :param program: the program, as jobs have it
+    :param runner: runs what stays
+    :param intake: brings what has come in to sources that stay
+    :param log: knows the states of the operators
+    """
+
+    def __init__(self, plan: Plan, program: JobProgram, runner: LocalRunner, intake: Intake, log: ChangeLog) -> None:
+        self._program = program
+        self._runner = runner
+        self._intake = intake
+        self._log = log
+        self._staying = {chain.number for chain in plan.chains if _writes_elsewhere(chain)}
+        self._feeds: dict[str, list[Feed]] = {}
+        self._run_jobs: RunJobs | None = None
+        self._least = 0
+        self._outputs: list[OutputRows] = []
+
+    def begin(self, feeds: Iterable[Feed], run_jobs: RunJobs, least: int) -> None:
+        """A step begins.
+
+        :param feeds: what has come in
+        :param run_jobs: runs tasks elsewhere
+        :param least: a chain with fewer elements stays
+        """
+        self._run_jobs, self._least = run_jobs, least
+        for feed in feeds:
+            self._feeds.setdefault(feed.uid, []).append(feed)
+
+    def take_outputs(self) -> list[OutputRows]:
+        """The rows for relations that were made elsewhere.
+
+        :returns: those of each relation in order
+        """
+        taken, self._outputs = self._outputs, []
+        return taken
+
+    def run(self, chain: Chain, tasks: list[ChainTask], inputs: list[list[RoundInput]], rounds: Rounds) -> MovedChain | None:
+        """See :class:`~airflow_pipelines.streams.chain_by_chain.Elsewhere`."""
+        feeds = self._feeds.pop(chain.head.uid, [])
+        moved = self._moved(chain, tasks, inputs, feeds, rounds) if self._may_move(chain, tasks, inputs, feeds) else None
+        if moved is None:
+            self._intake.take(feeds)
+        return moved
+
+    def _may_move(self, chain: Chain, tasks: list[ChainTask], inputs: list[list[RoundInput]], feeds: list[Feed]) -> bool:
+        # One task would do there what it does here, and its elements would go there and back.
+        if len(tasks) == 1 or chain.number in self._staying or any(task.has_ended for task in tasks):
+            return False
+        records = sum(map(feed_records, feeds))
+        records += sum(records_in(given) for rounds in inputs for each in rounds for _, given in each)
+        return records >= self._least
+
+    def _moved(
+        self, chain: Chain, tasks: list[ChainTask], inputs: list[list[RoundInput]], feeds: list[Feed], rounds: Rounds
+    ) -> MovedChain | None:
+        if sum(task.state_bytes() for task in tasks) + sum(map(_feed_bytes, feeds)) > MOST_BYTES:
+            return None
+        before = [task.snapshot() for task in tasks]
+        jobs = []
+        for task, snapshot, given in zip(tasks, before, inputs, strict=True):
+            packed = _packed(given)
+            if packed is None:
+                self._stays(chain, "its elements cannot be brought to another process")
+                return None
+            own = [feed for feed in feeds if _is_for(feed, task.index, chain.parallelism)]
+            metrics = {part.uid: part.metrics.without_gauges() for part in task.parts()}
+            most = MOST_BYTES // chain.parallelism
+            job = ChainJob(self._program, chain.number, task.index, rounds, snapshot, metrics, packed, own, most)
+            jobs.append(pickle.dumps(job, 5))
+        if sum(map(len, jobs)) > MOST_BYTES:
+            return None
+        done = self._run(chain, jobs)
+        return None if done is None else self._taken_over(tasks, before, done)
+
+    def _run(self, chain: Chain, jobs: list[bytes]) -> list[ChainDone] | None:
+        assert self._run_jobs is not None  # noqa: S101 (a step has begun)
+        replies: list[JobReply] = [pickle.loads(data) for data in self._run_jobs(jobs)]  # noqa: S301 (made by this program)
+        stays = next((reply.found for reply in replies if isinstance(reply.found, MustStay)), None)
+        failure = next((reply.found for reply in replies if isinstance(reply.found, Failure)), None)
+        if stays is not None and failure is None:
+            self._stays(chain, stays.reason)
+            return None
+        for reply in replies:
+            sys.stdout.write(reply.stdout)
+            sys.stderr.write(reply.stderr)
+        sys.stdout.flush()
+        if failure is not None:
+            raise FailedElsewhereError(failure)
+        return [reply.found for reply in replies if isinstance(reply.found, ChainDone)]
+
+    def _stays(self, chain: Chain, reason: str) -> None:
+        self._staying.add(chain.number)
+        _log.info("Large steps of %r run in the process of the program: %s.", chain.name, reason)
+
+    def _taken_over(self, tasks: list[ChainTask], before: list[TaskSnapshot], done: list[ChainDone]) -> MovedChain:
+        """Go on from what the tasks keep now."""
+        new = []
+        for task, kept, each in zip(tasks, before, done, strict=True):
+            marks = task.marks()
+            task.close()
+            follower = self._runner.new_task(task)
+            new.append(follower)
+            follower.open(_after(kept, each.snapshot), metrics=each.metrics)
+            follower.has_ended = each.has_ended
+            follower.restore_marks(
+                {
+                    uid: marks[uid].after(kept.pages[uid], written, each.snapshot.gone[uid])
+                    for uid, written in each.snapshot.pages.items()
+                }
+            )
+            self._log.note_states(each.states)
+        for number in range(len(done[0].outputs)):
+            for each in done:
+                self._outputs += each.outputs[number]
+        return MovedChain(new, [_given(task, each) for task, each in zip(new, done, strict=True)], sum(each.read for each in done))
+
+
+def _writes_elsewhere(chain: Chain) -> bool:
+    operators = [step.node.operator for step in chain.steps]
+    return any(isinstance(each, Write) and not isinstance(each.sink, RelationSink) for each in operators)
+
+
+def _packed(inputs: list[RoundInput]) -> list[list[tuple[tuple[int, int], Packed]]] | None:
+    try:
+        return [[(channel, given if isinstance(given, Packed) else Packed.of(given)) for channel, given in each] for each in inputs]
+    except Exception:  # noqa: BLE001 (pickling runs code of users, which may raise anything)
+        return None
+
+
+def _after(before: TaskSnapshot, changes: TaskSnapshot) -> TaskSnapshot:
+    pages = {}
+    for uid, kept in before.pages.items():
+        gone = changes.gone.get(uid, set())
+        pages[uid] = {page_id: page for page_id, page in kept.items() if page_id not in gone} | changes.pages.get(uid, {})
+    return replace(changes, pages=pages, gone={})
+
+
+def _given(task: ChainTask, done: ChainDone) -> list[RoundOutput]:
+    links = list(task.exchanges)
+    return [[(links[position], target, packed) for position, target, packed in each] for each in done.given]
+
+
+def _is_for(feed: Feed, index: int, parallelism: int) -> bool:
+    if not isinstance(feed, SourceFeed):
+        return index == 0  # a relation has one split
+    return feed.kind is FeedKind.SPLITS or feed.split % parallelism == index
+
+
+def feed_records(feed: Feed) -> int:
+    """How many elements a feed brings.
+
+    :param feed: the feed
+    """
+    return sum(_lengths(feed))
+
+
+def _feed_bytes(feed: Feed) -> int:
+    return len(feed.payload if isinstance(feed, SourceFeed) else feed.rows)
+
+
+def _lengths(feed: Feed) -> list[int]:
+    """How many elements are in each piece that a reader gets of a feed."""
+    if isinstance(feed, SourceFeed):
+        return [] if feed.kind is FeedKind.SPLITS else [feed.records]
+    import pyarrow as pa  # not needed, and slow to be imported, where no relation is read
+
+    with pa.ipc.open_stream(feed.rows) as reader:
+        return [sum(map(abs, batch.column(batch.num_columns - 1).to_pylist())) for batch in reader]
+
+
+def rounds_of(feeds: Iterable[Feed], limit: int) -> int:
+    """How many rounds it takes until all is read.
+
+    :param feeds: what has come in
+    :param limit: a reader gives pieces until it has given so many elements
+    """
+    pieces: dict[tuple[str, int], list[int]] = {}
+    for feed in feeds:
+        split = feed.split if isinstance(feed, SourceFeed) else 0
+        pieces.setdefault((feed.uid, split), []).extend(_lengths(feed))
+    return max((_polls(lengths, limit) for lengths in pieces.values()), default=1) or 1
+
+
+def _polls(lengths: list[int], limit: int) -> int:
+    polls, given = 0, limit
+    for length in lengths:
+        if given >= limit:
+            polls, given = polls + 1, 0
+        given += length
+    return polls
