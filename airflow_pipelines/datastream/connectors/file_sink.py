@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from airflow_pipelines.streams.clock import Clock, SystemClock
 from airflow_pipelines.streams.elements import MIN_TIMESTAMP, Batch
 from airflow_pipelines.streams.sinks import SinkWriter, SubtaskInfo
 
+_log = logging.getLogger("airflow_pipelines.datastream")
 _MOST_OPEN = 100
 
 
@@ -34,7 +36,8 @@ class RowFileSink(Sink):
 
     A file that is being written has a hidden name, which begins with ``.``. At each checkpoint, and at the end of the program, the
     open files are closed; when the checkpoint is durable, they get their final names by a rename. So a reader sees each element
-    once, whatever fails in between. A program without checkpoints shows its files when it ends.
+    once, whatever fails in between, and may move a file away as soon as it is shown. A program without checkpoints shows its files
+    when it ends.
 
     :param base_path: the folder for all of them
     :param encoder: makes the line
@@ -255,12 +258,14 @@ class _FileWriter(SinkWriter):
 
 
 def _rename(hidden: Path, final: Path) -> None:
-    if hidden.exists():
-        hidden.replace(final)
-    elif not final.exists():
-        raise FileNotFoundError(f"The file {str(hidden)!r}, which a checkpoint needs, is gone: {str(final)!r} cannot be made")
+    if not hidden.exists() and not final.exists():
+        # Readers may take files away, and then nothing shows any more that the rename was made.
+        _log.warning("%s is not there: it was taken away after it had been shown, or %s was removed before", final, hidden)
+        return
     folder = os.open(final.parent, os.O_RDONLY)
     try:
+        if hidden.exists():
+            hidden.replace(final)
         os.fsync(folder)
     finally:
         os.close(folder)

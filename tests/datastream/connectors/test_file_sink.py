@@ -65,9 +65,24 @@ def test_what_was_prepared_can_be_committed_again_after_a_restart(tmp_path: Path
     again.commit(again.prepare())
     assert _shown(tmp_path) == ["a\n", "b\n"]
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
-    (tmp_path / Path(prepared[0][1]).name).unlink()
-    with pytest.raises(FileNotFoundError, match="which a checkpoint needs, is gone"):
-        again.commit(prepared)
+
+
+def test_files_may_be_taken_away_when_they_are_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    sink = _builder(tmp_path / "out").build()
+    writer = sink.open(TASK)
+    writer.write(_batch("a"))
+    prepared = writer.prepare()
+    writer.commit(prepared)
+    writer.close()
+    assert caplog.messages == []
+    (tmp_path / "out").rename(tmp_path / "taken")
+    again = sink.open(TASK)
+    again.commit(prepared)
+    [message] = caplog.messages
+    assert message.startswith(f"{prepared[0][1]} is not there: it was taken away")
+    again.write(_batch("b"))
+    again.commit(again.prepare())
+    assert (_shown(tmp_path / "taken"), _shown(tmp_path / "out")) == (["a\n"], ["b\n"])
 
 
 def test_elements_are_written_as_print_shows_them(tmp_path: Path) -> None:
