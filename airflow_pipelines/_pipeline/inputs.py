@@ -44,6 +44,8 @@ _PROCESSING = frozenset(
     }
 )
 """Statuses in which input goes on being processed, or soon will."""
+_ENDING = frozenset({PipelineStatus.SUSPENDED, PipelineStatus.STOPPING})
+"""Statuses that end soon, and only then is it known why."""
 
 
 class PipelineInputs(PipelineLifecycle, PipelineGetters):
@@ -251,6 +253,8 @@ class PipelineInputs(PipelineLifecycle, PipelineGetters):
             nonlocal last
             last = self._raise_if_down("completion")
             status = PipelineStatus.from_str(self._descriptor["deployment_status"])
+            if status in _ENDING:
+                return None
             if status not in _PROCESSING:
                 raise PipelineFailedError(f"pipeline {self.name!r} cannot come to completion in status {status}")
             metrics = self._metrics_when_ready()

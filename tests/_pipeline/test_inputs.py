@@ -167,3 +167,16 @@ def test_wait_for_completion(service: Scripted) -> None:
     service.on(GET, up("Paused"))
     with pytest.raises(RuntimeError, match="cannot come to completion in status PAUSED"):
         pipeline.wait_for_completion()
+
+
+@pytest.mark.parametrize("ending", ["Stopping", "Suspended"])
+def test_wait_for_completion_says_why_a_pipeline_is_about_to_stop(
+    service: Scripted, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    monkeypatch.setattr(inputs, "COMPLETION_POLL_S", 0.01)
+    pipeline = pipeline_of(service, up(ending), up(ending), FAILED)
+    with pytest.raises(RuntimeError, match="division by zero in view v"):
+        pipeline.wait_for_completion(timeout_s=5)
+    service.on(GET, up(ending), STOPPED)
+    with pytest.raises(RuntimeError, match="was stopped while waiting for completion"):
+        pipeline.wait_for_completion(timeout_s=5)
