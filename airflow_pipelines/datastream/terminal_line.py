@@ -129,4 +129,6 @@ def _on_terminal(streams: tuple[TextIO, ...]) -> list[TextIO]:
 def _stream_handlers() -> list[logging.StreamHandler[Any]]:
     known = [logging.root, *logging.Logger.manager.loggerDict.values()]
     loggers = [each for each in known if isinstance(each, logging.Logger)]
-    return [handler for logger in loggers for handler in logger.handlers if isinstance(handler, logging.StreamHandler)]
+    handlers = [handler for logger in loggers for handler in logger.handlers if isinstance(handler, logging.StreamHandler)]
+    # Those that look up sys.stderr each time need no other stream, and take none.
+    return [handler for handler in handlers if not isinstance(getattr(type(handler), "stream", None), property)]

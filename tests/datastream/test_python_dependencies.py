@@ -112,7 +112,8 @@ def test_what_functions_write_into_their_working_folder_is_kept(tmp_path: Path, 
     (folder,) = _with_model(tmp_path).from_collection(["written"]).map(write).execute_and_collect()
     assert Path.cwd() == before
     assert Path(folder, "left.txt").read_text() == "written"
-    assert caplog.messages == [f"The program has written left.txt to its working folder, which is kept: {folder}"]
+    warnings = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert warnings == [f"The program has written left.txt to its working folder, which is kept: {folder}"]
 
 
 def test_the_working_folder_is_left_when_the_program_fails(tmp_path: Path) -> None:

@@ -130,3 +130,16 @@ def test_there_is_a_line_only_where_somebody_looks(terminal: Terminal, monkeypat
     monkeypatch.delenv("CI")
     monkeypatch.setenv("TERM", "dumb")
     assert not can_show_line(terminal.stream)
+
+
+def test_handlers_that_look_up_standard_error_each_time_are_left_alone(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    logger = logging.getLogger("last_resort_of_a_test")
+    assert logging.lastResort is not None
+    logger.addHandler(logging.lastResort)
+    monkeypatch.setattr("airflow_pipelines.datastream.terminal_line._SHOW_EVERY", 0.0)
+    monkeypatch.setattr(sys, "stderr", terminal.stream)
+    with TerminalLine(terminal.stream).below_output() as line:
+        line.show("10/s")
+        logger.warning("logged")
+        assert terminal.shows("logged", "10/s")
+    logger.removeHandler(logging.lastResort)

@@ -46,7 +46,7 @@ def test_nothing_is_left_of_changes_that_are_all_refused() -> None:
 
 
 def test_only_tables_can_be_changed() -> None:
-    program: Any = SimpleNamespace(tables={"log": LOG, "bag": BAG}, views={"v": None})
+    program: Any = SimpleNamespace(tables={"log": LOG, "bag": BAG}, views={"v": None}, hidden_relations=frozenset())
     assert changed_table(program, "bag") is BAG
     for name, is_view in (("v", True), ("nowhere", False)):
         with pytest.raises(NotATableError) as error:
